@@ -1,0 +1,61 @@
+# Everything here needs Python 3.11+, git and make, and sets up the rest by itself.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+.PHONY: help demo test check format acceptance bench lock clean
+.DEFAULT_GOAL := help
+
+help: ## show the targets
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:[^#]*## /\t/' | expand -t 14
+
+# The commands of the product need the product alone; the tests need the tools too.
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; v = sys.version.split()[0]; sys.exit(sys.version_info < (3, 11) and f"Moot needs Python 3.11 or newer, not {v}. Try: make PYTHON=python3.12 {chr(60)}target{chr(62)}")'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml requirements.lock | $(VENV)/bin/python
+	$(INSTALL) --require-hashes -r requirements.lock
+	$(INSTALL) --no-deps -e .
+	$(BIN)/python -m compileall -q -j 0 $(VENV)/lib src || true
+	@touch $@
+
+$(VENV)/.installed-dev: pyproject.toml requirements-dev.lock | $(VENV)/bin/python
+	$(INSTALL) --require-hashes -r requirements-dev.lock
+	$(INSTALL) --no-deps -e .
+	@touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed ## research a company of the synthetic demo market
+	@$(BIN)/moot research 900001.DEMO
+
+test: $(VENV)/.installed-dev ## run the whole suite, on SQLite and on a PostgreSQL it starts itself
+	$(BIN)/python -m pytest -q -n 2
+
+check: $(VENV)/.installed-dev ## format, lint, types and import contracts
+	$(BIN)/ruff format --check src tests bench
+	$(BIN)/ruff check src tests bench
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(VENV)/.installed-dev ## rewrite the code in the house format
+	$(BIN)/ruff format src tests bench
+	$(BIN)/ruff check --fix src tests bench
+
+acceptance: $(VENV)/.installed-dev ## write docs/acceptance.md from the tests' marks
+	$(BIN)/python -m tests.acceptance
+
+bench: $(VENV)/.installed-dev ## measure speed as ratios within one run
+	$(BIN)/python -m bench
+
+LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade pyproject.toml
+
+lock: $(VENV)/bin/python ## resolve the dependencies anew; the lock files hold hashes and no hosts
+	$(INSTALL) uv
+	$(LOCK) --extra dev -o requirements-dev.lock
+	$(LOCK) -c requirements-dev.lock -o requirements.lock
+
+clean: ## remove the virtual environment and the caches
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -1,0 +1,69 @@
+"""Texts for people, by locale: a catalogue per context, and messages that wait until the reader is known."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+Locale = Literal["zh-CN", "en-US"]
+LOCALES: tuple[Locale, ...] = get_args(Locale)
+DEFAULT_LOCALE: Locale = "zh-CN"
+LOG_LOCALE: Locale = "en-US"
+
+LIST_SEPARATOR: Mapping[str, str] = {"zh-CN": "、", "en-US": ", "}
+
+
+class Catalogue:
+    """The texts of one context: `<folder>/<locale>.toml`, tables flattened to dotted keys.
+
+    Calling it gives a `Message`: `SAY("no_bars", symbol="900001.DEMO").in_locale("en-US")`.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, key: str, /, **values: Any) -> "Message":
+        return Message(self, key, values)
+
+    @cached_property
+    def texts(self) -> dict[Locale, dict[str, str]]:
+        return {
+            locale: _flatten(tomllib.loads((self._folder / f"{locale}.toml").read_text(encoding="utf-8")))
+            for locale in LOCALES
+        }
+
+
+@dataclass(frozen=True)
+class Message:
+    """A text and its values. Values that are messages, or lists of them, follow the reader's locale too."""
+
+    catalogue: Catalogue
+    key: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+
+    def in_locale(self, locale: Locale) -> str:
+        said = {name: _said(value, locale) for name, value in self.values.items()}
+        return self.catalogue.texts[locale][self.key].format(**said)
+
+    def __str__(self) -> str:
+        return self.in_locale(LOG_LOCALE)
+
+
+def _said(value: Any, locale: Locale) -> Any:
+    if isinstance(value, Message):
+        return value.in_locale(locale)
+    if isinstance(value, list | tuple):
+        return LIST_SEPARATOR[locale].join(str(_said(item, locale)) for item in value)
+    return value
+
+
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
+    flat: dict[str, str] = {}
+    for name, value in tree.items():
+        if isinstance(value, Mapping):
+            flat |= _flatten(value, f"{prefix}{name}.")
+        else:
+            flat[prefix + name] = value
+    return flat

@@ -1,0 +1,81 @@
+"""Turns pydantic's findings into one sentence per problem that names the field and what is allowed there."""
+
+import re
+from collections.abc import Mapping, Sequence
+from functools import reduce
+from typing import Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic_core import ErrorDetails, PydanticCustomError
+
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import Message
+from moot.shared.domain.texts import SAY
+
+M = TypeVar("M", bound=BaseModel)
+
+
+def checked(model: type[M], raw: Any) -> M:
+    """`raw` as a `model`, or an `InvalidInput` that lists everything wrong with it."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as e:
+        raise invalid_input(e.errors()) from None
+
+
+class Strict(BaseModel):
+    """Frozen, and an unknown field is refused by name, with those that exist."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _no_unknown_field(cls, raw: Any) -> Any:
+        unknown = [name for name in raw if name not in cls.model_fields] if isinstance(raw, Mapping) else []
+        if unknown:
+            raise refuse("unknown_field", got=unknown, allowed=list(cls.model_fields))
+        return raw
+
+
+def refuse(kind: str, **context: Any) -> PydanticCustomError:
+    """A finding of our own, for a validator to raise; `invalid.<kind>` in the catalogue is its text."""
+    return PydanticCustomError(kind, "{kind}", {"kind": kind, **context})
+
+
+def refused(kind: str, field: str, got: Any) -> InvalidInput:
+    """The same kind of answer for a check that needs more than the input itself."""
+    return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": got}])
+
+
+def invalid_input(errors: Sequence[ErrorDetails]) -> InvalidInput:
+    problems = [_problem(error) for error in errors]
+    message = reduce(lambda said, more: SAY("and_also", said=said, more=more), [_say(p) for p in problems])
+    return InvalidInput(message, errors=problems)
+
+
+def _problem(error: ErrorDetails) -> dict[str, Any]:
+    context = error.get("ctx", {})
+    path = [part for part in error["loc"] if part not in PARTS_OF_A_REQUEST]
+    problem: dict[str, Any] = {"field": ".".join(map(str, path)) or "body", "problem": error["type"]}
+    if error["type"] not in {"missing", "json_invalid"}:
+        problem["got"] = context["got"] if "got" in context else repr(error["input"])[:80]
+    if allowed := _allowed(context):
+        problem["allowed"] = allowed
+    return problem | {"hint": str(context.get("error") or error["msg"])}
+
+
+def _allowed(context: Mapping[str, Any]) -> list[str]:
+    bounds = [f"{sign} {context[name]}" for name, sign in BOUNDS.items() if name in context]
+    quoted = re.findall(r"'([^']*)'", str(context.get("expected", "")))
+    return list(context.get("allowed", [])) or bounds or quoted
+
+
+PARTS_OF_A_REQUEST = {"body", "query", "path", "header"}
+BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+
+
+def _say(problem: Mapping[str, Any]) -> Message:
+    key = f"invalid.{problem['problem']}"
+    said = {"got": "", **problem}
+    text = SAY(key if key in SAY.texts["en-US"] else "invalid.other", **said)
+    return SAY("with_allowed", problem=text, allowed=problem["allowed"]) if "allowed" in problem else text

@@ -1,0 +1,117 @@
+"""The one door to the database: fresh sessions, and the revisions of its schema.
+
+SQLite in a file by default, PostgreSQL by URL.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+
+from sqlalchemy import inspect, text
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker
+from sqlalchemy.pool import NullPool
+
+from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.infrastructure import migrations
+from moot.shared.infrastructure.engine import POOLS, SQLITE_PRAGMAS, driver_url, open_engine
+from moot.shared.infrastructure.texts import SAY
+
+SessionFactory = Callable[[], AsyncSession]
+
+# A migration may rebuild a table others refer to, and may have to wait for another process that does the same.
+MIGRATION_PRAGMAS = {**SQLITE_PRAGMAS, "foreign_keys": "OFF", "busy_timeout": 60_000}
+
+
+class Database:
+    """Opening one connects to nothing yet. The rows are the contexts' own business."""
+
+    def __init__(self, url: str) -> None:
+        self._url = driver_url(url)
+        self._backend = self._url.get_backend_name()
+        self._engine = open_engine(self._url, **POOLS[self._backend])
+        self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
+
+    @property
+    def safe_url(self) -> str:
+        """Where it is, without the password: for people and logs."""
+        return self._url.render_as_string(hide_password=True)
+
+    def session(self) -> AsyncSession:
+        """A fresh session, to be used by one task: `async with database.session() as session`."""
+        return self._sessions()
+
+    async def prepare(self) -> None:
+        """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
+        if await self.is_current():
+            return
+        if self._backend == "postgresql":
+            self._refuse_newer(await self.current())
+            raise Unavailable(SAY("outdated", head=self.head()), code="DATABASE_OUTDATED")
+        await self.upgrade()
+
+    async def upgrade(self) -> None:
+        self._refuse_newer(await self.current())
+        await self._migrate(migrations.upgrade, self.head())
+
+    async def downgrade(self, revision: str) -> None:
+        """Go back to `revision`; `base` is the empty database. What the dropped tables held is lost."""
+        known = ["base", *migrations.revisions()]
+        if revision not in known:
+            raise InvalidInput(SAY("revision_unknown", revision=revision, revisions=known))
+        await self._migrate(migrations.downgrade, revision)
+
+    async def current(self) -> str | None:
+        """The revision the database is at; None: it holds nothing of Moot."""
+        async with self._connect() as connection:
+            if not await connection.run_sync(lambda sync: inspect(sync).has_table(migrations.VERSION_TABLE)):
+                return None
+            return await connection.scalar(migrations.CURRENT)
+
+    def head(self) -> str:
+        """The revision this version of Moot needs."""
+        return migrations.revisions()[-1]
+
+    async def is_current(self) -> bool:
+        return await self.current() == self.head()
+
+    async def ping(self) -> None:
+        """Raise `Unavailable` unless the database answers."""
+        async with self._connect() as connection:
+            await connection.execute(text("SELECT 1"))
+
+    async def close(self) -> None:
+        await self._engine.dispose()
+
+    @asynccontextmanager
+    async def _connect(self) -> AsyncIterator[AsyncConnection]:
+        with store_errors():
+            async with self._engine.connect() as connection:
+                yield connection
+
+    async def _migrate(self, move: migrations.Move, revision: str) -> None:
+        engine = open_engine(self._url, MIGRATION_PRAGMAS, poolclass=NullPool)
+        with store_errors():
+            async with engine.begin() as connection:
+                await move(connection, revision)
+
+    def _refuse_newer(self, current: str | None) -> None:
+        if current is not None and current not in migrations.revisions():
+            raise Unavailable(SAY("newer", current=current, head=self.head()), code="DATABASE_NEWER")
+
+
+@asynccontextmanager
+async def transaction(session_factory: SessionFactory) -> AsyncIterator[AsyncSession]:
+    """A session of its own, committed at the end of the block, rolled back if it raises."""
+    with store_errors():
+        async with session_factory() as session, session.begin():
+            yield session
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """A database that fails, or cannot be reached, is `Unavailable`, without the statement and its data."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as e:
+        reason = str(getattr(e, "orig", None) or e)
+        raise Unavailable(SAY("store_failed", reason=reason), code="STORE_FAILED") from e

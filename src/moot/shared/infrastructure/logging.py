@@ -1,0 +1,44 @@
+"""Structured logs: readable in a terminal, one JSON object a line elsewhere. Never on stdout."""
+
+import logging
+import sys
+from pathlib import Path
+from typing import TextIO
+
+import structlog
+from structlog.typing import EventDict, Processor
+
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+
+
+def configure_logging(level: str, file: Path | None = None) -> None:
+    """Log to `file`, or to stderr when there is none."""
+    stream: TextIO = sys.stderr
+    if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        stream = file.open("a", encoding="utf-8", buffering=1)
+    # Plain tracebacks: richer ones print local variables, and those may hold what must not be logged.
+    render: list[Processor] = (
+        [structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)]
+        if stream.isatty()
+        else [structlog.processors.format_exc_info, structlog.processors.JSONRenderer(ensure_ascii=False)]
+    )
+    structlog.configure(
+        processors=[
+            structlog.processors.add_log_level,
+            structlog.processors.TimeStamper(fmt="iso", utc=True),
+            add_session,
+            *render,
+        ],
+        wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
+        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        cache_logger_on_first_use=False,
+    )
+
+
+def add_session(_logger: object, _method: str, event: EventDict) -> EventDict:
+    """Every line says which session it belongs to."""
+    context = current_execution_ctx.get()
+    if context is not None and context.session_id:
+        event.setdefault("session_id", context.session_id)
+    return event

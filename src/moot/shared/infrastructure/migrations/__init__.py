@@ -1,0 +1,68 @@
+"""The schema's revisions: `versions/v<number>_<what>.py`, a single line, each run inside the caller's transaction.
+
+Alembic is imported when a migration runs, not when a database is opened.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from functools import cache
+from pathlib import Path
+from threading import Lock
+from typing import TYPE_CHECKING
+
+from sqlalchemy import Connection, String, column, select, table
+from sqlalchemy.ext.asyncio import AsyncConnection
+
+if TYPE_CHECKING:
+    from alembic.config import Config
+
+FOLDER = Path(__file__).parent
+VERSION_TABLE = "alembic_version"
+CURRENT = select(column("version_num", String)).select_from(table(VERSION_TABLE))
+
+DATABASE_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory_xact_lock(1836019572)"}
+"""Taken first, given back by the end of the transaction: of several processes that start at once, one migrates."""
+_PROCESS_LOCK = Lock()
+
+Move = Callable[[AsyncConnection, str], Awaitable[None]]
+
+
+@cache
+def revisions() -> list[str]:
+    """All of them, oldest first."""
+    return sorted(file.stem[1:].split("_")[0] for file in (FOLDER / "versions").glob("v*.py"))
+
+
+async def upgrade(connection: AsyncConnection, revision: str) -> None:
+    from alembic import command  # noqa: PLC0415
+
+    async with _alone(connection):
+        await connection.run_sync(lambda sync: command.upgrade(_config(sync), revision))
+
+
+async def downgrade(connection: AsyncConnection, revision: str) -> None:
+    from alembic import command  # noqa: PLC0415
+
+    async with _alone(connection):
+        await connection.run_sync(lambda sync: command.downgrade(_config(sync), revision))
+
+
+@asynccontextmanager
+async def _alone(connection: AsyncConnection) -> AsyncIterator[None]:
+    """One migration at a time in a database, and in a process: Alembic keeps its connection in module globals."""
+    await connection.exec_driver_sql(DATABASE_LOCKS[connection.dialect.name])
+    while not _PROCESS_LOCK.acquire(blocking=False):  # noqa: ASYNC110 (shared by all event loops)
+        await asyncio.sleep(0.01)
+    try:
+        yield
+    finally:
+        _PROCESS_LOCK.release()
+
+
+def _config(connection: Connection) -> "Config":
+    from alembic.config import Config  # noqa: PLC0415
+
+    config = Config(attributes={"connection": connection})
+    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+    return config

@@ -1,0 +1,65 @@
+"""What every table is built from: the declarative base, the names of constraints, and the shared column types."""
+
+from datetime import UTC, datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import JSON, DateTime, Dialect, MetaData, String, Text
+from sqlalchemy.dialects.postgresql import JSONB
+from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
+from sqlalchemy.types import TypeDecorator
+
+from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+
+CONSTRAINT_NAMES = {
+    "pk": "pk_%(table_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_name)s",
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+}
+
+
+class UtcDateTime(TypeDecorator[datetime]):
+    """A moment, in UTC. Refuses naive values; returns aware ones from SQLite too, which keeps no time zone."""
+
+    impl = DateTime(timezone=True)
+    cache_ok = True
+
+    def process_bind_param(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None:
+            return None
+        if value.utcoffset() is None:
+            raise ValueError(f"a naive datetime is no moment: {value!r}; give it a time zone")
+        return value.astimezone(UTC)
+
+    def process_result_value(self, value: datetime | None, dialect: Dialect) -> datetime | None:
+        if value is None or value.tzinfo is not None:
+            return value and value.astimezone(UTC)
+        return value.replace(tzinfo=UTC)
+
+
+JSON_DATA = JSON(none_as_null=True).with_variant(JSONB(none_as_null=True), "postgresql")
+"""For small structures somebody may query. Large text is TEXT."""
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(naming_convention=CONSTRAINT_NAMES)
+    type_annotation_map = {  # noqa: RUF012 (SQLAlchemy's own name, read once)
+        datetime: UtcDateTime,
+        dict[str, Any]: JSON_DATA,
+        list[str]: JSON_DATA,
+        list[dict[str, Any]]: JSON_DATA,
+    }
+
+
+class CallLog:
+    """The columns of every call log. No foreign key: a call is on the record even where its session is not."""
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    session_id: Mapped[UUID | None]
+    workspace_id: Mapped[str] = mapped_column(String(64), server_default=DEFAULT_WORKSPACE)
+    latency_ms: Mapped[int]
+    status: Mapped[str] = mapped_column(String(20))
+    error_message: Mapped[str | None] = mapped_column(Text)
+    created_at: Mapped[datetime]

@@ -1,0 +1,71 @@
+"""One mapping from what went wrong to what HTTP says: `{"success": false, "code", "message", "details"}`."""
+
+from typing import Any
+
+import structlog
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+from starlette.exceptions import HTTPException
+
+from moot.shared.domain.errors import AppError, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
+from moot.shared.domain.texts import SAY
+from moot.shared.domain.validation import invalid_input
+
+logger = structlog.get_logger(__name__)
+
+STATUS: dict[type[AppError], int] = {InvalidInput: 400, NotFound: 404, Unavailable: 503, AppError: 500}
+
+
+class ErrorBody(BaseModel):
+    """What every error looks like from outside."""
+
+    success: bool = False
+    code: str
+    message: str
+    details: dict[str, Any]
+
+
+def install_error_handlers(app: FastAPI) -> None:
+    @app.exception_handler(AppError)
+    async def on_app_error(request: Request, error: AppError) -> JSONResponse:
+        return _answer(request, error)
+
+    @app.exception_handler(RequestValidationError)
+    async def on_bad_request(request: Request, error: RequestValidationError) -> JSONResponse:
+        return _answer(request, invalid_input(error.errors()), asked=error.body)
+
+    @app.exception_handler(HTTPException)
+    async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
+        message = SAY("no_such_page", method=request.method, path=request.url.path)
+        return _answer(request, NotFound(message, code=f"HTTP_{error.status_code}"), error.status_code)
+
+    @app.exception_handler(Exception)
+    async def on_defect(request: Request, error: Exception) -> JSONResponse:
+        logger.error("unexpected error", path=request.url.path, exc_info=error)
+        return _answer(request, AppError(SAY("unexpected")))
+
+
+def _answer(
+    request: Request, error: AppError, status: int | None = None, *, asked: Any = None
+) -> JSONResponse:
+    locale = _locale(request, asked)
+    body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
+    return JSONResponse(body.model_dump(mode="json"), status or _status(error))
+
+
+def _status(error: AppError) -> int:
+    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+
+
+def _locale(request: Request, asked: Any) -> Locale:
+    """The language the request asks for, the one its reader prefers, or ours."""
+    wanted = asked.get("locale") if isinstance(asked, dict) else getattr(request.state, "locale", None)
+    preferred = request.headers.get("accept-language", "")[:2].lower()
+    matches = [
+        *(locale for locale in LOCALES if locale == wanted),
+        *(locale for locale in LOCALES if locale[:2] == preferred),
+    ]
+    return matches[0] if matches else DEFAULT_LOCALE

@@ -1,0 +1,87 @@
+"""Fixtures every test may use. What is slow to make starts with the first test that asks for it."""
+
+from collections.abc import AsyncIterator, Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from shutil import copyfile
+
+import pytest
+
+from moot.shared.domain.clock import FixedClock
+from moot.shared.infrastructure.database import Database
+from tests.postgres import Postgres, running_postgres
+
+BACKENDS = ["sqlite", "postgres"]
+
+
+@pytest.fixture
+def clock() -> FixedClock:
+    return FixedClock(datetime(2026, 6, 30, 10, 0, tzinfo=UTC))
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Path:
+    """Where Moot keeps its files in this test."""
+    return tmp_path
+
+
+@pytest.fixture(params=BACKENDS)
+def database(request: pytest.FixtureRequest) -> Database:
+    """A migrated, empty database: the test runs once on SQLite and once on PostgreSQL."""
+    chosen: Database = request.getfixturevalue(f"{request.param}_database")
+    return chosen
+
+
+@pytest.fixture(params=BACKENDS)
+def empty_url(request: pytest.FixtureRequest) -> str:
+    """The URL of a database without any table, once of SQLite and once of PostgreSQL."""
+    chosen: str = request.getfixturevalue(f"empty_{request.param}_url")
+    return chosen
+
+
+@pytest.fixture
+async def sqlite_database(home: Path, sqlite_template: Path) -> AsyncIterator[Database]:
+    if not sqlite_template.exists():
+        await _upgrade(f"sqlite:///{sqlite_template}")
+    copyfile(sqlite_template, home / "moot.db")
+    database = Database(f"sqlite:///{home / 'moot.db'}")
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def postgres_database(postgres: Postgres) -> AsyncIterator[Database]:
+    url = await postgres.create(migrated=True)
+    database = Database(url)
+    yield database
+    await database.close()
+    await postgres.drop(url)
+
+
+@pytest.fixture
+def empty_sqlite_url(home: Path) -> str:
+    return f"sqlite:///{home / 'empty.db'}"
+
+
+@pytest.fixture
+async def empty_postgres_url(postgres: Postgres) -> AsyncIterator[str]:
+    url = await postgres.create(migrated=False)
+    yield url
+    await postgres.drop(url)
+
+
+@pytest.fixture(scope="session")
+def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("sqlite") / "template.db"
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Postgres]:
+    with running_postgres() as server:
+        yield server
+
+
+async def _upgrade(url: str) -> None:
+    database = Database(url)
+    await database.upgrade()
+    await database.close()

@@ -1,0 +1,111 @@
+"""Symbol, settings, logs and the weight of an import."""
+
+import json
+import subprocess
+import sys
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+import structlog
+
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.infrastructure.settings import load_settings
+
+
+@pytest.mark.parametrize(
+    ("text", "canonical", "market"),
+    [
+        ("600519.SH", "600519.SH", Market.CN),
+        (" 000001.sz ", "000001.SZ", Market.CN),
+        ("830799.BJ", "830799.BJ", Market.CN),
+        ("AAPL", "AAPL", Market.US),
+        ("brk.b", "BRK.B", Market.US),
+        ("900001.DEMO", "900001.DEMO", Market.DEMO),
+    ],
+)
+def test_symbols_are_read_in_the_spelling_of_their_market(text, canonical, market):
+    assert (Symbol.parse(text).text, Symbol.parse(text).market) == (canonical, market)
+
+
+@pytest.mark.parametrize("text", ["", "60051", "600519", "600519.XX", "900001.DEMO.SH", "茅台", "A" * 300])
+def test_what_is_no_symbol_says_how_one_is_written(text):
+    with pytest.raises(InvalidInput, match=r"Write 600519\.SH, AAPL"):
+        Symbol.parse(text)
+
+
+def test_a_date_is_the_exchanges_own():
+    evening_in_london = datetime(2026, 6, 30, 20, 0, tzinfo=UTC)
+    assert Symbol.parse("600519.SH").local_date(evening_in_london) == date(2026, 7, 1)
+    assert Symbol.parse("AAPL").local_date(evening_in_london) == date(2026, 6, 30)
+
+
+def test_only_the_demo_market_is_synthetic():
+    assert [Symbol.parse(s).synthetic for s in ("900001.DEMO", "600519.SH", "AAPL")] == [True, False, False]
+
+
+def test_settings_work_without_any_environment(monkeypatch):
+    for name in ("MOOT_HOME", "MOOT_DATABASE_URL", "MOOT_PERSISTENCE"):
+        monkeypatch.delenv(name, raising=False)
+    settings = load_settings()
+    assert settings.home == Path.home() / ".moot"
+    assert settings.resolved_database_url == f"sqlite:///{Path.home() / '.moot' / 'moot.db'}"
+    assert settings.persistence is True
+
+
+def test_settings_come_from_the_environment(monkeypatch, tmp_path):
+    monkeypatch.setenv("MOOT_HOME", str(tmp_path))
+    monkeypatch.setenv("MOOT_PERSISTENCE", "off")
+    monkeypatch.setenv("MOOT_DATABASE_URL", "postgresql://u@h/d")
+    settings = load_settings()
+    assert (settings.home, settings.persistence) == (tmp_path, False)
+    assert settings.resolved_database_url == "postgresql://u@h/d"
+
+
+def test_a_wrong_setting_is_named(monkeypatch):
+    monkeypatch.setenv("MOOT_NODE_TIMEOUT", "soon")
+    with pytest.raises(InvalidInput, match=r"MOOT_NODE_TIMEOUT: .*number"):
+        load_settings()
+
+
+@pytest.mark.accepts("A2-07")
+def test_outside_of_a_session_there_is_no_execution_context():
+    assert current_execution_ctx.get() is None
+    context = ExecutionContext(session_id="x")
+    assert (context.session_id, context.locale, context.workspace) == ("x", "zh-CN", "default")
+
+
+def test_a_log_line_says_which_session_it_belongs_to(tmp_path):
+    log = tmp_path / "logs" / "moot.log"
+    before = structlog.get_config()
+    token = current_execution_ctx.set(ExecutionContext(session_id="the-session"))
+    try:
+        configure_logging("info", log)
+        structlog.get_logger("x").info("happened", name="青禾")
+        structlog.get_logger("x").debug("too fine")
+    finally:
+        current_execution_ctx.reset(token)
+        structlog.get_config()["logger_factory"]._file.close()
+        structlog.configure(**before)
+    (line,) = log.read_text(encoding="utf-8").splitlines()
+    entry = json.loads(line)
+    assert (entry["event"], entry["name"], entry["session_id"]) == ("happened", "青禾", "the-session")
+    assert entry["timestamp"].endswith("Z")
+    assert "青禾" in line
+
+
+@pytest.mark.parametrize("statement", ["import moot", "import moot.cli"])
+def test_importing_moot_or_its_command_line_loads_nothing_heavy(statement):
+    heavy = ("langgraph", "pandas", "numpy", "fastapi", "sqlalchemy", "pydantic", "talib", "rich.live")
+    probe = f"import sys; {statement}; print([m for m in {heavy!r} if m in sys.modules])"
+    seen = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert seen.stdout.strip() == "[]"
+
+
+def test_the_sdk_is_one_import_away():
+    probe = "from moot import Moot; print(Moot.__module__)"
+    seen = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
+    assert seen.stdout.strip() == "moot.desk"

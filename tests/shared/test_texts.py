@@ -1,0 +1,64 @@
+"""Everything users read exists in both languages, with the same values in it."""
+
+import string
+from importlib import import_module
+from pathlib import Path
+
+import pytest
+
+import moot
+from moot.shared.domain.messages import LOCALES, Catalogue, Message
+
+SOURCE = Path(moot.__file__).parent
+FOLDERS = sorted(path.parent for path in SOURCE.rglob("zh-CN.toml"))
+
+
+def catalogue(folder: Path) -> Catalogue:
+    module = ".".join(("moot", *folder.relative_to(SOURCE).parts))
+    found: Catalogue = import_module(module).SAY
+    return found
+
+
+def placeholders(text: str) -> set[str]:
+    return {name.split("[")[0].split(".")[0] for _, name, _, _ in string.Formatter().parse(text) if name}
+
+
+@pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(SOURCE)))
+def test_both_languages_have_the_same_texts_with_the_same_values(folder):
+    texts = catalogue(folder).texts
+    assert set(texts) == set(LOCALES)
+    chinese, english = texts["zh-CN"], texts["en-US"]
+    assert set(chinese) == set(english)
+    for key, text in chinese.items():
+        assert placeholders(text) == placeholders(english[key]), key
+
+
+def test_there_are_catalogues_to_check():
+    assert len(FOLDERS) >= 6
+
+
+@pytest.fixture
+def say(tmp_path) -> Catalogue:
+    (tmp_path / "zh-CN.toml").write_text(
+        'hello = "{who}，你好"\nname = "世界"\n[a]\nb = "{x:.1f}%"\n', "utf-8"
+    )
+    (tmp_path / "en-US.toml").write_text(
+        'hello = "Hello, {who}"\nname = "world"\n[a]\nb = "{x:.1f} %"\n', "utf-8"
+    )
+    return Catalogue(tmp_path)
+
+
+def test_a_message_waits_for_its_reader(say):
+    greeting = say("hello", who=say("name"))
+    assert isinstance(greeting, Message)
+    assert [greeting.in_locale(locale) for locale in LOCALES] == ["世界，你好", "Hello, world"]
+    assert str(greeting) == "Hello, world"
+
+
+def test_lists_are_joined_as_the_language_does_it(say):
+    greeting = say("hello", who=["A", say("name")])
+    assert [greeting.in_locale(locale) for locale in LOCALES] == ["A、世界，你好", "Hello, A, world"]
+
+
+def test_tables_become_dotted_keys_and_formats_apply(say):
+    assert say("a.b", x=1.26).in_locale("zh-CN") == "1.3%"
