@@ -1,0 +1,124 @@
+"""Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
+
+import difflib
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime, timedelta
+from typing import TypeVar
+
+from moot.modules.market_data.domain.facts import (
+    Company,
+    DailyBar,
+    DailyValuation,
+    Fact,
+    FinancialReport,
+    MacroObservation,
+    NewsItem,
+)
+from moot.modules.market_data.domain.provider import MarketDataProvider
+from moot.modules.market_data.domain.texts import SAY
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.symbol import Market, Symbol
+
+F = TypeVar("F", bound=Fact)
+
+
+class MarketData:
+    def __init__(self, providers: dict[Market, MarketDataProvider]) -> None:
+        self._providers = providers
+
+    async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
+        """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
+        known = {company.symbol: company for company in await self._provider(symbol).companies()}
+        company = known.get(symbol.text)
+        if company is None:
+            raise self._unknown(symbol, known)
+        today = symbol.local_date(as_of)
+        if today < company.list_date:
+            raise self._not_tradable("not_listed_yet", company, company.list_date)
+        if company.delist_date and today >= company.delist_date:
+            raise self._not_tradable("delisted", company, company.delist_date)
+        return company
+
+    async def daily_bars(
+        self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
+    ) -> list[DailyBar]:
+        """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
+        bars = _known(await self._provider(symbol).daily_bars(symbol.text, start, end), as_of)
+        return _adjusted(bars) if adjusted else bars
+
+    async def daily_valuations(
+        self, symbol: Symbol, start: date, end: date, *, as_of: datetime
+    ) -> list[DailyValuation]:
+        return _known(await self._provider(symbol).daily_valuations(symbol.text, start, end), as_of)
+
+    async def financial_reports(
+        self, symbol: Symbol, periods: int, *, as_of: datetime
+    ) -> list[FinancialReport]:
+        """The newest periods first, each in the version known at `as_of`."""
+        reports = _known(await self._provider(symbol).financial_reports(symbol.text), as_of)
+        latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
+        return list(reversed(latest.values()))[:periods]
+
+    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
+        """The figures of the symbol's home market whose period lies within the last `days`."""
+        today = symbol.local_date(as_of)
+        return _known(await self._provider(symbol).macro(today - timedelta(days=days), today), as_of)
+
+    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
+        """What was published in the last `days` about the company, its industry or the market; oldest first."""
+        company = await self.company(symbol, as_of=as_of)
+        today = symbol.local_date(as_of)
+        items = _known(await self._provider(symbol).news(today - timedelta(days=days), today), as_of)
+        return [
+            item
+            for item in items
+            if item.symbol == symbol.text
+            or (item.symbol is None and item.industry in (None, company.industry))
+        ]
+
+    def _provider(self, symbol: Symbol) -> MarketDataProvider:
+        provider = self._providers.get(symbol.market)
+        if provider is None:
+            raise InvalidInput(
+                SAY("market_unsupported", symbol=symbol.text, market=symbol.market.value),
+                code="SYMBOL_UNSUPPORTED",
+                field="symbol",
+            )
+        return provider
+
+    @staticmethod
+    def _unknown(symbol: Symbol, known: dict[str, Company]) -> InvalidInput:
+        near = difflib.get_close_matches(symbol.text, known, n=3, cutoff=0.9)
+        matches = [f"{code} {known[code].label}" for code in near]
+        hint = SAY("nearest", matches=matches) if matches else SAY("none_near")
+        return InvalidInput(
+            SAY("symbol_unknown", symbol=symbol.text, hint=hint),
+            code="SYMBOL_UNKNOWN",
+            field="symbol",
+            nearest=near,
+        )
+
+    @staticmethod
+    def _not_tradable(why: str, company: Company, on: date) -> InvalidInput:
+        return InvalidInput(
+            SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat()),
+            code="SYMBOL_NOT_LISTED",
+            field="symbol",
+        )
+
+
+def _known(facts: Iterable[F], as_of: datetime) -> list[F]:
+    return [fact for fact in facts if fact.known_at(as_of)]
+
+
+def _adjusted(bars: Sequence[DailyBar]) -> list[DailyBar]:
+    """Scale raw prices so that the last known day keeps its own price and earlier days are comparable to it."""
+    if not bars:
+        return []
+    last = bars[-1].adj_factor
+    return [bar if bar.adj_factor == last else _scaled(bar, bar.adj_factor / last) for bar in bars]
+
+
+def _scaled(bar: DailyBar, by: float) -> DailyBar:
+    prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
+    return bar.model_copy(update=prices)

@@ -1,0 +1,137 @@
+"""Market facts, frozen and checked at the edge: no NaN, no negative price, no naive time gets past here.
+
+Every fact has two times: `event_time`, when it happened, and `available_at`, when the public could know it.
+Money is CNY (or the market's own currency), volume is shares, ratios and margins are per cent.
+"""
+
+from datetime import date, datetime
+from typing import Annotated, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+
+Price = Annotated[float, Field(gt=0)]
+Percent = float
+
+
+class Fact(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    event_time: AwareDatetime
+    available_at: AwareDatetime
+    source: str
+
+    def known_at(self, as_of: datetime) -> bool:
+        return self.available_at <= as_of
+
+
+class DailyBar(Fact):
+    """One trading day. Prices are raw; `adj_factor` makes days comparable across ex-right dates.
+
+    `pre_close` is the reference price of the day: on an ex-right day it is not the previous close.
+    A suspended day repeats the last close with zero volume.
+    """
+
+    symbol: str
+    trade_date: date
+    open: Price
+    high: Price
+    low: Price
+    close: Price
+    pre_close: Price
+    volume: int = Field(ge=0)
+    amount: float = Field(ge=0)
+    adj_factor: float = Field(gt=0)
+    suspended: bool = False
+    is_st: bool = False
+
+    @model_validator(mode="after")
+    def _range_holds_open_and_close(self) -> Self:
+        if not self.low <= min(self.open, self.close) <= max(self.open, self.close) <= self.high:
+            raise ValueError("low <= open, close <= high does not hold")
+        return self
+
+
+class DailyValuation(Fact):
+    """What the market paid on a day; a ratio is absent where its denominator was unknown, negative PE is kept."""
+
+    symbol: str
+    trade_date: date
+    close: Price
+    total_mv: float = Field(gt=0)
+    pe_ttm: float | None = None
+    pb: float | None = None
+    ps_ttm: float | None = None
+    dv_ratio: Percent | None = None
+    turnover_rate: Percent | None = None
+
+
+class FinancialReport(Fact):
+    """A quarterly report. Flows (eps, profit, revenue, cash flow) are cumulative from the start of the year.
+
+    Per-share figures are on the shares of the report date. `None` means that the company did not report it.
+    """
+
+    symbol: str
+    period_end: date
+    announced_on: date
+    gross_margin: Percent | None = None
+    netprofit_margin: Percent | None = None
+    roe_waa: Percent | None = None
+    roic: Percent | None = None
+    eps: float | None = None
+    bps: float | None = None
+    profit_dedt: float | None = None
+    ocfps: float | None = None
+    fcff_ps: float | None = None
+    fcff: float | None = None
+    current_ratio: float | None = None
+    quick_ratio: float | None = None
+    debt_to_assets: Percent | None = None
+    interestdebt: float | None = None
+    netdebt: float | None = None
+    invturn_days: float | None = None
+    arturn_days: float | None = None
+    assets_turn: float | None = None
+    total_revenue_ps: float | None = None
+
+
+class MacroObservation(Fact):
+    """A figure for a reference period, known from its release on. `industry` narrows an industry series."""
+
+    series: str
+    period: date
+    value: float
+    unit: str
+    url: str
+    industry: str | None = None
+
+
+class NewsItem(Fact):
+    """Something published: a company's announcement, a piece of news, a policy notice for an industry."""
+
+    kind: Literal["announcement", "news", "policy"]
+    title: str = Field(min_length=1)
+    title_en: str | None = None
+    url: str
+    symbol: str | None = None
+    industry: str | None = None
+
+
+class Company(BaseModel):
+    """A listed company, as the directory knows it."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    symbol: str
+    name: str
+    name_en: str
+    industry: str
+    industry_en: str
+    list_date: date
+    delist_date: date | None = None
+    synthetic: bool = False
+
+    @property
+    def label(self) -> str:
+        """Both names, for messages whose reader is not known yet."""
+        return f"{self.name} {self.name_en}"

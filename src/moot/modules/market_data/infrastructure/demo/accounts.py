@@ -1,0 +1,206 @@
+"""A company's books, quarter by quarter: what it owns, earns, pays out, and when it says so.
+
+Equity is what is carried on: assets follow from it by leverage, revenue by turnover, profit by margin,
+and what is not paid out becomes the next quarter's equity.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+import numpy as np
+
+from moot.modules.market_data.infrastructure.demo import cycles
+from moot.modules.market_data.infrastructure.demo.calendar import (
+    FIRST_TRADING_DAY,
+    FIRST_YEAR,
+    is_trading_day,
+    quarter_ends,
+)
+from moot.modules.market_data.infrastructure.demo.companies import Firm, at_years
+from moot.modules.market_data.infrastructure.demo.noise import Array, normals, uniforms, wander
+
+HUNDRED_MILLION = 100_000_000
+WORST_QUARTER = -0.06  # of equity: nobody loses everything at once
+ONE_OFF = 0.01  # of revenue: gains that do not recur, at most
+PROSPECTUS_YEARS = 3  # the history that a new company publishes ...
+PROSPECTUS_LEAD = timedelta(days=21)  # ... so long before its listing
+EX_SEASON = ((6, 1), (7, 25))  # when shares go ex-right, in the year after the one they are paid for
+BONUS_PER_TEN = (2, 3, 4, 5)
+
+LAG_CHANCES = (0.0, 0.05, 0.50, 0.95, 1.0)
+LAG_DAYS = {
+    3: (14, 21, 28, 30, 30),
+    6: (30, 41, 59, 62, 62),
+    9: (15, 22, 29, 31, 31),
+    12: (56, 70, 90, 120, 120),
+}
+"""Days from a period's end to its announcement, by the period's last month; the last is the statutory deadline."""
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Flows since the start of the year, stocks at the period's end, in CNY."""
+
+    quarter: int  # counted from the start of the first year
+    period_end: date
+    announced_on: date
+    shares: int
+    equity: float
+    assets: float
+    opening_equity: float
+    opening_assets: float
+    revenue: float = 0.0
+    net_profit: float = 0.0
+    one_off: float = 0.0
+    operating_cash: float = 0.0
+    revenue_published: bool = True
+
+
+@dataclass(frozen=True)
+class Payout:
+    """What the profit of a fiscal year brings the shareholders on `ex_date`, per ten shares."""
+
+    fiscal_year: int
+    ex_date: date
+    cash_per_ten: float
+    bonus_per_ten: int
+    shares_before: int
+
+    @property
+    def cash(self) -> float:
+        return self.cash_per_ten / 10 * self.shares_before
+
+    @property
+    def shares_after(self) -> int:
+        return self.shares_before * (10 + self.bonus_per_ten) // 10
+
+
+@dataclass(frozen=True)
+class Accounts:
+    """`statements` are in the order of their periods, which is the order in which they are announced."""
+
+    first_shares: int
+    statements: tuple[Statement, ...]
+    payouts: tuple[Payout, ...]
+
+
+@dataclass(frozen=True)
+class _Drivers:
+    """One number a quarter each."""
+
+    margin: Array
+    asset_turnover: Array
+    equity_share: Array
+    one_off: Array
+    cash_margin: Array
+    lag_chance: Array
+
+
+def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
+    ends = quarter_ends(until)
+    drivers = _drivers(firm, seed, len(ends))
+    opening = last = _opening(firm)
+    statements: list[Statement] = []
+    payouts: list[Payout] = []
+    for end in ends[opening.quarter + 1 :]:
+        last = _next(firm, drivers, last, end, payouts[-1] if payouts else None)
+        statements.append(last)
+        if end.month == 12:
+            payouts += _declared(firm, seed, last)
+    gone = firm.company.delist_date or date.max
+    return Accounts(opening.shares, tuple(s for s in statements if s.announced_on < gone), tuple(payouts))
+
+
+def trailing_year(
+    statements: Sequence[Statement], index: int, flow: Callable[[Statement], float | None]
+) -> float | None:
+    """The flow of the four quarters up to `statements[index]`; None where a part of it was not published."""
+    month = statements[index].period_end.month
+    if month == 12:
+        return flow(statements[index])
+    if index < 4:
+        return None
+    so_far, full_year, year_ago = (flow(statements[i]) for i in (index, index - month // 3, index - 4))
+    if so_far is None or full_year is None or year_ago is None:
+        return None
+    return so_far + full_year - year_ago
+
+
+def _drivers(firm: Firm, seed: int, count: int) -> _Drivers:
+    books, key = firm.books, (seed, firm.symbol)
+    years = FIRST_YEAR + (np.arange(count) + 0.5) / 4
+    tide = cycles.by_quarter(cycles.industry(seed, firm.industry.name, 3 * count))
+    own = wander(normals(count, *key, "margin"), 0.75)
+    return _Drivers(
+        margin=at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
+        asset_turnover=at_years(books.asset_turnover, years)
+        * np.exp(0.04 * normals(count, *key, "turnover")),
+        equity_share=(1 - books.leverage) * np.exp(0.06 * wander(normals(count, *key, "leverage"), 0.9)),
+        one_off=ONE_OFF * uniforms(count, *key, "one-off"),
+        cash_margin=books.cash_margin + (0.02 + books.cash_margin) * normals(count, *key, "cash"),
+        lag_chance=uniforms(count, *key, "announcement"),
+    )
+
+
+def _opening(firm: Firm) -> Statement:
+    """The balance on the eve of the first year that is told; its quarter is the one before."""
+    year = max(FIRST_YEAR, firm.company.list_date.year - PROSPECTUS_YEARS)
+    quarter = (year - FIRST_YEAR) * 4 - 1
+    equity = firm.books.equity * HUNDRED_MILLION
+    assets = equity / (1 - firm.books.leverage)
+    eve = date(year - 1, 12, 31)
+    return Statement(
+        quarter, eve, eve, round(firm.books.shares * HUNDRED_MILLION), equity, assets, equity, assets
+    )
+
+
+def _next(firm: Firm, drivers: _Drivers, last: Statement, end: date, payout: Payout | None) -> Statement:
+    quarter, new_year = last.quarter + 1, end.month == 3
+    revenue = last.assets * float(drivers.asset_turnover[quarter]) * firm.industry.seasons[quarter % 4]
+    profit = max(revenue * float(drivers.margin[quarter]), WORST_QUARTER * last.equity)
+    paid = payout if payout and last.period_end < payout.ex_date <= end else None
+    equity = last.equity + profit - (paid.cash if paid else 0.0)
+    so_far = 0.0 if new_year else 1.0
+    return Statement(
+        quarter=quarter,
+        period_end=end,
+        announced_on=_announced_on(firm, drivers, last, end),
+        shares=paid.shares_after if paid else last.shares,
+        equity=equity,
+        assets=equity / float(drivers.equity_share[quarter]),
+        opening_equity=last.equity if new_year else last.opening_equity,
+        opening_assets=last.assets if new_year else last.opening_assets,
+        revenue=so_far * last.revenue + revenue,
+        net_profit=so_far * last.net_profit + profit,
+        one_off=so_far * last.one_off + revenue * float(drivers.one_off[quarter]),
+        operating_cash=so_far * last.operating_cash + profit + revenue * float(drivers.cash_margin[quarter]),
+        revenue_published=end.month in (6, 12) or not firm.books.revenue_half_yearly,
+    )
+
+
+def _announced_on(firm: Firm, drivers: _Drivers, last: Statement, end: date) -> date:
+    """After its own lag, but never before the previous period's announcement or the prospectus."""
+    lag = np.interp(drivers.lag_chance[last.quarter + 1], LAG_CHANCES, LAG_DAYS[end.month])
+    prospectus = firm.company.list_date - PROSPECTUS_LEAD
+    return max(end + timedelta(days=round(float(lag))), last.announced_on, prospectus)
+
+
+def _declared(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
+    """The year's payout; none after a loss, and none to people who cannot hold the share."""
+    year = full_year.period_end.year
+    pick_day, pick_bonus, pick_size = uniforms(3, seed, firm.symbol, "payout", year).tolist()
+    season = _ex_season(year + 1)
+    ex_date = season[int(pick_day * len(season))]
+    if full_year.net_profit <= 0 or not firm.listed_on(ex_date):
+        return []
+    cash = round(firm.books.payout * full_year.net_profit / full_year.shares * 10, 2)
+    with_bonus = pick_bonus < firm.books.bonus_chance and ex_date > FIRST_TRADING_DAY
+    bonus = BONUS_PER_TEN[int(pick_size * len(BONUS_PER_TEN))] if with_bonus else 0
+    return [Payout(year, ex_date, cash, bonus, full_year.shares)] if cash or bonus else []
+
+
+def _ex_season(year: int) -> list[date]:
+    first, last = (date(year, *day) for day in EX_SEASON)
+    days = (first + timedelta(days=n) for n in range((last - first).days + 1))
+    return [day for day in days if is_trading_day(day)]

@@ -1,0 +1,190 @@
+"""Daily prices: pulled slowly towards what the published books are worth, pushed by market, industry and own noise.
+
+Prices are whole fen inside, so that rounding, price limits and ex-right references are exact.
+"""
+
+from dataclasses import dataclass
+from math import exp, log
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from moot.modules.market_data.domain.facts import DailyBar
+from moot.modules.market_data.infrastructure.demo.accounts import Accounts, trailing_year
+from moot.modules.market_data.infrastructure.demo.companies import Firm
+from moot.modules.market_data.infrastructure.demo.noise import Array, fat_tailed, normals, wander
+from moot.modules.market_data.infrastructure.demo.sessions import Sessions, daily_rows
+
+Ints = NDArray[np.int64]
+Fen = TypeVar("Fen", int, Ints)
+
+PULL = 0.004  # of the gap to fair value, closed a day
+SURPRISE = 0.2  # of a revaluation, taken at once
+ROE_PREMIUM = 3.0  # log price-to-book for a unit of return on equity
+ROE_RANGE = (-0.25, 0.40)  # beyond it nobody pays less or more
+MARKET_VOLATILITY = 0.0095
+INDUSTRY_VOLATILITY = 0.0065
+STORMINESS = 0.48
+LIMIT, SPECIAL_LIMIT = 10, 5  # per cent of the reference price
+LOT = 100
+
+
+@dataclass(frozen=True)
+class Tape:
+    """What the exchange prints, one entry for each day of `sessions`; prices in fen."""
+
+    sessions: Sessions
+    known: Ints  # the newest statement published before the day
+    shares: Ints
+    pre_close: Ints
+    open: Ints
+    high: Ints
+    low: Ints
+    close: Ints
+    volume: Ints
+    adj_factor: Array
+
+
+@dataclass(frozen=True)
+class _ExRights:
+    """By day: cash in fen per share, new shares per share, shares outstanding."""
+
+    cash: Array
+    bonus: Array
+    shares: Ints
+
+
+def print_tape(firm: Firm, seed: int, accounts: Accounts, sessions: Sessions) -> Tape:
+    known = _known_statements(accounts, sessions)
+    ex = _ex_rights(accounts, sessions)
+    shocks = _shocks(firm, seed, sessions)
+    pre_close, close = _walk(_log_fair_values(firm, accounts)[known], shocks, ex, sessions)
+    open_, high, low = _intraday(firm, seed, sessions, pre_close, close)
+    volume = _volume(firm, seed, sessions, pre_close, close, ex.shares)
+    factor = _adj_factor(pre_close, close)
+    return Tape(sessions, known, ex.shares, pre_close, open_, high, low, close, volume, factor)
+
+
+def daily_bars(firm: Firm, tape: Tape) -> list[DailyBar]:
+    mean_price = (tape.open + tape.high + tape.low + tape.close) / 400
+    columns = {
+        "open": (tape.open / 100).tolist(),
+        "high": (tape.high / 100).tolist(),
+        "low": (tape.low / 100).tolist(),
+        "close": (tape.close / 100).tolist(),
+        "pre_close": (tape.pre_close / 100).tolist(),
+        "volume": tape.volume.tolist(),
+        "amount": np.round(mean_price * tape.volume, 2).tolist(),
+        "adj_factor": tape.adj_factor.tolist(),
+        "suspended": tape.sessions.halted.tolist(),
+        "is_st": tape.sessions.special.tolist(),
+    }
+    return [DailyBar(symbol=firm.symbol, **row) for row in daily_rows(tape.sessions, columns)]
+
+
+def _known_statements(accounts: Accounts, sessions: Sessions) -> Ints:
+    announced = [s.announced_on.toordinal() for s in accounts.statements]
+    days = [day.toordinal() for day in sessions.days]
+    return np.searchsorted(announced, days, side="left").astype(np.int64) - 1
+
+
+def _ex_rights(accounts: Accounts, sessions: Sessions) -> _ExRights:
+    count = len(sessions.days)
+    cash, bonus = np.zeros(count), np.zeros(count)
+    shares = np.full(count, accounts.first_shares, dtype=np.int64)
+    number = {day: n for n, day in enumerate(sessions.days)}
+    for payout in accounts.payouts:
+        if (n := number.get(payout.ex_date)) is not None:
+            cash[n], bonus[n] = payout.cash_per_ten * 10, payout.bonus_per_ten / 10
+            shares[n:] = payout.shares_after
+    return _ExRights(cash, bonus, shares)
+
+
+def _log_fair_values(firm: Firm, accounts: Accounts) -> Array:
+    """By statement: book value at the normal price-to-book, more for a better return on equity, less for a worse."""
+    trading, fair = firm.trading, []
+    for n, statement in enumerate(accounts.statements):
+        earned = trailing_year(accounts.statements, n, lambda s: s.net_profit)
+        roe = trading.normal_roe if earned is None else earned / statement.equity
+        premium = ROE_PREMIUM * (min(max(roe, ROE_RANGE[0]), ROE_RANGE[1]) - trading.normal_roe)
+        fair.append(log(statement.equity * trading.normal_pb) + premium)
+    return np.array(fair)
+
+
+def _shocks(firm: Firm, seed: int, sessions: Sessions) -> Array:
+    """Daily log returns before the pull. Streams run over the market's calendar: all shares meet the same days."""
+    count = sessions.first + len(sessions.days)
+    market = _restless(normals(count, seed, "market"), seed, "market")
+    industry = _restless(normals(count, seed, firm.industry.name), seed, firm.industry.name)
+    own = _restless(fat_tailed(count, seed, firm.symbol, "own"), seed, firm.symbol)
+    moves = (
+        firm.trading.beta * MARKET_VOLATILITY * market
+        + INDUSTRY_VOLATILITY * industry
+        + firm.trading.volatility / 100 * own
+    )
+    return moves[sessions.first :]
+
+
+def _restless(noise: Array, *key: object) -> Array:
+    """Calm and stormy weeks come in clusters; the variance stays what it was over the years."""
+    storms = wander(normals(len(noise), *key, "storms"), 0.97)
+    return noise * np.exp(STORMINESS * storms - STORMINESS**2)
+
+
+def _walk(fair: Array, shocks: Array, ex: _ExRights, sessions: Sessions) -> tuple[Ints, Ints]:
+    """Reference prices and closes."""
+    surprises = SURPRISE * np.diff(fair, prepend=fair[:1])
+    close = round(100 * exp(fair[0]) / int(ex.shares[0])) if len(fair) else 0
+    pre_closes, closes = [], []
+    columns = (fair, shocks + surprises, ex.cash, ex.bonus, ex.shares, sessions.halted, sessions.special)
+    for value, push, cash, bonus, shares, halted, special in zip(*(c.tolist() for c in columns), strict=True):
+        reference = int((close - cash) / (1 + bonus) + 0.5)
+        if not halted:
+            gap = value - log(reference / 100 * shares)
+            limit = SPECIAL_LIMIT if special else LIMIT
+            target = round(reference * exp(push + PULL * gap))
+            close = min(max(target, _limit_price(reference, -limit)), _limit_price(reference, limit))
+        pre_closes.append(reference)
+        closes.append(close)
+    return np.array(pre_closes, dtype=np.int64), np.array(closes, dtype=np.int64)
+
+
+def _limit_price(reference: Fen, percent: Fen) -> Fen:
+    """The furthest price of the day, rounded half up as exchanges do."""
+    return (reference * (100 + percent) + 50) // 100
+
+
+def _intraday(
+    firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close: Ints
+) -> tuple[Ints, Ints, Ints]:
+    """Open, high and low around the day's way from reference to close, within the limits."""
+    count = sessions.first + len(sessions.days)
+    noise = normals(3 * count, seed, firm.symbol, "intraday").reshape(count, 3)[sessions.first :]
+    spread = np.where(sessions.halted, 0.0, firm.trading.volatility / 100)
+    open_ = pre_close * np.exp(0.4 * np.log(close / pre_close) + 0.35 * spread * noise[:, 0])
+    high = np.maximum(open_, close) * np.exp(0.5 * spread * np.abs(noise[:, 1]))
+    low = np.minimum(open_, close) * np.exp(-0.5 * spread * np.abs(noise[:, 2]))
+    limit = np.where(sessions.special, SPECIAL_LIMIT, LIMIT)
+    floor, ceiling = _limit_price(pre_close, -limit), _limit_price(pre_close, limit)
+    opened, highest, lowest = (
+        np.clip(np.rint(p), floor, ceiling).astype(np.int64) for p in (open_, high, low)
+    )
+    return opened, highest, lowest
+
+
+def _volume(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close: Ints, shares: Ints) -> Ints:
+    """Whole lots; more hands change on days that move more."""
+    count = sessions.first + len(sessions.days)
+    mood = wander(normals(count, seed, firm.symbol, "volume"), 0.9)[sessions.first :]
+    stir = np.abs(np.log(close / pre_close)) / (firm.trading.volatility / 100)
+    rate = firm.trading.turnover / 100 * np.exp(0.4 * mood + 0.25 * np.minimum(stir, 4) - 0.25)
+    lots = np.maximum(np.rint(rate * shares / LOT), 1).astype(np.int64)
+    return np.where(sessions.halted, 0, lots * LOT)
+
+
+def _adj_factor(pre_close: Ints, close: Ints) -> Array:
+    """Grows on ex-right days by what the reference price fell below the previous close."""
+    steps = np.ones(len(close))
+    steps[1:] = close[:-1] / pre_close[1:]
+    return np.round(np.cumprod(steps), 6)

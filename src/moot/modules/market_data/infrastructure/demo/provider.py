@@ -1,0 +1,136 @@
+"""The synthetic market as a provider: the history that the seed implies, shown up to yesterday."""
+
+from collections.abc import Sequence
+from datetime import date, timedelta
+from functools import cached_property
+from typing import TypeVar
+
+from moot.modules.market_data.domain.facts import (
+    Company,
+    DailyBar,
+    DailyValuation,
+    Fact,
+    FinancialReport,
+    MacroObservation,
+    NewsItem,
+)
+from moot.modules.market_data.infrastructure.demo.accounts import Accounts, keep_accounts
+from moot.modules.market_data.infrastructure.demo.announcements import announcements
+from moot.modules.market_data.infrastructure.demo.calendar import ZONE, moment
+from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
+from moot.modules.market_data.infrastructure.demo.macro import macro_observations
+from moot.modules.market_data.infrastructure.demo.prices import Tape, daily_bars, print_tape
+from moot.modules.market_data.infrastructure.demo.reports import published_reports
+from moot.modules.market_data.infrastructure.demo.sessions import Sessions, sessions
+from moot.modules.market_data.infrastructure.demo.stories import company_stories, policy_notices
+from moot.modules.market_data.infrastructure.demo.valuations import daily_valuations
+from moot.shared.domain.clock import Clock
+
+F = TypeVar("F", bound=Fact)
+
+
+class DemoMarket:
+    """A pure function of (seed, symbol, date). Nothing that became public today, or later, is there yet.
+
+    News is found by the day it became public, macro figures by their period.
+    """
+
+    def __init__(self, seed: int, clock: Clock) -> None:
+        self._seed = seed
+        self._clock = clock
+        self._world: _World | None = None
+
+    async def companies(self) -> Sequence[Company]:
+        return [firm.company for firm in firms().values()]
+
+    async def daily_bars(self, symbol: str, start: date, end: date) -> Sequence[DailyBar]:
+        history = self._history(symbol)
+        return self._public([b for b in history.bars if start <= b.trade_date <= end]) if history else []
+
+    async def daily_valuations(self, symbol: str, start: date, end: date) -> Sequence[DailyValuation]:
+        history = self._history(symbol)
+        return (
+            self._public([v for v in history.valuations if start <= v.trade_date <= end]) if history else []
+        )
+
+    async def financial_reports(self, symbol: str) -> Sequence[FinancialReport]:
+        history = self._history(symbol)
+        return self._public(history.reports) if history else []
+
+    async def macro(self, start: date, end: date) -> Sequence[MacroObservation]:
+        return self._public([o for o in self._all().macro if start <= o.period <= end])
+
+    async def news(self, start: date, end: date) -> Sequence[NewsItem]:
+        first, after = moment(start, 0), moment(end + timedelta(days=1), 0)
+        return self._public([item for item in self._all().news if first <= item.available_at < after])
+
+    def _history(self, symbol: str) -> "_History | None":
+        return self._all().histories.get(symbol)
+
+    def _all(self) -> "_World":
+        """History is written ahead to the end of next year, so that one writing serves for many days."""
+        until = date(self._today().year + 1, 12, 31)
+        if self._world is None or self._world.until != until:
+            self._world = _World(self._seed, until)
+        return self._world
+
+    def _public(self, facts: Sequence[F]) -> list[F]:
+        midnight = moment(self._today(), 0)
+        return [fact for fact in facts if fact.available_at < midnight]
+
+    def _today(self) -> date:
+        return self._clock.now().astimezone(ZONE).date()
+
+
+class _World:
+    """Everything up to `until`, each part worked out when it is first asked for."""
+
+    def __init__(self, seed: int, until: date) -> None:
+        self.until = until
+        self._seed = seed
+        self.histories = {symbol: _History(firm, seed, until) for symbol, firm in firms().items()}
+
+    @cached_property
+    def macro(self) -> list[MacroObservation]:
+        return macro_observations(self._seed, self.until)
+
+    @cached_property
+    def news(self) -> list[NewsItem]:
+        items = [item for history in self.histories.values() for item in history.news()]
+        items += policy_notices(self._seed, self.until)
+        return sorted(items, key=lambda item: (item.available_at, item.url))
+
+
+class _History:
+    """One company."""
+
+    def __init__(self, firm: Firm, seed: int, until: date) -> None:
+        self._firm, self._seed, self._until = firm, seed, until
+
+    @cached_property
+    def bars(self) -> list[DailyBar]:
+        return daily_bars(self._firm, self._tape)
+
+    @cached_property
+    def valuations(self) -> list[DailyValuation]:
+        return daily_valuations(self._firm, self._accounts, self._tape)
+
+    @cached_property
+    def reports(self) -> list[FinancialReport]:
+        return published_reports(self._firm, self._seed, self._accounts)
+
+    def news(self) -> list[NewsItem]:
+        told = announcements(self._firm, self._seed, self._accounts, self.reports, self._sessions)
+        return told + company_stories(self._firm, self._seed, self._accounts, self._until)
+
+    @cached_property
+    def _accounts(self) -> Accounts:
+        return keep_accounts(self._firm, self._seed, self._until)
+
+    @cached_property
+    def _sessions(self) -> Sessions:
+        return sessions(self._firm, self._seed, self._until)
+
+    @cached_property
+    def _tape(self) -> Tape:
+        return print_tape(self._firm, self._seed, self._accounts, self._sessions)

@@ -1,0 +1,97 @@
+"""A provider that returns what a test gave it, and short ways to write a fact."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+from typing import Any
+
+from moot.modules.market_data.domain.facts import (
+    Company,
+    DailyBar,
+    DailyValuation,
+    FinancialReport,
+    MacroObservation,
+    NewsItem,
+)
+
+SYMBOL = "900001.DEMO"
+
+
+@dataclass
+class FakeMarketDataProvider:
+    directory: list[Company] = field(default_factory=list)
+    bars: list[DailyBar] = field(default_factory=list)
+    valuations: list[DailyValuation] = field(default_factory=list)
+    reports: list[FinancialReport] = field(default_factory=list)
+    observations: list[MacroObservation] = field(default_factory=list)
+    items: list[NewsItem] = field(default_factory=list)
+
+    async def companies(self) -> Sequence[Company]:
+        return self.directory
+
+    async def daily_bars(self, symbol: str, start: date, end: date) -> Sequence[DailyBar]:
+        return [b for b in self.bars if b.symbol == symbol and start <= b.trade_date <= end]
+
+    async def daily_valuations(self, symbol: str, start: date, end: date) -> Sequence[DailyValuation]:
+        return [v for v in self.valuations if v.symbol == symbol and start <= v.trade_date <= end]
+
+    async def financial_reports(self, symbol: str) -> Sequence[FinancialReport]:
+        return [r for r in self.reports if r.symbol == symbol]
+
+    async def macro(self, start: date, end: date) -> Sequence[MacroObservation]:
+        return [o for o in self.observations if start <= o.period <= end]
+
+    async def news(self, start: date, end: date) -> Sequence[NewsItem]:
+        return [i for i in self.items if start <= i.event_time.date() <= end]
+
+
+def a_company(symbol: str = SYMBOL, **changes: Any) -> Company:
+    fields: dict[str, Any] = {
+        "name": "幻山酒业",
+        "name_en": "Mirage Hill Distillers",
+        "industry": "白酒",
+        "industry_en": "Liquor",
+        "list_date": date(2004, 6, 18),
+        "synthetic": True,
+    }
+    return Company(symbol=symbol, **fields | changes)
+
+
+def a_bar(day: date, available_at: datetime | None = None, **changes: Any) -> DailyBar:
+    prices = dict.fromkeys(("open", "high", "low", "close", "pre_close"), changes.pop("price", 10.0))
+    fields = {"volume": 100, "amount": 1000.0, "adj_factor": 1.0} | prices | changes
+    return DailyBar(symbol=SYMBOL, trade_date=day, **_times(day, available_at), **fields)
+
+
+def a_valuation(day: date, available_at: datetime | None = None, **changes: Any) -> DailyValuation:
+    fields = {"close": 10.0, "total_mv": 1e9} | changes
+    return DailyValuation(symbol=SYMBOL, trade_date=day, **_times(day, available_at), **fields)
+
+
+def a_report(period_end: date, available_at: datetime, **changes: Any) -> FinancialReport:
+    return FinancialReport(
+        symbol=SYMBOL,
+        period_end=period_end,
+        announced_on=available_at.date(),
+        **_times(period_end, available_at),
+        **changes,
+    )
+
+
+def an_observation(period: date, available_at: datetime, **changes: Any) -> MacroObservation:
+    fields = {"series": "cpi_yoy", "value": 1.5, "unit": "%", "url": "demo://macro/cpi_yoy"} | changes
+    return MacroObservation(period=period, **_times(period, available_at), **fields)
+
+
+def a_news_item(day: date, available_at: datetime, **changes: Any) -> NewsItem:
+    fields = {"kind": "news", "title": "标题", "url": "demo://news/1", "symbol": SYMBOL} | changes
+    return NewsItem(**_times(day, available_at), **fields)
+
+
+def _times(day: date, available_at: datetime | None) -> dict[str, Any]:
+    happened = datetime(day.year, day.month, day.day, 7, tzinfo=UTC)
+    return {
+        "event_time": happened,
+        "available_at": available_at or happened.replace(hour=8),
+        "source": "fake",
+    }
