@@ -1,0 +1,139 @@
+"""Reads what was published: which kind of event it is, which way it points, and how much of it is left today."""
+
+import re
+import tomllib
+from collections.abc import Iterable, Sequence
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.modules.research.domain.evidence import Evidence
+from moot.modules.research.domain.facts import Cited, News
+from moot.modules.research.domain.texts import SAY
+from moot.shared.domain.messages import Locale
+
+WINDOW_DAYS = 90
+HALF_LIFE_DAYS = 30
+UNREAD_WEIGHT = 0.5
+"""What an event that no category fits adds to the balance, without tipping it."""
+
+DOUBT = 2.0
+"""The weight of what has not been heard yet."""
+
+Timeframe = Literal["近期", "中期", "远期"]
+Probability = Literal["高", "中", "低"]
+Topic = Literal["company", "industry", "sentiment", "earnings"]
+
+PROBABILITY: dict[tuple[bool, bool], Probability] = {
+    (True, False): "高",
+    (True, True): "中",
+    (False, False): "中",
+    (False, True): "低",
+}
+"""By (announced by the company or an authority, still only intended)."""
+
+
+class Category(BaseModel):
+    """A kind of event and the patterns that give it away; the table's order decides between two that fit."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    id: str
+    topic: Topic
+    polarity: Literal[-1, 0, 1]
+    weight: int
+    timeframe: Timeframe
+    words: tuple[str, ...]
+
+    def fits(self, text: str) -> bool:
+        return re.search("|".join(self.words), text) is not None
+
+
+class EventTable(BaseModel):
+    tentative: tuple[str, ...]
+    news: tuple[Category, ...]
+    policy: tuple[Category, ...]
+
+
+UNREAD = Category(id="unread", topic="company", polarity=0, weight=0, timeframe="近期", words=())
+
+
+class Event(Cited):
+    """Something published, as it reads today: `points` is its direction times what is left of its weight."""
+
+    kind: Literal["announcement", "news", "policy"]
+    published: date
+    title: str
+    topic: Topic
+    category: str
+    timeframe: Timeframe
+    probability: Probability
+    weight: float
+    points: float
+
+
+@cache
+def event_table() -> EventTable:
+    return EventTable.model_validate(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")))
+
+
+def read_events(news: Iterable[News], today: date, locale: Locale) -> list[Event]:
+    """Newest first, each address once."""
+    unique: dict[str, News] = {}
+    for item in sorted(news, key=lambda item: item.available_at, reverse=True):
+        unique.setdefault(item.url, item)
+    return [_read(item, today, locale) for item in unique.values()]
+
+
+def _read(item: News, today: date, locale: Locale) -> Event:
+    table = event_table()
+    text = " ".join(item.titles.values()).lower()
+    known = table.policy if item.kind == "policy" else table.news
+    category = next((category for category in known if category.fits(text)), UNREAD)
+    weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((today - item.published).days / HALF_LIFE_DAYS)
+    tentative = any(word in text for word in table.tentative)
+    return Event(
+        available_at=item.available_at,
+        source=item.source,
+        url=item.url,
+        kind=item.kind,
+        published=item.published,
+        title=item.titles[locale],
+        topic=_topic(item, category),
+        category=category.id,
+        timeframe=category.timeframe,
+        probability=PROBABILITY[item.kind != "news", tentative],
+        weight=round(weight, 2),
+        points=round(category.polarity * weight, 2),
+    )
+
+
+def _topic(item: News, category: Category) -> Topic:
+    """News about a company is sorted by what happened, other news by whom it is about."""
+    if item.symbol:
+        return category.topic
+    return "industry" if item.industry else "sentiment"
+
+
+def balance(events: Sequence[Event]) -> float | None:
+    """From -1 (all against) to +1 (all for), fresh events counting most; one event alone never fills the scale."""
+    weight = sum(event.weight for event in events) + DOUBT
+    return round(sum(event.points for event in events) / weight, 2) if events else None
+
+
+def told(events: Sequence[Event], locale: Locale) -> str:
+    """The events as a reader is shown them."""
+    lines = [SAY("event_line", published=e.published, title=e.title, url=e.url) for e in events]
+    return "\n".join(line.in_locale(locale) for line in lines) or SAY("no_results").in_locale(locale)
+
+
+def event_evidence(expert: str, events: Sequence[Event]) -> list[Evidence]:
+    return [
+        Evidence(
+            id=f"{expert}.event.{n}", value=event.title, unit="", source=event.url, as_of=event.available_at
+        )
+        for n, event in enumerate(events, start=1)
+    ]

@@ -1,0 +1,115 @@
+"""What an analyst is given to read: numbers and events, each with its unit, its source and when it was known."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from moot.modules.research.domain.facts import Fact
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How a number is measured (`symbol`), and how people read it (`name` in the catalogue, decimal places)."""
+
+    name: str
+    symbol: str
+    digits: int
+
+
+PRICE = Unit("price", "CNY", 2)
+AMOUNT = Unit("amount", "CNY", 2)
+HUNDRED_MILLION = Unit("plain", "100m CNY", 2)
+PERCENT = Unit("percent", "%", 1)
+RATE = Unit("percent", "%", 2)
+POINTS = Unit("points", "pp", 1)
+RATE_POINTS = Unit("points", "pp", 2)
+RANK = Unit("percent", "%", 0)
+TIMES = Unit("times", "x", 2)
+DAYS = Unit("days", "days", 0)
+INDEX = Unit("plain", "index", 1)
+RATIO = Unit("plain", "", 2)
+COUNT = Unit("plain", "", 0)
+
+Price = Annotated[float | None, PRICE]
+Amount = Annotated[float | None, AMOUNT]
+HundredMillion = Annotated[float | None, HUNDRED_MILLION]
+Percent = Annotated[float | None, PERCENT]
+Rate = Annotated[float | None, RATE]
+Points = Annotated[float | None, POINTS]
+RatePoints = Annotated[float | None, RATE_POINTS]
+Rank = Annotated[int | None, RANK]
+Times = Annotated[float | None, TIMES]
+Days = Annotated[float | None, DAYS]
+Index = Annotated[float | None, INDEX]
+Ratio = Annotated[float | None, RATIO]
+Count = Annotated[int, COUNT]
+
+
+class Snapshot(BaseModel):
+    """What code computed for one expert. Absent means that the data did not allow it, never zero."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def units(cls) -> dict[str, Unit]:
+        """The unit of each field that is a measurement."""
+        return {
+            name: item
+            for name, info in cls.model_fields.items()
+            for item in info.metadata
+            if isinstance(item, Unit)
+        }
+
+
+class Evidence(BaseModel):
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    id: str
+    value: int | float | str
+    unit: str
+    source: str
+    as_of: AwareDatetime
+
+
+def measured(
+    expert: str,
+    snapshot: Snapshot,
+    origin: Fact,
+    *,
+    origins: Mapping[str, Fact] | None = None,
+    labels: Sequence[str] | None = None,
+) -> list[Evidence]:
+    """Every measurement of `snapshot`, as `<expert>.<field>`; members of a series are told apart by `labels`.
+
+    `origin` is the fact the numbers come from; `origins` names the fields that come from another one.
+    """
+    return [
+        Evidence(
+            id=f"{expert}.{name}",
+            value=value,
+            unit=unit.symbol,
+            source=fact.citation,
+            as_of=fact.available_at,
+        )
+        for field, unit in snapshot.units().items()
+        for fact in [(origins or {}).get(field, origin)]
+        for name, value in _members(field, getattr(snapshot, field), labels)
+        if value is not None
+    ]
+
+
+def rendered(evidence: Iterable[Evidence]) -> str:
+    """The evidence as lines of text, one item each."""
+    return "\n".join(
+        f"{e.id} = {e.value}{f' {e.unit}' if e.unit else ''} [{e.source}, {e.as_of:%Y-%m-%d}]"
+        for e in evidence
+    )
+
+
+def _members(field: str, value: Any, labels: Sequence[str] | None) -> Iterable[tuple[str, Any]]:
+    if not isinstance(value, list):
+        return [(field, value)]
+    names = labels or [str(n) for n in range(1, len(value) + 1)]
+    return [(f"{field}.{name}", member) for name, member in zip(names, value, strict=True)]

@@ -1,0 +1,145 @@
+"""Technical indicators by TA-Lib, with the conventions of Chinese platforms where those differ.
+
+MACD's averages start from the first close and its bar is 2·(DIF − DEA); KDJ smooths by one third from 50;
+Bollinger bands use the population deviation; RSI, ATR and ADX are Wilder's.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import copysign, isnan
+from typing import Any, Literal
+
+import numpy as np
+import talib
+from numpy.typing import NDArray
+
+from moot.modules.research.domain.facts import Bar
+from moot.modules.research.domain.technical import Indicators
+from moot.modules.research.infrastructure.price_action import levels, patterns
+
+Series = NDArray[np.float64]
+
+AVERAGES = (5, 10, 20, 30, 60, 120, 200)
+FLAT_OBV = 0.1
+"""An on-balance volume that moved less than this share of what was traded is flat."""
+
+
+@dataclass(frozen=True)
+class Prices:
+    open: Series
+    high: Series
+    low: Series
+    close: Series
+    volume: Series
+
+    @classmethod
+    def of(cls, bars: Sequence[Bar]) -> "Prices":
+        rows = [(bar.open, bar.high, bar.low, bar.close, float(bar.volume)) for bar in bars]
+        return cls(*np.array(rows, dtype=np.float64).T.copy())
+
+
+class TalibIndicators:
+    def compute(self, bars: Sequence[Bar]) -> Indicators:
+        return Indicators(
+            bars=len(bars), last_trade_date=bars[-1].trade_date, **indicator_values(Prices.of(bars))
+        )
+
+
+def indicator_values(p: Prices) -> dict[str, Any]:
+    """Every indicator on the last bar."""
+    price, atr = float(p.close[-1]), _last(talib.ATR(p.high, p.low, p.close, 14))
+    return {
+        "current_price": price,
+        "change_percent": _rounded(100 * (p.close[-1] / p.close[-2] - 1)),
+        **{f"ma{n}": _last(talib.SMA(p.close, n)) for n in AVERAGES},
+        "rsi_value": None if (p.close == price).all() else _last(talib.RSI(p.close, 14)),
+        **_macd(p.close),
+        **_kdj(p),
+        "adx_value": _last(talib.ADX(p.high, p.low, p.close, 14)),
+        **_volume(p, price),
+        **_bollinger(p.close),
+        "atr_value": atr,
+        "high_20d": _last(talib.MAX(p.high, 20)),
+        "low_20d": _last(talib.MIN(p.low, 20)),
+        **levels(p.high, p.low, price, atr or 0.0),
+        "detected_patterns": patterns(p.open, p.high, p.low, p.close),
+    }
+
+
+def _macd(close: Series) -> dict[str, float | None]:
+    if len(close) < 26:
+        return dict.fromkeys(("macd_dif", "macd_dea", "macd_histogram"))
+    dif = _ema(close, 12, seed=close[0]) - _ema(close, 26, seed=close[0])
+    dea = _ema(dif, 9, seed=dif[0])
+    return {"macd_dif": _last(dif), "macd_dea": _last(dea), "macd_histogram": _last(2 * (dif - dea))}
+
+
+def _kdj(p: Prices) -> dict[str, float | None]:
+    if len(p.close) < 9:
+        return dict.fromkeys(("kdj_k", "kdj_d", "kdj_j"))
+    low, high = talib.MIN(p.low, 9)[8:], talib.MAX(p.high, 9)[8:]
+    width = high - low
+    position = np.divide(p.close[8:] - low, width, out=np.full_like(width, 0.5), where=width > 0)
+    k = _ema(100 * position, 5, seed=50.0)
+    d = _ema(k, 5, seed=50.0)
+    return {"kdj_k": _last(k), "kdj_d": _last(d), "kdj_j": _last(3 * k - 2 * d)}
+
+
+def _volume(p: Prices, price: float) -> dict[str, Any]:
+    """Volume against the five days before; on-balance volume over five days; the 20-day average price."""
+    day, *before = p.volume[:-7:-1].tolist()
+    usual, traded = sum(before) / 5, float(p.volume[-20:].sum())
+    worth = float(talib.TYPPRICE(p.high[-20:], p.low[-20:], p.close[-20:]) @ p.volume[-20:])
+    vwap = _rounded(worth / traded) if traded else None
+    return {
+        "volume_ratio": _rounded(day / usual) if usual else None,
+        "obv_trend": _obv_trend(p.close[-6:].tolist(), p.volume[-5:].tolist()),
+        "vwap_value": vwap,
+        "price_vs_vwap_status": None if vwap is None else _side(price, vwap),
+    }
+
+
+def _obv_trend(close: list[float], volume: list[float]) -> Literal["Rising", "Falling", "Flat"] | None:
+    if not sum(volume):
+        return None
+    signed = [
+        copysign(v, b - a) if a != b else 0.0 for (a, b), v in zip(pairwise(close), volume, strict=True)
+    ]
+    moved = sum(signed) / sum(volume)
+    if abs(moved) < FLAT_OBV:
+        return "Flat"
+    return "Rising" if moved > 0 else "Falling"
+
+
+def _side(price: float, of: float) -> Literal["Above", "Below", "At"]:
+    if round(price, 2) == round(of, 2):
+        return "At"
+    return "Above" if price > of else "Below"
+
+
+def _bollinger(close: Series) -> dict[str, float | None]:
+    upper, middle, lower = (_last(band) for band in talib.BBANDS(close, 20, 2.0, 2.0))
+    width = None if upper is None or lower is None or not middle else 100 * (upper - lower) / middle
+    return {
+        "bb_upper": upper,
+        "bb_middle": middle,
+        "bb_lower": lower,
+        "bb_bandwidth": None if width is None else _rounded(width),
+    }
+
+
+def _ema(values: Series, period: int, seed: float) -> Series:
+    """An exponential average that starts from `seed`: TA-Lib starts from the mean of its first `period` values."""
+    started: Series = talib.EMA(np.concatenate([[seed] * period, values]), period)
+    return started[period:]
+
+
+def _last(values: Series) -> float | None:
+    """None where TA-Lib had too few bars."""
+    value = float(values[-1])
+    return None if isnan(value) else _rounded(value)
+
+
+def _rounded(value: float) -> float:
+    return round(float(value), 4)

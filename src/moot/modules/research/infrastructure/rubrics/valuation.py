@@ -1,0 +1,132 @@
+"""How the valuation modeler weighs a price by rule: first whether it is low, then whether it deserves to be."""
+
+from functools import partial
+from typing import Literal
+
+from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, mark
+from moot.modules.research.domain.valuation import (
+    IntrinsicValueRange,
+    ValuationResult,
+    ValuationSnapshot,
+    ValuationVerdict,
+)
+from moot.modules.research.domain.voice import Voice
+from moot.modules.research.infrastructure.rubrics.rubric import Rubric, narrative, summary
+
+PRICE, QUALITY = "price", "quality"
+CHEAP_AT = 0.25
+POOR_AT = -0.3
+MOST_EVIDENCE = 6
+
+Case = Literal["opportunity", "trap", "fair", "overvalued"]
+VERDICTS: dict[Case, ValuationVerdict] = {
+    "opportunity": "Undervalued",
+    "trap": "Fair",
+    "fair": "Fair",
+    "overvalued": "Overvalued",
+}
+
+RANK = bands((20, 1, "cheap"), (81, 0, "middle"), rest=(-1, "dear"))
+
+
+def _debt(s: ValuationSnapshot) -> float | None:
+    """Books without a gross margin are a bank's or an insurer's: its debts are its trade."""
+    return None if s.gros_profit_margin is None else s.debt_to_assets
+
+
+RULES: tuple[Rule[ValuationSnapshot], ...] = (
+    Rule(
+        "pe",
+        lambda s: s.pe_percentile,
+        bands((20, 2, "cheap"), (40, 1, "low"), (60, 0, "middle"), (81, -1, "high"), rest=(-2, "dear")),
+        PRICE,
+    ),
+    Rule("pb", lambda s: s.pb_percentile, RANK, PRICE),
+    Rule("ps", lambda s: s.ps_percentile, RANK, PRICE),
+    Rule(
+        "peg",
+        lambda s: s.peg_ratio,
+        bands((1, 2, "cheap"), (1.5, 0, "fair"), (2, -1, "full"), rest=(-2, "dear")),
+        PRICE,
+    ),
+    Rule(
+        "graham",
+        lambda s: s.graham_safety_margin,
+        bands(
+            (-50, -2, "far_above"),
+            (-15, -1, "above"),
+            (15, 0, "near"),
+            (50, 1, "below"),
+            rest=(2, "far_below"),
+        ),
+        PRICE,
+    ),
+    Rule("yield", lambda s: s.dv_ratio, bands((3, 0, "low"), rest=(1, "high")), PRICE),
+    Rule("profit", lambda s: s.eps_ttm, bands((0, -2, "loss"), rest=(1, "profit")), QUALITY),
+    Rule(
+        "roe",
+        lambda s: s.roe_annualised,
+        bands((5, -2, "poor"), (10, 0, "modest"), rest=(2, "good")),
+        QUALITY,
+    ),
+    Rule(
+        "growth",
+        lambda s: s.growth_rate_avg,
+        bands((0, -2, "shrinking"), (10, 0, "slow"), rest=(2, "growing")),
+        QUALITY,
+    ),
+    Rule(
+        "margin_change",
+        lambda s: s.gross_margin_change,
+        bands((-1, -1, "down"), (1, 0, "steady"), rest=(1, "up")),
+        QUALITY,
+    ),
+    Rule("debt", _debt, bands((70, 0, "bearable"), rest=(-1, "heavy")), QUALITY),
+)
+
+
+def case_for(price: float, quality: float) -> Case:
+    """A low price with poor quality is a trap, and a trap is not cheap."""
+    if price >= CHEAP_AT:
+        return "trap" if quality <= POOR_AT else "opportunity"
+    return "overvalued" if price <= -CHEAP_AT else "fair"
+
+
+def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
+    """From the lowest to the highest of the models that apply."""
+    models = (s.graham_intrinsic_val, s.pe_implied_value, s.pb_implied_value)
+    values = [value for value in models if value is not None]
+    if not values:
+        unknown = say("not_available")
+        return IntrinsicValueRange(lower_bound=unknown, upper_bound=unknown)
+    return IntrinsicValueRange(lower_bound=f"{min(values):.2f}", upper_bound=f"{max(values):.2f}")
+
+
+def _risks(s: ValuationSnapshot, case: Case, has_range: bool, say: Voice) -> list[str]:
+    """The price that would prove the view wrong, and what weakens the figures themselves."""
+    caveats = {"valuation.rebased": s.rebased, "valuation.implausible": bool(s.implausible)}
+    return [
+        say(f"valuation.risk.{case if has_range else 'no_range'}"),
+        *(say(key) for key, holds in caveats.items() if holds),
+    ]
+
+
+def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
+    case = case_for(card.of(PRICE).score or 0.0, card.of(QUALITY).score or 0.0)
+    worth = value_range(s, say)
+    say = say.also(lower=worth.lower_bound, upper=worth.upper_bound)
+    conclusion = say(f"valuation.conclusion.{case}")
+    risks = _risks(s, case, worth.lower_bound != say("not_available"), say)
+    basis = card.of(PRICE) if case in ("fair", "overvalued") else card
+    return ValuationResult(
+        valuation_verdict=VERDICTS[case],
+        confidence_score=basis.confidence,
+        estimated_intrinsic_value_range=worth,
+        key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
+        risk_factors=[*risks, *card.cons],
+        reasoning_summary=summary(card, say, conclusion),
+        narrative_report=narrative(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
+    )
+
+
+VALUATION_RUBRIC = Rubric(partial(mark, "valuation", RULES), _concludes)
