@@ -1,0 +1,99 @@
+"""A debate: what it is about, what each side pleads, how it is resolved, and the roles that do so."""
+
+from typing import Annotated, Literal, Protocol
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+
+Side = Literal["BULLISH", "BEARISH"]
+Direction = Literal["BULLISH", "BEARISH", "NEUTRAL"]
+RiskLevel = Literal["HIGH", "MEDIUM", "LOW"]
+Confidence = Annotated[float, Field(ge=0, le=1)]
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+
+class ExpertSummary(Frozen):
+    """An expert's finding without its raw data. `signal` is the expert's own literal, never translated."""
+
+    signal: str
+    confidence: Confidence
+    reasoning: str
+    risk_warning: str
+
+
+class DebateInput(Frozen):
+    """Any subset of the experts may be heard, but not none."""
+
+    symbol: str = Field(min_length=1)
+    expert_summaries: dict[str, ExpertSummary] = Field(min_length=1)
+    evidence: list[Evidence] = []
+    locale: Locale = DEFAULT_LOCALE
+
+
+class Argument(Frozen):
+    """One side's plea: `acknowledged` is what it grants the other side, `triggers` what would prove it right.
+
+    `confidence` is the weight behind the side, so that bull's less bear's is the net of the debate.
+    """
+
+    direction: Side
+    confidence: Confidence
+    core_thesis: str
+    supporting_arguments: list[str]
+    acknowledged: list[str]
+    triggers: list[str]
+    narrative_report: str
+
+
+class RiskItem(Frozen):
+    risk: str
+    probability: RiskLevel
+    impact: RiskLevel
+    mitigation: str
+
+
+class Resolution(Frozen):
+    direction: Direction
+    confidence: Confidence
+    risk_matrix: list[RiskItem]
+    key_disagreements: list[str]
+    conflict_resolution: str
+    narrative_report: str
+    engine: Literal["rubric", "llm"]
+
+
+class BullCase(Frozen):
+    core_thesis: str
+    supporting_arguments: list[str]
+    acknowledged_risks: list[str]
+
+
+class BearCase(Frozen):
+    core_thesis: str
+    supporting_arguments: list[str]
+    acknowledged_strengths: list[str]
+
+
+class DebateOutcomeDTO(Resolution):
+    """The resolution with both cases, the evidence passed through, and `experts`: who stands behind it."""
+
+    symbol: str
+    bull_case: BullCase
+    bear_case: BearCase
+    evidence: list[Evidence]
+    experts: list[str]
+
+
+class Advocate(Protocol):
+    async def advocate(self, debate_input: DebateInput) -> Argument:
+        """Plead one side, from the experts' findings alone."""
+
+
+class Resolver(Protocol):
+    async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
+        """Weigh both pleas; a NEUTRAL has a confidence near 0.5."""

@@ -1,0 +1,31 @@
+"""The judge's door: a debate in, a verdict on its symbol out."""
+
+from moot.modules.judge.domain.levels import Levels
+from moot.modules.judge.domain.verdict import (
+    JudgeInput,
+    Verdict,
+    VerdictAbstained,
+    VerdictAgent,
+    VerdictDTO,
+)
+
+__all__ = [
+    "JudgeInput",
+    "JudgeService",
+    "Levels",
+    "Verdict",
+    "VerdictAbstained",
+    "VerdictDTO",
+]
+
+
+class JudgeService:
+    def __init__(self, agent: VerdictAgent, quorum: int) -> None:
+        self._agent = agent
+        self._quorum = quorum
+
+    async def run(self, judge_input: JudgeInput) -> VerdictDTO:
+        """Raises `VerdictAbstained` when too few experts were heard; whatever the agent raises passes through."""
+        judge_input.require_quorum(self._quorum)
+        verdict = await self._agent.judge(judge_input)
+        return VerdictDTO(symbol=judge_input.symbol, **verdict.model_dump())
