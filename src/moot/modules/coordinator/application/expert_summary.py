@@ -1,0 +1,67 @@
+"""Five experts name the same four things differently; this table is where they meet."""
+
+from typing import Any, NamedTuple
+
+from moot.modules.coordinator.domain.model.enums import ExpertType
+
+
+class Summary(NamedTuple):
+    """What the debate, the report and the progress display know of an expert's result."""
+
+    signal: str
+    confidence: float
+    reasoning: str
+    risk_warning: str
+
+
+class SummaryFields(NamedTuple):
+    """Where an expert keeps its signal, confidence, reasoning and risks; `inside` names a nested object."""
+
+    signal: str
+    confidence: str
+    reasoning: str
+    risk_warning: str
+    inside: str | None = None
+
+
+SUMMARY_FIELDS = {
+    ExpertType.TECHNICAL_ANALYST: SummaryFields("signal", "confidence", "summary_reasoning", "risk_warning"),
+    ExpertType.FINANCIAL_AUDITOR: SummaryFields("signal", "confidence", "summary_reasoning", "risk_warning"),
+    ExpertType.VALUATION_MODELER: SummaryFields(
+        "valuation_verdict", "confidence_score", "reasoning_summary", "risk_factors"
+    ),
+    ExpertType.MACRO_INTELLIGENCE: SummaryFields(
+        "macro_environment", "confidence_score", "macro_summary", "key_risks"
+    ),
+    ExpertType.CATALYST_DETECTIVE: SummaryFields(
+        "catalyst_assessment", "confidence_score", "catalyst_summary", "negative_catalysts", inside="result"
+    ),
+}
+
+def summarise(expert: ExpertType, result: dict[str, Any]) -> Summary:
+    """The four fields of `result`, everything else dropped. A result without one of them is a `KeyError`."""
+    where = SUMMARY_FIELDS[expert]
+    fields = result[where.inside] if where.inside else result
+    return Summary(
+        signal=fields[where.signal],
+        confidence=fields[where.confidence],
+        reasoning=fields[where.reasoning],
+        risk_warning=_as_text(fields[where.risk_warning]),
+    )
+
+
+def _as_text(risks: str | list[str] | list[dict[str, str]]) -> str:
+    """Risks as one string: a sentence as it is, a list joined, a catalyst by its parts."""
+    if isinstance(risks, str):
+        return risks
+    return "; ".join(_catalyst(item) if isinstance(item, dict) else _clause(item) for item in risks)
+
+
+def _catalyst(item: dict[str, str]) -> str:
+    """`event: impact (timeframe/probability)`; the impact may be unknown."""
+    what = ": ".join(_clause(item[part]) for part in ("event", "expected_impact") if item[part])
+    return f"{what} ({item['timeframe']}/{item['probability']})"
+
+
+def _clause(sentence: str) -> str:
+    return sentence.rstrip(" .。")

@@ -1,0 +1,131 @@
+"""A result as a document for people: Markdown, in the session's language."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+from moot.modules.coordinator.application.expert_summary import summarise
+from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem, ResearchResult
+from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.messages import Locale
+
+
+class Wording:
+    """The coordinator's words in one language."""
+
+    def __init__(self, locale: Locale) -> None:
+        self.locale = locale
+
+    def __call__(self, key: str, /, **values: Any) -> str:
+        return SAY(key, **values).in_locale(self.locale)
+
+    def literal(self, value: str) -> str:
+        """How a contract's literal reads; what it *is* never changes with the language."""
+        return self(f"literal.{value.split(maxsplit=1)[0]}")
+
+
+def render_report(result: ResearchResult) -> str:
+    say = Wording(result.locale)
+    sections = [
+        [f"# {say('report.title', symbol=result.symbol)}", *(f"> {notice}" for notice in result.notices)],
+        [_asked(result, say)],
+        [f"## {say('report.verdict')}", *_verdict(result, say)],
+        [f"## {say('report.debate')}", *_debate(result.debate_outcome, say)] if result.debate_outcome else [],
+        [f"## {say('report.experts')}", *_experts(result.expert_results, say)],
+        [f"## {say('report.record')}", *_record(result, say)],
+    ]
+    return "\n\n".join(block for section in sections for block in section) + "\n"
+
+
+def _asked(result: ResearchResult, say: Wording) -> str:
+    return say(
+        "report.asked",
+        as_of=f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—",
+        status=say.literal(result.overall_status),
+        verdict_status=say.literal(result.verdict_status),
+    )
+
+
+def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
+    verdict = result.verdict
+    if verdict is None:
+        status = say.literal(result.verdict_status)
+        yield say("report.no_verdict", status=status, reason=result.reason or "")
+        return
+    yield say(
+        "report.ruling",
+        action=say.literal(verdict["action"]),
+        position=verdict["position_percent"],
+        confidence=verdict["confidence"],
+    )
+    yield verdict["reasoning"]
+    parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
+    yield _list(f"**{say(f'report.{part}')}**: {verdict[part]}" for part in parts)
+    yield f"**{say('report.risk_warnings')}**"
+    yield _list(verdict["risk_warnings"])
+
+
+def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
+    direction = say.literal(outcome["direction"])
+    yield say("report.direction", direction=direction, confidence=outcome["confidence"])
+    bull, bear = outcome["bull_case"], outcome["bear_case"]
+    yield _table(
+        ["", say("report.bull"), say("report.bear")],
+        [
+            [say("report.thesis"), bull["core_thesis"], bear["core_thesis"]],
+            [say("report.arguments"), *(_lines(case["supporting_arguments"]) for case in (bull, bear))],
+            [
+                say("report.concedes"),
+                _lines(bull["acknowledged_risks"]),
+                _lines(bear["acknowledged_strengths"]),
+            ],
+        ],
+    )
+    yield f"**{say('report.disagreements')}**"
+    yield _list(outcome["key_disagreements"])
+    yield f"**{say('report.resolution')}**: {outcome['conflict_resolution']}"
+    yield _table(
+        [say(f"report.{column}") for column in ("risk", "probability", "impact", "mitigation")],
+        [
+            [row["risk"], say.literal(row["probability"]), say.literal(row["impact"]), row["mitigation"]]
+            for row in outcome["risk_matrix"]
+        ],
+    )
+
+
+def _experts(items: Sequence[ExpertResultItem], say: Wording) -> Iterator[str]:
+    for item in items:
+        yield f"### {say(f'node.{item.expert_type}')}"
+        if item.data is None:
+            yield say("report.expert_failed", error=item.error)
+            continue
+        summary = summarise(item.expert_type, item.data)
+        yield f"**{say.literal(summary.signal)}** · {say('report.confidence')} {summary.confidence:.0%}"
+        yield item.data.get("narrative_report") or summary.reasoning
+
+
+def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
+    given = [item.data for item in result.expert_results if item.data]
+    evidence = [fact for data in given for fact in data.get("evidence", [])]
+    if evidence:
+        newest = max(str(fact["as_of"])[:10] for fact in evidence)
+        sources = sorted({fact["source"] for fact in evidence})
+        yield say("report.newest_data", day=newest, sources=", ".join(sources))
+    yield say("report.engine", engines=", ".join(sorted({data.get("engine", "?") for data in given})))
+    yield (
+        say("report.session", session_id=result.session_id) if result.session_id else say("report.not_stored")
+    )
+    if result.audit_gaps:
+        yield say("report.gaps", count=result.audit_gaps)
+
+
+def _list(items: Iterable[str]) -> str:
+    return "\n".join(f"- {item}" for item in items)
+
+
+def _lines(items: Iterable[str]) -> str:
+    return "<br>".join(items) or "—"
+
+
+def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    cells = [head, ["---"] * len(head), *rows]
+    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)

@@ -1,0 +1,65 @@
+"""What is asked of the desk and what it answers: the shapes that cross `IResearchOrchestrationPort`."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_serializer
+
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.session import OverallStatus, VerdictStatus
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+
+
+class ResearchRequest(BaseModel):
+    """`options` holds, per expert, only what that expert understands. `as_of` None means the present moment."""
+
+    model_config = ConfigDict(frozen=True)
+
+    symbol: str
+    experts: list[ExpertType]
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    skip_debate: bool = False
+    as_of: AwareDatetime | None = None
+    locale: Locale = DEFAULT_LOCALE
+    trigger_source: str = "api"
+    workspace: str = DEFAULT_WORKSPACE
+    pre_populated_results: dict[str, Any] | None = None
+    parent_session_id: UUID | None = None
+    retry_count: int = 0
+
+
+class ExpertResultItem(BaseModel):
+    expert_type: ExpertType
+    status: Literal["success", "failed"]
+    data: dict[str, Any] | None = None
+    error: str | None = None
+
+
+class ResearchResult(BaseModel):
+    """The desk's answer; dumped, it is the body that REST and `--json` give.
+
+    A verdict that is not there has a `verdict_status` and a `reason`, never a rating.
+    """
+
+    symbol: str
+    overall_status: OverallStatus
+    expert_results: list[ExpertResultItem]
+    debate_outcome: dict[str, Any] | None = None
+    verdict: dict[str, Any] | None = None
+    verdict_status: VerdictStatus = "skipped"
+    reason: str | None = None
+    session_id: str = ""
+    retry_count: int = 0
+    as_of: AwareDatetime | None = None
+    locale: Locale = DEFAULT_LOCALE
+    audit_gaps: int = 0
+    notices: list[str] = Field(default_factory=list)
+
+    @field_serializer("expert_results")
+    def _by_expert(self, items: list[ExpertResultItem]) -> dict[str, dict[str, Any]]:
+        """Readers outside look results up by name."""
+        return {
+            item.expert_type.value: item.model_dump(exclude={"expert_type"}, exclude_none=True)
+            for item in items
+        }

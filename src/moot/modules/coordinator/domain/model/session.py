@@ -1,0 +1,82 @@
+"""A session is one run of the desk on one symbol; a node execution is what one of its nodes did."""
+
+from typing import Any, Literal
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+
+OverallStatus = Literal["completed", "partial", "failed"]
+SessionStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
+VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
+NodeStatus = Literal["success", "failed", "skipped"]
+
+
+class ResearchSession(BaseModel):
+    """`status` says how the experts fared; how the verdict fared is `verdict_status` and `reason`.
+
+    `audit_gaps` counts rows that could not be written: a session with gaps is complete for its reader, not for
+    the record, and says so.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    symbol: str
+    status: SessionStatus
+    selected_experts: list[str]
+    options: dict[str, dict[str, Any]]
+    trigger_source: str
+    workspace_id: str
+    as_of: AwareDatetime
+    locale: Locale = DEFAULT_LOCALE
+    verdict_status: VerdictStatus | None = None
+    reason: str | None = None
+    audit_gaps: int = 0
+    retry_count: int = 0
+    parent_session_id: UUID | None = None
+    created_at: AwareDatetime
+    completed_at: AwareDatetime | None = None
+    duration_ms: int | None = None
+
+
+class NodeExecution(BaseModel):
+    """One row per node that ran. `evidence` is what the node was given; `reused` results were not run again."""
+
+    model_config = ConfigDict(frozen=True)
+
+    id: UUID
+    session_id: UUID
+    node_type: str
+    status: NodeStatus
+    result_data: dict[str, Any] | None = None
+    narrative_report: str | None = None
+    error_type: str | None = None
+    error_message: str | None = None
+    attempts: int = 1
+    reused: bool = False
+    evidence: list[dict[str, Any]] = Field(default_factory=list)
+    started_at: AwareDatetime
+    completed_at: AwareDatetime | None = None
+    duration_ms: int | None = None
+
+
+class SessionFilter(BaseModel):
+    """Which sessions to list; all conditions must hold, newest first."""
+
+    model_config = ConfigDict(frozen=True)
+
+    workspace_id: str
+    symbol: str | None = None
+    created_from: AwareDatetime | None = None
+    created_before: AwareDatetime | None = None
+    page: int = Field(default=1, ge=1)
+    page_size: int = Field(default=20, ge=1, le=200)
+
+
+class SessionPage(BaseModel):
+    total: int
+    page: int
+    page_size: int
+    items: list[ResearchSession]

@@ -1,0 +1,169 @@
+"""A node is an onion. Outermost first: isolation, watch, journal, policy, timeout, and inside them the work."""
+
+import asyncio
+import time
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+from uuid import UUID, uuid4
+
+import structlog
+
+from moot.modules.coordinator.application.conclusion import error_text
+from moot.modules.coordinator.application.research_run import NodeEvent, current_run
+from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
+from moot.modules.coordinator.domain.model.session import NodeExecution
+from moot.modules.coordinator.domain.ports.node_policy import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.infrastructure.orchestration.graph_state import ResearchGraphState
+from moot.modules.coordinator.infrastructure.orchestration.nodes import (
+    Node,
+    StateUpdate,
+    failure_of,
+    result_of,
+)
+from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+
+logger = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True)
+class NodeLayers:
+    """What every node of a desk is wrapped in; without a repository there is no journal."""
+
+    repository: IResearchSessionRepository | None = None
+    policy: NodePolicy = field(default_factory=AllowAll)
+    timeout: float = 60.0
+    clock: Clock = field(default_factory=SystemClock)
+
+    def around(self, node_type: str, work: Node) -> Node:
+        node = within_time(work, node_type, self.timeout)
+        node = authorised(node, node_type, self.policy)
+        if self.repository is not None:
+            node = persist_node_execution(node, node_type, self.repository, clock=self.clock)
+        return isolated(watched(node, node_type), node_type)
+
+
+def isolated(node: Node, node_type: str) -> Node:
+    async def isolated_node(state: ResearchGraphState) -> StateUpdate:
+        try:
+            return await node(state)
+        except Exception as e:  # noqa: BLE001  # bulkhead: one node must never take the others down
+            current_run().failures[node_type] = e
+            log = logger.info if isinstance(e, Abstention) else logger.warning
+            log("node failed", node=node_type, symbol=state["symbol"], error=str(e), exc_info=True)
+            return failure_of(node_type, error_text(e, _locale()))
+
+    return isolated_node
+
+
+def watched(node: Node, node_type: str) -> Node:
+    """Tells whoever watches the run when the node starts and how it ends."""
+
+    async def watched_node(state: ResearchGraphState) -> StateUpdate:
+        tell, started = current_run().tell, time.perf_counter()
+        tell(NodeEvent(node_type, "started"))
+        try:
+            update = await node(state)
+        except Exception as e:
+            tell(NodeEvent(node_type, "failed", _ms_since(started), error=error_text(e, _locale())))
+            raise
+        result = result_of(node_type, update)
+        tell(NodeEvent(node_type, "finished" if result else "skipped", _ms_since(started), result=result))
+        return update
+
+    return watched_node
+
+
+def persist_node_execution(
+    node_fn: Node, node_type: str, session_repo: IResearchSessionRepository, *, clock: Clock | None = None
+) -> Node:
+    """Journals each run of the node, success or failure, in a transaction of its own, before the graph goes on."""
+    clock = clock or SystemClock()
+
+    async def persisted_node(state: ResearchGraphState) -> StateUpdate:
+        context = current_execution_ctx.get()
+        if context is None or not context.session_id:
+            return await node_fn(state)
+        started_at, started = clock.now(), time.perf_counter()
+
+        async def journal(**outcome: Any) -> None:
+            row = _row(UUID(context.session_id), node_type, started_at, _ms_since(started), clock, **outcome)
+            await _save(session_repo, row)
+
+        try:
+            update = await node_fn(state)
+        except Exception as e:
+            await journal(
+                status="failed", error_type=type(e).__name__, error_message=error_text(e, context.locale)
+            )
+            raise
+        await journal(**_success(result_of(node_type, update)))
+        return update
+
+    return persisted_node
+
+
+def authorised(node: Node, node_type: str, policy: NodePolicy) -> Node:
+    async def authorised_node(state: ResearchGraphState) -> StateUpdate:
+        await policy.authorise(node_type, state["symbol"], state["options"].get(node_type, {}))
+        return await node(state)
+
+    return authorised_node
+
+
+def within_time(node: Node, node_type: str, seconds: float) -> Node:
+    async def timed_node(state: ResearchGraphState) -> StateUpdate:
+        try:
+            async with asyncio.timeout(seconds) as deadline:
+                return await node(state)
+        except TimeoutError as e:
+            if not deadline.expired():  # somebody else's: the work's own business
+                raise
+            raise NodeTimeout(node_type, seconds) from e
+
+    return timed_node
+
+
+def _success(result: dict[str, Any]) -> dict[str, Any]:
+    if not result:
+        return {"status": "skipped"}
+    return {
+        "status": "success",
+        "evidence": result.pop("evidence", []),
+        "narrative_report": result.get("narrative_report"),
+        "result_data": result,
+    }
+
+
+def _row(
+    session_id: UUID, node_type: str, started_at: datetime, duration_ms: int, clock: Clock, **outcome: Any
+) -> NodeExecution:
+    return NodeExecution(
+        id=uuid4(),
+        session_id=session_id,
+        node_type=node_type,
+        started_at=started_at,
+        completed_at=clock.now(),
+        duration_ms=duration_ms,
+        **outcome,
+    )
+
+
+async def _save(repository: IResearchSessionRepository, row: NodeExecution) -> None:
+    try:
+        await repository.save_node_execution(row)
+    except Exception:  # bulkhead: the record must never stop the research
+        current_run().audit_gaps += 1
+        logger.error("node not stored", node=row.node_type, session_id=str(row.session_id), exc_info=True)
+
+
+def _ms_since(started: float) -> int:
+    return round((time.perf_counter() - started) * 1000)
+
+
+def _locale() -> Locale:
+    context = current_execution_ctx.get()
+    return context.locale if context else DEFAULT_LOCALE

@@ -1,0 +1,61 @@
+"""Sessions and the journal of their nodes. The columns carry the names of the fields in `domain/model/session.py`."""
+
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, false, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.tables import Base
+
+
+class ResearchSessionRow(Base):
+    """The lease columns say which worker runs the session; a writer with an older `lease_token` has lost it."""
+
+    __tablename__ = "research_sessions"
+    __table_args__ = (
+        Index(None, "symbol", "created_at"),
+        Index(None, "workspace_id", "created_at", "id"),
+    )
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(String(64), server_default=DEFAULT_WORKSPACE)
+    symbol: Mapped[str] = mapped_column(String(20))
+    status: Mapped[str] = mapped_column(String(20))
+    selected_experts: Mapped[list[str]]
+    options: Mapped[dict[str, Any]]
+    trigger_source: Mapped[str] = mapped_column(String(50))
+    as_of: Mapped[datetime]
+    locale: Mapped[str] = mapped_column(String(10))
+    verdict_status: Mapped[str | None] = mapped_column(String(20))
+    reason: Mapped[str | None] = mapped_column(Text)
+    audit_gaps: Mapped[int] = mapped_column(server_default=text("0"))
+    retry_count: Mapped[int] = mapped_column(server_default=text("0"))
+    parent_session_id: Mapped[UUID | None] = mapped_column(ForeignKey("research_sessions.id"))
+    created_at: Mapped[datetime]
+    completed_at: Mapped[datetime | None]
+    duration_ms: Mapped[int | None]
+    lease_owner: Mapped[str | None] = mapped_column(String(100))
+    lease_token: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    lease_expires_at: Mapped[datetime | None]
+
+
+class NodeExecutionRow(Base):
+    __tablename__ = "node_executions"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    session_id: Mapped[UUID] = mapped_column(ForeignKey("research_sessions.id"), index=True)
+    node_type: Mapped[str] = mapped_column(String(50))
+    status: Mapped[str] = mapped_column(String(20))
+    result_data: Mapped[dict[str, Any] | None]
+    narrative_report: Mapped[str | None] = mapped_column(Text)
+    error_type: Mapped[str | None] = mapped_column(String(100))
+    error_message: Mapped[str | None] = mapped_column(Text)
+    attempts: Mapped[int] = mapped_column(server_default=text("1"))
+    reused: Mapped[bool] = mapped_column(server_default=false())
+    evidence: Mapped[list[dict[str, Any]]]
+    started_at: Mapped[datetime]
+    completed_at: Mapped[datetime | None]
+    duration_ms: Mapped[int | None]

@@ -1,0 +1,198 @@
+"""The layers around a node: what each adds, and that failures stay where they are."""
+
+import asyncio
+from datetime import UTC, datetime
+
+import pytest
+from structlog.testing import capture_logs
+
+from moot.modules.coordinator.application.research_run import NodeEvent, research_run
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.ports.node_policy import NodePolicy
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
+from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
+from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
+    NodeLayers,
+    persist_node_execution,
+    within_time,
+)
+from moot.modules.coordinator.infrastructure.orchestration.nodes import create_expert_node
+from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.fakes.coordinator import (
+    FINANCIAL,
+    MACRO,
+    TECHNICAL,
+    FakeDebate,
+    FakeJudge,
+    FakeResearch,
+    FakeSessions,
+)
+
+SESSION = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
+
+
+def state(*experts: ExpertType, **changes):
+    return {**initial_state(ResearchRequest(symbol="000001.SZ", experts=list(experts))), **changes}
+
+
+@pytest.fixture
+def in_session():
+    token = current_execution_ctx.set(ExecutionContext(session_id=SESSION, locale="en-US"))
+    yield
+    current_execution_ctx.reset(token)
+
+
+async def run_graph(sessions: FakeSessions, research: FakeResearch, *experts, debate=None, judge=None):
+    layers = NodeLayers(repository=sessions)
+    graph = build_research_graph(research, debate or FakeDebate(), judge or FakeJudge(), layers=layers)
+    return await graph.ainvoke(state(*experts))
+
+
+@pytest.mark.accepts("A2-10", "A2-11", "A2-26")
+async def test_every_node_leaves_a_row_with_its_own_times(in_session):
+    sessions = FakeSessions()
+    before = datetime.now(UTC)
+    await run_graph(sessions, FakeResearch(), TECHNICAL, MACRO)
+    assert {n.node_type: n.status for n in sessions.nodes} == {
+        "technical_analyst": "success",
+        "macro_intelligence": "success",
+        "debate": "success",
+        "judge": "success",
+    }
+    for node in sessions.nodes:
+        assert str(node.session_id) == SESSION
+        assert before <= node.started_at <= node.completed_at <= datetime.now(UTC)
+        assert node.duration_ms >= 0
+    assert sessions.node("macro_intelligence").result_data == {"said": "macro_intelligence"}
+    assert sessions.node("judge").narrative_report == "the verdict in words"
+
+
+@pytest.mark.accepts("A2-12", "A2-11")
+async def test_a_failed_expert_has_its_row_and_the_graph_goes_on(in_session):
+    sessions = FakeSessions()
+    final = await run_graph(sessions, FakeResearch({TECHNICAL: ValueError("bad bars")}), TECHNICAL, MACRO)
+    row = sessions.node("technical_analyst")
+    assert (row.status, row.error_type, row.error_message) == ("failed", "ValueError", "bad bars")
+    assert final["errors"] == {"technical_analyst": "bad bars"}
+    assert final["overall_status"] == "partial"
+
+
+@pytest.mark.accepts("A2-12")
+async def test_failing_debate_and_judge_are_stored_as_failures_not_as_empty_successes(in_session):
+    """W9."""
+    sessions = FakeSessions()
+    await run_graph(sessions, FakeResearch(), MACRO, judge=FakeJudge(AppError("no verdict")))
+    assert (sessions.node("judge").status, sessions.node("judge").error_message) == ("failed", "no verdict")
+    sessions = FakeSessions()
+    await run_graph(sessions, FakeResearch(), MACRO, debate=FakeDebate(AppError("no debate")))
+    assert sessions.node("debate").status == "failed"
+    assert sessions.node("judge").status == "skipped"
+
+
+@pytest.mark.accepts("A2-26")
+async def test_debate_and_judge_are_skipped_when_all_experts_failed(in_session):
+    sessions = FakeSessions()
+    await run_graph(sessions, FakeResearch({MACRO: AppError("nothing")}), MACRO)
+    assert {n.node_type: n.status for n in sessions.nodes} == {
+        "macro_intelligence": "failed",
+        "debate": "skipped",
+        "judge": "skipped",
+    }
+
+
+async def test_evidence_is_stored_beside_the_result(in_session):
+    sessions = FakeSessions()
+    evidence = [{"id": "technical.current_price", "value": 10.0}]
+    final = await run_graph(
+        sessions, FakeResearch({TECHNICAL: {"signal": "X", "evidence": evidence}}), TECHNICAL
+    )
+    row = sessions.node("technical_analyst")
+    assert (row.evidence, row.result_data) == (evidence, {"signal": "X"})
+    assert final["results"]["technical_analyst"]["evidence"] == evidence, "the graph keeps the whole result"
+
+
+@pytest.mark.accepts("A2-34", "A2-39")
+async def test_a_store_that_fails_is_logged_and_counted_and_never_stops_research(in_session):
+    with capture_logs() as logs, research_run() as run:
+        final = await run_graph(FakeSessions(broken=True), FakeResearch(), TECHNICAL, MACRO)
+    assert final["overall_status"] == "completed"
+    assert final["verdict"]["action"] == "BUY"
+    assert run.audit_gaps == 4
+    assert [log["log_level"] for log in logs if log["event"] == "node not stored"] == ["error"] * 4
+
+
+@pytest.mark.accepts("A2-10")
+async def test_without_a_session_the_journal_stays_out_of_the_way():
+    sessions = FakeSessions()
+    node = persist_node_execution(create_expert_node(MACRO, FakeResearch()), "macro_intelligence", sessions)
+    assert await node(state(MACRO)) == {"results": {"macro_intelligence": {"said": "macro_intelligence"}}}
+    assert sessions.nodes == []
+
+
+@pytest.mark.accepts("A0-13", "A1N-13")
+async def test_a_failed_expert_is_logged_as_a_warning():
+    with capture_logs() as logs:
+        await run_graph(FakeSessions(), FakeResearch({MACRO: AppError("no data")}), MACRO)
+    assert [(log["log_level"], log["node"]) for log in logs if log["event"] == "node failed"] == [
+        ("warning", "macro_intelligence")
+    ]
+
+
+async def test_an_error_reads_in_the_language_of_the_session(in_session):
+    node = NodeLayers(timeout=0.01).around(FINANCIAL, create_expert_node(FINANCIAL, Sleepy()))
+    update = await node(state(FINANCIAL))
+    assert update == {"errors": {"financial_auditor": "Financial auditor gave no answer within 0.01 s."}}
+
+
+async def test_an_error_without_words_is_named():
+    final = await build_research_graph(FakeResearch({MACRO: KeyError()})).ainvoke(state(MACRO))
+    assert final["errors"] == {"macro_intelligence": "KeyError"}
+
+
+class Sleepy(FakeResearch):
+    async def run_expert(self, expert_type, symbol, options=None):
+        await asyncio.sleep(30)
+        return {}
+
+
+async def test_a_timeout_of_the_works_own_is_not_taken_for_the_nodes():
+    async def work(state):
+        raise TimeoutError("the provider did not answer")
+
+    with pytest.raises(TimeoutError, match="the provider did not answer"):
+        await within_time(work, "macro_intelligence", 5)(state())
+
+
+class NoMacro(NodePolicy):
+    async def authorise(self, node_type, symbol, options):
+        if node_type == MACRO:
+            raise AppError(f"{node_type} may not look at {symbol} with {options}")
+
+
+async def test_a_node_the_policy_refuses_never_runs_and_still_has_its_row(in_session):
+    sessions, research = FakeSessions(), FakeResearch()
+    graph = build_research_graph(research, layers=NodeLayers(repository=sessions, policy=NoMacro()))
+    final = await graph.ainvoke(state(TECHNICAL, MACRO, options={"macro_intelligence": {"x": 1}}))
+    assert research.asked == {TECHNICAL}
+    refusal = "macro_intelligence may not look at 000001.SZ with {'x': 1}"
+    assert final["errors"] == {"macro_intelligence": refusal}
+    assert sessions.node("macro_intelligence").error_message == refusal
+
+
+async def test_whoever_watches_hears_how_each_node_starts_and_ends():
+    heard: list[NodeEvent] = []
+    with research_run(heard.append):
+        await run_graph(FakeSessions(), FakeResearch({TECHNICAL: AppError("no bars")}), TECHNICAL, MACRO)
+    phases = {}
+    for event in heard:
+        phases.setdefault(event.node_type, []).append(event.phase)
+    assert phases == {
+        "technical_analyst": ["started", "failed"],
+        "macro_intelligence": ["started", "finished"],
+        "debate": ["started", "finished"],
+        "judge": ["started", "finished"],
+    }
+    assert next(e.error for e in heard if e.phase == "failed") == "no bars"
+    assert next(e.result for e in heard if e.node_type == "judge" and e.result)["action"] == "BUY"
