@@ -1,0 +1,35 @@
+"""Every route of the desk, registered in one place."""
+
+from typing import Any
+
+from fastapi import APIRouter, FastAPI, Request
+from fastapi.responses import JSONResponse
+
+from moot.modules.coordinator.presentation.rest import research_routes, session_routes
+from moot.shared.presentation.errors import ErrorBody
+
+PREFIX = "/api/v1"
+ERRORS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"model": ErrorBody, "description": "what was asked cannot be done; the message says why"}
+}
+
+health = APIRouter(tags=["health"])
+
+
+@health.get("/healthz", summary="Is the process alive?")
+async def healthz() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+@health.get("/readyz", summary="Can it serve? 503 says what is missing", responses={503: {}})
+async def readyz(request: Request) -> JSONResponse:
+    checks: dict[str, Any] = await request.app.state.desk.readiness()
+    ready = all(check["ok"] for check in checks.values())
+    body = {"status": "ready" if ready else "not ready", "checks": checks}
+    return JSONResponse(body, 200 if ready else 503)
+
+
+def register_routes(app: FastAPI) -> None:
+    app.include_router(health)
+    for router in (research_routes.router, session_routes.router):
+        app.include_router(router, prefix=PREFIX, responses=ERRORS)

@@ -1,0 +1,83 @@
+"""`moot` on the command line. Heavy imports wait for the command that needs them, so `--help` is quick."""
+
+from typing import Annotated
+
+import typer
+
+from moot.cli.texts import say
+from moot.shared.domain.messages import LOCALES
+
+EXPERTS = "technical_analyst,financial_auditor,valuation_modeler,macro_intelligence,catalyst_detective"
+
+app = typer.Typer(
+    help=say("about"), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+)
+db = typer.Typer(help=say("help.db"), no_args_is_help=True)
+app.add_typer(db, name="db")
+
+
+def main() -> None:
+    app()
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        from moot import __version__
+
+        typer.echo(f"moot {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help=say("help.version"))
+    ] = False,
+) -> None:
+    """The options every command shares."""
+
+
+@app.command(help=say("help.research"))
+def research(
+    symbol: Annotated[str, typer.Argument(help=say("help.symbol"))],
+    experts: Annotated[str, typer.Option(help=say("help.experts", experts=EXPERTS))] = EXPERTS,
+    as_of: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("help.as_of"))] = None,
+    skip_debate: Annotated[bool, typer.Option("--skip-debate", help=say("help.skip_debate"))] = False,
+    limit: Annotated[str | None, typer.Option(metavar="N", help=say("help.limit"))] = None,
+    locale: Annotated[str | None, typer.Option(help=say("help.locale", locales=LOCALES))] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=say("help.json"))] = False,
+) -> None:
+    from moot.cli.research import Question, run_research
+
+    run_research(Question(symbol, experts, as_of, skip_debate, limit, locale), as_json=as_json)
+
+
+@app.command(help=say("help.serve"))
+def serve(
+    host: Annotated[str, typer.Option(help=say("help.host"))] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=1, max=65535, help=say("help.port"))] = 8000,
+) -> None:
+    from moot.cli.serve import run_server
+
+    run_server(host, port)
+
+
+@db.command("upgrade", help=say("help.db_upgrade"))
+def db_upgrade() -> None:
+    from moot.cli.upkeep import upgrade_database
+
+    upgrade_database()
+
+
+@db.command("current", help=say("help.db_current"))
+def db_current() -> None:
+    from moot.cli.upkeep import show_revision
+
+    show_revision()
+
+
+@app.command(help=say("help.doctor"))
+def doctor() -> None:
+    from moot.cli.upkeep import examine
+
+    examine()

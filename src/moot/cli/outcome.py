@@ -1,0 +1,57 @@
+"""How a command ends: 0 a result, 1 failed, 2 asked for something impossible."""
+
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import structlog
+import typer
+
+from moot.cli.texts import SAY, environment_locale
+from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.infrastructure.settings import Settings, load_settings
+
+logger = structlog.get_logger(__name__)
+
+
+@contextmanager
+def command(locale: str | None = None, *, as_json: bool = False) -> Iterator[Settings]:
+    """Settings for the block; whatever it raises ends the command with a sentence and the right exit code."""
+    reader = next((known for known in LOCALES if known == locale), None) or environment_locale()
+    log = Path("moot.log")
+    try:
+        settings = load_settings()
+        log = log_file(settings)
+        configure_logging(settings.log_level, log)
+        yield settings
+    except typer.Exit:
+        raise
+    except AppError as e:
+        _complain(e, reader, as_json)
+        raise typer.Exit(2 if isinstance(e, InvalidInput) else 1) from None
+    except KeyboardInterrupt:
+        typer.echo(SAY("interrupted").in_locale(reader), err=True)
+        raise typer.Exit(1) from None
+    except Exception as e:  # bulkhead: a defect ends one command, and says where to look
+        logger.error("command failed", exc_info=True)
+        typer.echo(SAY("crashed", error=repr(e), log=log).in_locale(reader), err=True)
+        raise typer.Exit(1) from None
+
+
+def log_file(settings: Settings) -> Path:
+    return settings.home.expanduser() / "logs" / "moot.log"
+
+
+def _complain(error: AppError, locale: Locale, as_json: bool) -> None:
+    """In JSON, the body that REST would have given; otherwise the same sentence."""
+    if as_json:
+        from moot.shared.presentation.errors import ErrorBody
+
+        body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
+        sys.stdout.write(json.dumps(body.model_dump(mode="json"), ensure_ascii=False, indent=2) + "\n")
+    else:
+        typer.echo(SAY("error", message=error.in_locale(locale)).in_locale(locale), err=True)

@@ -1,0 +1,103 @@
+"""What the desk is doing right now: a live table in a terminal, plain lines when piped, nothing for JSON."""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+from rich.spinner import Spinner
+from rich.table import Table
+from rich.text import Text
+
+from moot.cli.texts import SAY
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertType
+from moot.modules.coordinator.application.expert_summary import summarise
+from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.research_run import NodeEvent, Watch
+from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES
+
+COLOURS = {"started": "yellow", "finished": "green", "failed": "red", "skipped": "dim"}
+
+
+def progress_for(
+    console: Console, asked: dict[str, Any], *, quiet: bool
+) -> AbstractContextManager[Watch | None]:
+    """A `with` block around the run that gives the one who watches it."""
+    if quiet:
+        return nullcontext()
+    locale = next((known for known in LOCALES if known == asked["locale"]), DEFAULT_LOCALE)
+    rows = _Rows(Wording(locale))
+    nodes = [name for name in asked["experts"] if name in EXPERTS]
+    if console.is_terminal:
+        return _live(console, rows, nodes + ([] if asked["skip_debate"] else ["debate", "judge"]))
+    return nullcontext(_plain(console, rows))
+
+
+class _Rows:
+    """How an event reads."""
+
+    def __init__(self, say: Wording) -> None:
+        self._say = say
+
+    def name(self, node_type: str) -> str:
+        return self._say(f"node.{node_type}")
+
+    def head(self) -> list[str]:
+        return [self.label(column) for column in ("node", "state", "view", "time")]
+
+    def label(self, key: str, **values: Any) -> str:
+        return SAY(f"research.{key}", **values).in_locale(self._say.locale)
+
+    def view(self, event: NodeEvent) -> str:
+        """The expert's signal, the debate's direction, the judge's action, or what went wrong."""
+        result = event.result
+        if not result:
+            return event.error or ""
+        if event.node_type in EXPERTS:
+            summary = summarise(ExpertType(event.node_type), result)
+            return self._opinion(summary.signal, summary.confidence)
+        return self._opinion(result.get("direction") or result["action"], result["confidence"])
+
+    def time(self, event: NodeEvent) -> str:
+        return "" if event.duration_ms is None else self.label("ms", ms=event.duration_ms)
+
+    def _opinion(self, literal: str, confidence: float) -> str:
+        return f"{self._say.literal(literal)} {confidence:.0%}"
+
+
+@contextmanager
+def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
+    events: dict[str, NodeEvent | None] = dict.fromkeys(nodes)
+
+    def table() -> Table:
+        table = Table(*rows.head(), box=None, pad_edge=False, header_style="bold")
+        for node, event in events.items():
+            if event is None:
+                table.add_row(rows.name(node), Text(rows.label("waiting"), style="dim"))
+            else:
+                table.add_row(rows.name(node), _state(rows, event), rows.view(event), rows.time(event))
+        return table
+
+    with Live(table(), console=console, refresh_per_second=10) as live:
+
+        def watch(event: NodeEvent) -> None:
+            events[event.node_type] = event
+            live.update(table())
+
+        yield watch
+
+
+def _state(rows: _Rows, event: NodeEvent) -> RenderableType:
+    text = Text(rows.label(event.phase), style=COLOURS[event.phase])
+    return Spinner("dots", text) if event.phase == "started" else text
+
+
+def _plain(console: Console, rows: _Rows) -> Watch:
+    def watch(event: NodeEvent) -> None:
+        cells = [rows.name(event.node_type), rows.label(event.phase), rows.view(event), rows.time(event)]
+        console.print(
+            " · ".join(cell for cell in cells if cell), soft_wrap=True, markup=False, highlight=False
+        )
+
+    return watch

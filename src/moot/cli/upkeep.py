@@ -1,0 +1,114 @@
+"""`moot db` and `moot doctor`: is everything there, and what to do if not."""
+
+import asyncio
+import importlib.util
+import platform
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from moot.cli.outcome import command
+from moot.cli.texts import environment_locale, say
+from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.settings import Settings
+
+COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+def upgrade_database() -> None:
+    _with_database(_upgrade)
+
+
+def show_revision() -> None:
+    _with_database(_revision)
+
+
+def _with_database(work: Callable[[Database], Awaitable[str]]) -> None:
+    async def opened(settings: Settings) -> str:
+        if not settings.persistence:
+            return say("db.off")
+        database = Database(settings.resolved_database_url)
+        try:
+            return await work(database)
+        finally:
+            await database.close()
+
+    with command() as settings:
+        typer.echo(asyncio.run(opened(settings)))
+
+
+async def _upgrade(database: Database) -> str:
+    await database.upgrade()
+    return say("db.upgraded", revision=await database.current())
+
+
+async def _revision(database: Database) -> str:
+    current, head = await database.current(), database.head()
+    text = say("db.current", current=current or say("db.none"), head=head)
+    return text if current == head else f"{text} {say('db.behind')}"
+
+
+class Finding(NamedTuple):
+    level: str
+    text: str
+
+
+def examine() -> None:
+    with command() as settings:
+        findings = [
+            Finding("ok", say("doctor.python", version=platform.python_version())),
+            _home(settings),
+            asyncio.run(_database(settings)),
+            _postgres_driver(),
+            Finding("note", say("doctor.model")),
+            Finding("note", say("doctor.market_data")),
+            Finding("ok", say("doctor.locale", locale=settings.locale or environment_locale())),
+        ]
+        table = Table(box=None, show_header=False, pad_edge=False)
+        for finding in findings:
+            table.add_row(Text(say(f"doctor.{finding.level}"), style=COLOURS[finding.level]), finding.text)
+        Console().print(table)
+        well = all(finding.level != "problem" for finding in findings)
+        typer.echo(say("doctor.all_well" if well else "doctor.not_well"))
+        if not well:
+            raise typer.Exit(1)
+
+
+def _home(settings: Settings) -> Finding:
+    home = settings.home.expanduser()
+    try:
+        home.mkdir(parents=True, exist_ok=True)
+        probe = home / ".write-test"
+        probe.touch()
+        probe.unlink()
+    except OSError as e:
+        return Finding("problem", say("doctor.home_not_writable", path=home, reason=e.strerror))
+    return Finding("ok", say("doctor.home", path=home))
+
+
+async def _database(settings: Settings) -> Finding:
+    if not settings.persistence:
+        return Finding("note", say("doctor.persistence_off"))
+    where = "MOOT_DATABASE_URL"  # until it is understood: it may hold a password
+    try:
+        database = Database(settings.resolved_database_url)
+        where = database.safe_url
+        try:
+            await database.prepare()
+        finally:
+            await database.close()
+    except AppError as e:
+        detail = e.in_locale(environment_locale())
+        return Finding("problem", say("doctor.database_bad", url=where, detail=detail))
+    return Finding("ok", say("doctor.database", url=where, revision=database.head()))
+
+
+def _postgres_driver() -> Finding:
+    if importlib.util.find_spec("asyncpg"):
+        return Finding("ok", say("doctor.postgres_ready"))
+    return Finding("note", say("doctor.postgres_extra"))

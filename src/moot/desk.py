@@ -1,0 +1,124 @@
+"""The desk: composition root of everything, and the SDK.
+
+    async with Moot() as desk:
+        result = await desk.research("900001.DEMO")
+
+CLI, REST and whatever comes later get their services from here.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+from uuid import UUID
+
+import structlog
+
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.report import render_report
+from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.session_history import SessionDetail, SessionFilter, SessionPage
+from moot.modules.coordinator.container import CoordinatorContainer
+from moot.modules.debate.container import DebateContainer
+from moot.modules.judge.container import JudgeContainer
+from moot.modules.market_data.container import MarketDataContainer
+from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.settings import Settings, load_settings
+
+logger = structlog.get_logger(__name__)
+
+
+class Moot:
+    def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
+        self.settings = settings or load_settings()
+        clock = clock or SystemClock()
+        self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
+        market_data = MarketDataContainer(clock, self.settings.demo_seed).market_data()
+        self.coordinator = CoordinatorContainer(
+            database=self.database,
+            market_data=market_data,
+            research=lambda _session: ResearchContainer(market_data),
+            debate=lambda _session: DebateContainer(),
+            judge=lambda _session: JudgeContainer(quorum=self.settings.judge_quorum),
+            clock=clock,
+            node_timeout=self.settings.node_timeout,
+        )
+
+    async def __aenter__(self) -> Self:
+        """A database that is not ready does not keep the desk from opening: research goes on without a record."""
+        if self.database is not None:
+            try:
+                await self.database.prepare()
+            except AppError as e:
+                logger.error("database not ready, sessions will not be stored", error=str(e))
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.database is not None:
+            await self.database.close()
+
+    async def research(
+        self,
+        symbol: str,
+        experts: Sequence[str] = EXPERTS,
+        *,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        skip_debate: bool = False,
+        as_of: date | datetime | str | None = None,
+        locale: Locale | None = None,
+        trigger_source: str = "sdk",
+        watch: Watch | None = None,
+    ) -> ResearchResult:
+        """Ask the experts about `symbol`, let bull and bear argue, and have the judge rule.
+
+        Raises `InvalidInput` for a question that cannot be asked, `AllExpertsFailed` when nobody had an answer.
+        """
+        body = {
+            "symbol": symbol,
+            "experts": list(experts),
+            "options": options or {},
+            "skip_debate": skip_debate,
+            "as_of": as_of,
+            "locale": locale or self.settings.locale or DEFAULT_LOCALE,
+        }
+        service = self.coordinator.research_orchestration_service()
+        return await service.execute(body, trigger_source=trigger_source, watch=watch)
+
+    async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
+        """Sessions of this workspace, newest first."""
+        wanted = SessionFilter(workspace_id=DEFAULT_WORKSPACE, symbol=symbol, page=page, page_size=page_size)
+        return await self.coordinator.session_history().sessions(wanted)
+
+    async def session(self, session_id: UUID) -> SessionDetail:
+        return await self.coordinator.session_history().session(session_id, DEFAULT_WORKSPACE)
+
+    def write_report(self, result: ResearchResult) -> Path:
+        """Write the report of `result` as Markdown below the desk's home and say where it is."""
+        day = f"{result.as_of:%Y%m%d}" if result.as_of else "undated"
+        name = "-".join(part for part in (result.symbol, day, result.session_id[:8]) if part)
+        path = self.settings.home.expanduser() / "reports" / f"{name}.md"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(render_report(result), encoding="utf-8")
+        return path
+
+    async def readiness(self) -> dict[str, dict[str, Any]]:
+        """What the desk needs in order to serve, and whether it has it."""
+        if self.database is None:
+            return {"database": {"ok": True, "detail": "persistence is off"}}
+        try:
+            current = await self.database.current()
+        except AppError as e:
+            return {"database": {"ok": False, "detail": str(e)}}
+        head = self.database.head()
+        detail = (
+            f"revision {current}" if current == head else f"revision {current}, needs {head}: moot db upgrade"
+        )
+        return {"database": {"ok": current == head, "detail": detail}}

@@ -1,0 +1,35 @@
+"""The web application. `moot serve` runs it; any ASGI server can: `moot.main:create_app` is a factory."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from fastapi import FastAPI
+
+from moot import __version__
+from moot.api.routes import register_routes
+from moot.desk import Moot
+from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.presentation.errors import install_error_handlers
+
+
+def create_app(desk: Moot | None = None) -> FastAPI:
+    """An application around `desk`, or around one made from the environment."""
+    serving = desk or Moot()
+    configure_logging(serving.settings.log_level)
+
+    @asynccontextmanager
+    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+        async with serving:
+            yield
+
+    app = FastAPI(
+        title="Moot",
+        version=__version__,
+        summary="A governed, audited research desk of agents for equities.",
+        lifespan=lifespan,
+    )
+    app.state.desk = serving
+    app.state.coordinator = serving.coordinator
+    install_error_handlers(app)
+    register_routes(app)
+    return app

@@ -1,0 +1,270 @@
+"""`moot` as a user runs it: a process, its output, its exit code."""
+
+import json
+import os
+import re
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from moot import __version__
+from moot.modules.coordinator.domain.model.enums import ExpertType
+
+ALL = [expert.value for expert in ExpertType]
+Run = Callable[..., subprocess.CompletedProcess[str]]
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    kept = {
+        name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_", "LANG"))
+    }
+    return {**kept, "MOOT_HOME": str(home), "LANG": "en_US.UTF-8", "COLUMNS": "100", **more}
+
+
+@pytest.fixture
+def moot(home) -> Run:
+    def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "moot", *arguments],
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            env=environment(home, **more),
+            timeout=60,
+            check=False,
+        )
+
+    return run
+
+
+def test_version(moot):
+    assert moot("--version").stdout == f"moot {__version__}\n"
+
+
+def test_research_shows_progress_verdict_debate_and_report(moot, home):
+    seen = moot("research", "900001.DEMO")
+    assert seen.returncode == 0, seen.stderr
+    for name in ("Technical analyst", "Financial auditor", "Valuation modeler", "Debate", "Judge"):
+        assert f"{name} · working…" in seen.stdout
+        assert re.search(rf"{name} · done · .* \d+%", seen.stdout)
+    assert re.search(r"(BUY|SELL|HOLD) · position \d+% · confidence \d+%", seen.stdout)
+    assert "┃ Bull" in seen.stdout
+    assert "Synthetic data" in seen.stdout
+    assert "not investment advice" in seen.stdout
+    (report,) = (home / "reports").glob("900001.DEMO-*.md")
+    assert f"Report: {report}" in seen.stdout
+    text = report.read_text(encoding="utf-8")
+    assert text.startswith("# Research report: 900001.DEMO\n\n> Synthetic data")
+    for heading in ("## Verdict", "## Debate", "## Experts", "### Macro intelligence", "## On the record"):
+        assert heading in text
+    assert "Cost: 0." in text
+
+
+def test_json_is_the_rest_body_and_nothing_else(moot):
+    seen = moot("research", "900002.DEMO", "--experts", "macro_intelligence,valuation_modeler", "--json")
+    body = json.loads(seen.stdout)
+    assert (seen.returncode, seen.stderr) == (0, "")
+    assert set(body["expert_results"]) == {"macro_intelligence", "valuation_modeler"}
+    assert list(body) == [
+        "symbol",
+        "overall_status",
+        "expert_results",
+        "debate_outcome",
+        "verdict",
+        "verdict_status",
+        "reason",
+        "session_id",
+        "retry_count",
+        "as_of",
+        "locale",
+        "audit_gaps",
+        "notices",
+    ]
+
+
+def test_chinese_is_the_default_where_the_terminal_names_no_language(moot):
+    seen = moot("research", "900001.DEMO", "--experts", "macro_intelligence", "--skip-debate", LANG="C")
+    assert "宏观情报员 · 完成" in seen.stdout
+    assert "按请求跳过了辩论。" in seen.stdout
+    assert "合成数据" in seen.stdout
+
+
+def test_the_locale_option_wins_over_the_environment(moot):
+    seen = moot("research", "900001.DEMO", "--locale", "zh-CN", "--json")
+    assert json.loads(seen.stdout)["locale"] == "zh-CN"
+
+
+def test_as_of_looks_from_the_past(moot):
+    then = json.loads(moot("research", "900001.DEMO", "--as-of", "2024-03-29", "--json").stdout)
+    facts = [fact for item in then["expert_results"].values() for fact in item["data"]["evidence"]]
+    assert then["as_of"].startswith("2024-03-29T15:59:59")
+    assert max(fact["as_of"] for fact in facts) <= then["as_of"]
+    assert max(fact["as_of"] for fact in facts) >= "2024-03-29"
+
+
+BAD = {
+    "unknown symbol": (("900099.DEMO",), "symbol: nobody lists 900099.DEMO."),
+    "unsupported market": (
+        ("600519.SH",),
+        "symbol: 600519.SH belongs to a market without a data source yet (CN).",
+    ),
+    "unknown expert": (
+        ("900001.DEMO", "--experts", "technical_analyst,wizard"),
+        f"experts.1: 'wizard' is not known. Allowed: {', '.join(ALL)}.",
+    ),
+    "no experts": (("900001.DEMO", "--experts", ","), "experts: choose at least one."),
+    "limit out of range": (
+        ("900001.DEMO", "--limit", "99"),
+        "options.financial_auditor.limit: 99 is out of range. Allowed: 1-20.",
+    ),
+    "limit of a wrong type": (
+        ("900001.DEMO", "--limit", "many"),
+        "options.financial_auditor.limit: must be a whole number, not 'many'.",
+    ),
+    "malformed date": (("900001.DEMO", "--as-of", "29.03.2024"), "as_of: '29.03.2024' is not a date;"),
+    "future date": (("900001.DEMO", "--as-of", "2999-01-01"), "as_of: '2999-01-01' lies in the future."),
+    "unknown locale": (
+        ("900001.DEMO", "--locale", "fr-FR"),
+        "locale: 'fr-FR' is not known. Allowed: zh-CN, en-US.",
+    ),
+}
+
+
+@pytest.mark.parametrize(("arguments", "sentence"), BAD.values(), ids=BAD)
+def test_bad_usage_says_the_same_as_rest_and_exits_2(moot, arguments, sentence):
+    seen = moot("research", *arguments)
+    assert seen.returncode == 2
+    assert f"Error: {sentence}" in seen.stderr
+    assert seen.stdout == ""
+
+
+def test_bad_usage_in_json_is_the_error_body(moot):
+    seen = moot("research", "900099.DEMO", "--json")
+    body = json.loads(seen.stdout)
+    assert (seen.returncode, body["success"], body["code"]) == (2, False, "SYMBOL_UNKNOWN")
+    assert body["details"]["field"] == "symbol"
+
+
+def test_an_unknown_option_exits_2(moot):
+    seen = moot("research", "900001.DEMO", "--colour", "blue")
+    assert seen.returncode == 2
+    assert "No such option" in seen.stderr
+
+
+def test_all_failed_exits_1(moot):
+    seen = moot("research", "900001.DEMO", "--as-of", "2018-01-03", "--experts", "technical_analyst")
+    assert seen.returncode == 1
+    assert seen.stderr.startswith(
+        "Error: No expert could say anything about 900001.DEMO. technical_analyst: "
+    )
+
+
+def test_a_wrong_setting_is_named(moot):
+    seen = moot("research", "900001.DEMO", MOOT_NODE_TIMEOUT="soon")
+    assert (seen.returncode, "MOOT_NODE_TIMEOUT" in seen.stderr) == (2, True)
+
+
+@pytest.mark.accepts("A1N-08")
+def test_without_persistence_nothing_but_the_report_is_written(moot, home):
+    seen = moot("research", "900001.DEMO", "--json", MOOT_PERSISTENCE="off")
+    assert json.loads(seen.stdout)["session_id"] == ""
+    assert not list(home.glob("moot.db*"))
+
+
+def test_a_home_that_cannot_be_written_is_a_sentence_not_a_traceback(moot, home):
+    (home / "file").write_text("in the way")
+    seen = moot("research", "900001.DEMO", MOOT_HOME=str(home / "file" / "below"))
+    assert seen.returncode == 1
+    assert "Traceback" not in seen.stderr
+    assert str(home / "file") in seen.stderr
+
+
+def test_the_database_is_upgraded_and_shown(moot):
+    before = moot("db", "current")
+    assert (before.returncode, "revision none" in before.stdout) == (0, True)
+    assert "Run: moot db upgrade" in before.stdout
+    assert moot("db", "upgrade").stdout == "The database is at revision 0001.\n"
+    assert moot("db", "current").stdout == "Database: revision 0001; this version needs 0001.\n"
+
+
+def test_doctor_says_what_is_there_and_what_to_try(moot, home):
+    seen = moot("doctor")
+    assert seen.returncode == 0, seen.stdout
+    assert f"Home {home} is writable" in seen.stdout.replace("\n", "")
+    assert "900001.DEMO" in seen.stdout
+    assert "Everything needed is there." in seen.stdout
+
+
+def test_doctor_names_a_problem_without_its_password_and_exits_1(moot):
+    seen = moot("doctor", MOOT_DATABASE_URL="postgresql://moot:hunter2@127.0.0.1:1/moot")
+    assert seen.returncode == 1
+    assert "problem" in seen.stdout
+    assert "hunter2" not in seen.stdout + seen.stderr
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.168.1.10", "::", "example.org"])
+def test_serve_refuses_to_be_seen_from_outside(moot, host):
+    seen = moot("serve", "--host", host)
+    assert seen.returncode == 2
+    assert f"host: {host} is not a loopback address" in seen.stderr
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def test_serve_refuses_a_port_in_use(moot):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        seen = moot("serve", "--port", str(taken.getsockname()[1]))
+    assert (seen.returncode, "Choose another with --port" in seen.stderr) == (2, True)
+
+
+def get(url: str, body: object = None) -> dict[str, object]:
+    data = None if body is None else json.dumps(body).encode()
+    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    with urllib.request.urlopen(request, timeout=30) as answer:
+        return json.loads(answer.read())
+
+
+def test_serve_answers_over_http_what_the_command_line_prints(moot, home):
+    port = free_port()
+    server = subprocess.Popen(
+        [sys.executable, "-m", "moot", "serve", "--port", str(port)],
+        env=environment(home),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        wait_for(f"http://127.0.0.1:{port}/readyz")
+        asked = {"symbol": "900003.DEMO", "experts": ALL, "as_of": "2026-06-30", "locale": "en-US"}
+        over_http = get(f"http://127.0.0.1:{port}/api/v1/coordinator/research", asked)
+        printed = json.loads(moot("research", "900003.DEMO", "--as-of", "2026-06-30", "--json").stdout)
+        assert over_http.pop("session_id") != printed.pop("session_id")
+        assert over_http == printed
+    finally:
+        server.terminate()
+        out, err = server.communicate(timeout=20)
+    assert f"http://127.0.0.1:{port}/docs" in out
+    assert err == ""
+
+
+def wait_for(url: str) -> None:
+    for _ in range(200):
+        try:
+            get(url)
+        except OSError:
+            time.sleep(0.1)
+        else:
+            return
+    raise AssertionError(f"{url} did not answer")
