@@ -1,0 +1,134 @@
+"""Measure, print a table, and exit 1 when a ratio is over its budget."""
+
+import asyncio
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import NamedTuple
+
+from bench import bare_langgraph
+from bench.gateways import TimedDebate, TimedJudge, TimedResearch
+from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
+    LangGraphResearchOrchestrator,
+)
+from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
+from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+    SqlResearchSessionRepository,
+)
+from moot.shared.infrastructure.database import Database
+
+QUESTION = {"symbol": "900001.DEMO", "experts": [expert.value for expert in ExpertType]}
+LATENCY = 0.2
+TURNS_ON_THE_CRITICAL_PATH = 4  # slowest expert, two turns of the debate, judge
+RUNS = 200
+ROUNDS = 5
+
+
+class Line(NamedTuple):
+    name: str
+    ratio: float
+    budget: float
+    detail: str
+
+    @property
+    def within(self) -> bool:
+        return self.ratio <= self.budget
+
+
+def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchOrchestrationService:
+    repository = SqlResearchSessionRepository(database.session) if database else None
+    engine = LangGraphResearchOrchestrator(
+        TimedResearch(latency),
+        TimedDebate(latency),
+        TimedJudge(latency),
+        layers=NodeLayers(repository=repository),
+    )
+    return ResearchOrchestrationService(engine, repository=repository)
+
+
+async def critical_path() -> Line:
+    """A full run, journal and session on SQLite, against what its calls alone would take."""
+    with tempfile.TemporaryDirectory() as folder:
+        database = Database(f"sqlite:///{Path(folder) / 'bench.db'}")
+        await database.prepare()
+        service = desk_of_stubs(LATENCY, database)
+        await service.execute(QUESTION)
+        walls = [await wall(lambda: service.execute(QUESTION)) for _ in range(ROUNDS)]
+        await database.close()
+    path = TURNS_ON_THE_CRITICAL_PATH * LATENCY
+    median = statistics.median(walls)
+    return Line(
+        "full run / critical path", median / path, 1.05, f"{median:.3f} s of {path:.1f} s, persistence on"
+    )
+
+
+async def experts_in_flight() -> Line:
+    research = TimedResearch(0.02)
+    engine = LangGraphResearchOrchestrator(research)
+    await ResearchOrchestrationService(engine).execute(QUESTION)
+    missing = len(ExpertType) / research.most_in_flight
+    return Line("experts selected / in flight at once", missing, 1.0, f"{research.most_in_flight} of 5")
+
+
+async def orchestration() -> Line:
+    """CPU of a run in which nothing takes time, against bare LangGraph of the same shape; rounds alternate."""
+    service, bare = desk_of_stubs(0.0), bare_langgraph.compiled()
+    ours: list[float] = []
+    theirs: list[float] = []
+    for _ in range(ROUNDS):
+        ours.append(await cpu_per_run(lambda: service.execute(QUESTION)))
+        theirs.append(await cpu_per_run(lambda: bare.ainvoke({"query": "q"})))
+    moot, langgraph = statistics.median(ours), statistics.median(theirs)
+    detail = f"{moot * 1e3:.2f} ms against {langgraph * 1e3:.2f} ms a run, no persistence"
+    return Line("orchestration CPU / bare LangGraph", moot / langgraph, 2.0, detail)
+
+
+def help_text() -> Line:
+    """`moot --help` against the import that everything else waits for."""
+    ours = statistics.median(process("-m", "moot", "--help") for _ in range(ROUNDS))
+    theirs = statistics.median(process("-c", "import langgraph.graph") for _ in range(ROUNDS))
+    return Line("moot --help / import langgraph", ours / theirs, 0.3, f"{ours:.3f} s against {theirs:.3f} s")
+
+
+async def wall(run: Callable[[], Awaitable[object]]) -> float:
+    started = time.perf_counter()
+    await run()
+    return time.perf_counter() - started
+
+
+async def cpu_per_run(run: Callable[[], Awaitable[object]]) -> float:
+    for _ in range(RUNS // 10):
+        await run()
+    started = time.process_time()
+    for _ in range(RUNS):
+        await run()
+    return (time.process_time() - started) / RUNS
+
+
+def process(*arguments: str) -> float:
+    started = time.perf_counter()
+    subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
+    return time.perf_counter() - started
+
+
+async def measured() -> list[Line]:
+    return [await critical_path(), await experts_in_flight(), await orchestration()]
+
+
+def main() -> int:
+    lines = [*asyncio.run(measured()), help_text()]
+    width = max(len(line.name) for line in lines)
+    for line in lines:
+        mark = "ok" if line.within else "OVER"
+        print(f"{line.name:{width}}  {line.ratio:6.3f}  (budget {line.budget:.2f})  {mark:4}  {line.detail}")
+    return 0 if all(line.within for line in lines) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
