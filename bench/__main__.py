@@ -42,7 +42,7 @@ class Line(NamedTuple):
 
 
 def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchOrchestrationService:
-    repository = SqlResearchSessionRepository(database.session) if database else None
+    repository = SqlResearchSessionRepository(database) if database else None
     engine = LangGraphResearchOrchestrator(
         TimedResearch(latency),
         TimedDebate(latency),

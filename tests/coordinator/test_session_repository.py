@@ -53,7 +53,7 @@ def a_node(session_id: UUID, **changes: Any) -> NodeExecution:
 
 @pytest.fixture
 def repository(database: Database) -> SqlResearchSessionRepository:
-    return SqlResearchSessionRepository(database.session)
+    return SqlResearchSessionRepository(database)
 
 
 class TestASession:
@@ -341,7 +341,7 @@ class TestAList:
 
 async def test_without_its_tables_the_store_says_that_it_is_unavailable(database: Database) -> None:
     await database.downgrade("base")
-    repository = SqlResearchSessionRepository(database.session)
+    repository = SqlResearchSessionRepository(database)
 
     with pytest.raises(Unavailable):
         await repository.save_session(a_session())

@@ -102,17 +102,20 @@ def a_report(year: int, quarter: int, **figures: Any) -> Report:
 FILED = ("period_end", "announced_on", "available_at", "source")
 
 
-def valuations_of(multiples: Iterable[float | None], *, until: date = TODAY, **fixed: Any) -> list[Valuation]:
-    """One day per PE, up to `until`; the other figures stay as in `fixed`."""
+def valuations_of(multiples: Iterable[float], *, until: date = TODAY, **today: float) -> list[Valuation]:
+    """One day per PE, up to `until`; PB and PS are those of `today` on the last day and move as the PE does."""
     values = list(multiples)
-    figures = {"close": 20.0, "total_mv": 5e9, "pb": 2.0, "ps_ttm": 3.0, "dv_ratio": 2.0} | fixed
+    figures = {"pb": 2.0, "ps_ttm": 3.0} | today
     return [
         Valuation(
             trade_date=(day := until - timedelta(days=len(values) - 1 - n)),
+            close=20.0,
+            total_mv=5e9,
             pe_ttm=pe,
+            dv_ratio=2.0,
             available_at=evening(day),
             source="fake",
-            **figures,
+            **{name: value * abs(pe / values[-1]) for name, value in figures.items()},
         )
         for n, pe in enumerate(values)
     ]

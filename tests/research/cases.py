@@ -108,9 +108,12 @@ RISING = FakeMarketFacts(
 )
 
 
+def technical_service(facts: FakeMarketFacts) -> TechnicalAnalystService:
+    return TechnicalAnalystService(facts, TalibIndicators(), TECHNICAL_RUBRIC)
+
+
 async def technical(facts: FakeMarketFacts, locale: Locale = "zh-CN", on: date = TODAY) -> dict[str, Any]:
-    service = TechnicalAnalystService(facts, TalibIndicators(), TECHNICAL_RUBRIC)
-    return await service.run(SYMBOL, on, as_of=AS_OF, locale=locale)
+    return await technical_service(facts).run(SYMBOL, on, as_of=AS_OF, locale=locale)
 
 
 async def financial(facts: FakeMarketFacts, locale: Locale = "zh-CN", limit: int = 5) -> dict[str, Any]:

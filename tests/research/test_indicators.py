@@ -122,7 +122,7 @@ class TestLevels:
         assert seen.support == below[0]
 
     def test_support_is_the_nearest_low_below_not_the_lowest_of_the_year(self) -> None:
-        closes = [30.0, 20, 10, 20, 30, 40, 50, 45, 40, 45, 50, 55, 60, 55, 48, 55, 60]
+        closes = [30.0, 20, 10, 20, 30, 40, 50, 45, 40, 45, 50, 55, 60, 55, 48, 52, 56, 60]
         seen = indicators([30.0] * 20 + closes, spread=0.0)
         assert seen.current_price == 60
         assert seen.calculated_support_levels[:2] == [48, 40]

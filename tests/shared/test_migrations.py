@@ -302,6 +302,17 @@ class TestRevisions:
         for database in databases:
             await database.close()
 
+    async def test_wait_for_another_process_that_migrates(self, empty: Database, empty_url: str) -> None:
+        theirs = Database(empty_url)
+        async with theirs.session() as other:
+            await other.execute(text(migrations.DATABASE_LOCKS[other.get_bind().dialect.name]))
+            waiting = asyncio.create_task(empty.upgrade())
+            await asyncio.sleep(0.3)
+            assert not waiting.done()
+        await waiting
+        assert await empty.is_current()
+        await theirs.close()
+
     async def test_run_for_two_databases_at_once_each_in_its_own(
         self, empty_sqlite_url: str, empty_postgres_url: str
     ) -> None:

@@ -46,7 +46,7 @@ class CoordinatorContainer:
         policy: NodePolicy | None = None,
     ) -> None:
         sessions: SessionFactory = database.session if database else nullcontext
-        self._repository = SqlResearchSessionRepository(database.session) if database else None
+        self._repository = SqlResearchSessionRepository(database) if database else None
         self._directory = MarketDataSymbolDirectory(market_data)
         self._clock = clock
         self._orchestrator = LangGraphResearchOrchestrator(

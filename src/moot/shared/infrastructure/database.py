@@ -3,11 +3,10 @@
 SQLite in a file by default, PostgreSQL by URL.
 """
 
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from sqlalchemy import inspect, text
-from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker
 from sqlalchemy.pool import NullPool
 
@@ -15,8 +14,7 @@ from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.infrastructure import migrations
 from moot.shared.infrastructure.engine import POOLS, SQLITE_PRAGMAS, driver_url, open_engine
 from moot.shared.infrastructure.texts import SAY
-
-SessionFactory = Callable[[], AsyncSession]
+from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
 # A migration may rebuild a table others refer to, and may have to wait for another process that does the same.
 MIGRATION_PRAGMAS = {**SQLITE_PRAGMAS, "foreign_keys": "OFF", "busy_timeout": 60_000}
@@ -30,6 +28,7 @@ class Database:
         self._backend = self._url.get_backend_name()
         self._engine = open_engine(self._url, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
+        self._group_commit = GroupCommit(self.session)
 
     @property
     def safe_url(self) -> str:
@@ -39,6 +38,14 @@ class Database:
     def session(self) -> AsyncSession:
         """A fresh session, to be used by one task: `async with database.session() as session`."""
         return self._sessions()
+
+    async def write(self, work: Work) -> None:
+        """Run `work` in a transaction and return when it is committed. `work` may run twice, never commit twice."""
+        if self._backend == "sqlite":
+            await self._group_commit(work)
+            return
+        async with transaction(self.session) as session:
+            await work(session)
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
@@ -80,6 +87,7 @@ class Database:
             await connection.execute(text("SELECT 1"))
 
     async def close(self) -> None:
+        await self._group_commit.finish()
         await self._engine.dispose()
 
     @asynccontextmanager
@@ -97,21 +105,3 @@ class Database:
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
             raise Unavailable(SAY("newer", current=current, head=self.head()), code="DATABASE_NEWER")
-
-
-@asynccontextmanager
-async def transaction(session_factory: SessionFactory) -> AsyncIterator[AsyncSession]:
-    """A session of its own, committed at the end of the block, rolled back if it raises."""
-    with store_errors():
-        async with session_factory() as session, session.begin():
-            yield session
-
-
-@contextmanager
-def store_errors() -> Iterator[None]:
-    """A database that fails, or cannot be reached, is `Unavailable`, without the statement and its data."""
-    try:
-        yield
-    except (SQLAlchemyError, OSError) as e:
-        reason = str(getattr(e, "orig", None) or e)
-        raise Unavailable(SAY("store_failed", reason=reason), code="STORE_FAILED") from e

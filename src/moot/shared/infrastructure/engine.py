@@ -33,13 +33,13 @@ BUSY_SECONDS = 5
 SQLITE_PRAGMAS: Pragmas = {
     "busy_timeout": BUSY_SECONDS * 1000,
     "journal_mode": "WAL",
-    # What returned is committed, also when the power fails: resume and the audit rest on it, and next to a
-    # model call the sync costs nothing (NORMAL may lose the last commits).
+    # What returned is committed, also when the power fails: resume and the audit rest on it. NORMAL may lose the
+    # last commits to save about a millisecond each, which is nothing next to a model call.
     "synchronous": "FULL",
     "foreign_keys": "ON",
 }
 POOLS: dict[str, dict[str, Any]] = {
-    # SQLite has one writer at a time: more connections only wait for each other, and longer.
+    # One connection writes for all (see `GroupCommit`), the others read: more that write only wait for each other.
     "sqlite": {"pool_size": 4, "max_overflow": 0},
     "postgresql": {"pool_size": 10, "max_overflow": 10, "pool_pre_ping": True},
 }

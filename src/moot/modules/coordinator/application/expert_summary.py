@@ -38,6 +38,7 @@ SUMMARY_FIELDS = {
     ),
 }
 
+
 def summarise(expert: ExpertType, result: dict[str, Any]) -> Summary:
     """The four fields of `result`, everything else dropped. A result without one of them is a `KeyError`."""
     where = SUMMARY_FIELDS[expert]

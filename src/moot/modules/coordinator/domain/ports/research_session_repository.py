@@ -14,7 +14,7 @@ from moot.modules.coordinator.domain.model.session import (
 class IResearchSessionRepository(ABC):
     """Every call is its own transaction: parallel nodes share nothing, and what returned is committed.
 
-    Writers raise when the store fails; whether research goes on without the row is the caller's decision.
+    All raise `Unavailable` when the store fails; whether research goes on without a row is the caller's decision.
     """
 
     @abstractmethod

@@ -62,7 +62,7 @@ RULES: tuple[Rule[ValuationSnapshot], ...] = (
         PRICE,
     ),
     Rule("yield", lambda s: s.dv_ratio, bands((3, 0, "low"), rest=(1, "high")), PRICE),
-    Rule("profit", lambda s: s.eps_ttm, bands((0, -2, "loss"), rest=(1, "profit")), QUALITY),
+    Rule("profit", lambda s: s.eps_ttm, bands((0, -2, "loss"), rest=(0, "profit")), QUALITY),
     Rule(
         "roe",
         lambda s: s.roe_annualised,

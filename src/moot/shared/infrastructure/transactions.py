@@ -1,0 +1,94 @@
+"""How rows get in: a transaction each, or, where a database has one writer, one for all that are waiting."""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass, field
+
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.texts import SAY
+
+SessionFactory = Callable[[], AsyncSession]
+Work = Callable[[AsyncSession], Awaitable[None]]
+
+
+@asynccontextmanager
+async def transaction(session_factory: SessionFactory) -> AsyncIterator[AsyncSession]:
+    """A session of its own, committed at the end of the block, rolled back if it raises."""
+    with store_errors():
+        async with session_factory() as session, session.begin():
+            yield session
+
+
+@contextmanager
+def store_errors() -> Iterator[None]:
+    """A database that fails, or cannot be reached, is `Unavailable`, without the statement and its data."""
+    try:
+        yield
+    except (SQLAlchemyError, OSError) as e:
+        reason = str(getattr(e, "orig", None) or e)
+        raise Unavailable(SAY("store_failed", reason=reason), code="STORE_FAILED") from e
+
+
+@dataclass
+class _Order:
+    work: Work
+    done: asyncio.Future[None]
+
+    def settle(self, error: Exception | None = None) -> None:
+        if self.done.done():  # whoever waited for it was cancelled
+            return
+        if error is None:
+            self.done.set_result(None)
+        else:
+            self.done.set_exception(error)
+
+
+@dataclass
+class GroupCommit:
+    """One writer: what arrives while a commit is under way goes into the next one, together.
+
+    On SQLite, writers with connections of their own wait for each other's locks; one that commits for all of
+    them does not. Work that fails is done again by itself, so that it takes no other down.
+    """
+
+    session_factory: SessionFactory
+    _waiting: list[_Order] = field(default_factory=list)
+    _writer: asyncio.Task[None] | None = None
+
+    async def __call__(self, work: Work) -> None:
+        """Return when `work` is committed; raise what kept it from that."""
+        order = _Order(work, asyncio.get_running_loop().create_future())
+        self._waiting.append(order)
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_all())
+        await order.done
+
+    async def finish(self) -> None:
+        if self._writer is not None:
+            await self._writer
+
+    async def _write_all(self) -> None:
+        while self._waiting:
+            orders, self._waiting = self._waiting, []
+            try:
+                await self._commit(orders)
+            except Exception:  # noqa: BLE001  # bulkhead: one bad row must not cost the rows beside it
+                await self._one_by_one(orders)
+
+    async def _one_by_one(self, orders: list[_Order]) -> None:
+        for order in orders:
+            try:
+                await self._commit([order])
+            except Exception as e:  # noqa: BLE001  # bulkhead: the error belongs to whoever ordered the work
+                order.settle(e)
+
+    async def _commit(self, orders: list[_Order]) -> None:
+        async with transaction(self.session_factory) as session:
+            for order in orders:
+                await order.work(session)
+        for order in orders:
+            order.settle()

@@ -1,0 +1,157 @@
+"""The financial auditor: five dimensions, the score decides the signal, growth is never invented."""
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from moot.modules.research.domain.financial import FinancialResult, signal_for
+from moot.shared.domain.errors import InvalidInput
+from tests.fakes.research import FakeMarketFacts, a_report
+from tests.research.cases import financial, healthy_reports
+
+
+def market(growth: float = 1.2, **changes: Any) -> FakeMarketFacts:
+    return FakeMarketFacts(filed=healthy_reports(growth, **changes))
+
+
+DIMENSIONS = ["盈利含金量", "运营效率与造假侦测", "资本回报与护城河", "偿债与生存能力", "成长加速度"]
+
+
+@pytest.mark.parametrize(
+    ("score", "signal"),
+    [
+        (100, "STRONG_BULLISH"),
+        (90, "STRONG_BULLISH"),
+        (89, "BULLISH"),
+        (75, "BULLISH"),
+        (74, "NEUTRAL"),
+        (50, "NEUTRAL"),
+        (49, "BEARISH"),
+        (30, "BEARISH"),
+        (29, "STRONG_BEARISH"),
+        (0, "STRONG_BEARISH"),
+    ],
+)
+def test_the_score_decides_the_signal(score: int, signal: str) -> None:
+    assert signal_for(score) == signal
+
+
+async def test_good_books_are_bullish_with_all_five_dimensions_in_order() -> None:
+    report = await financial(market())
+    assert report["signal"] in ("BULLISH", "STRONG_BULLISH")
+    assert report["signal"] == signal_for(report["financial_score"])
+    assert [d["dimension"] for d in report["dimension_analyses"]] == DIMENSIONS
+
+
+async def test_bad_books_are_bearish_and_say_why() -> None:
+    trouble = {
+        "eps": -0.4,
+        "profit_dedt": -4e7,
+        "ocfps": -0.2,
+        "fcff": -5e7,
+        "fcff_ps": -0.5,
+        "roic": -2.0,
+        "roe_waa": -5.0,
+        "gross_margin": 9.0,
+        "current_ratio": 0.7,
+        "debt_to_assets": 82.0,
+        "netdebt": 3e8,
+    }
+    report = await financial(market(growth=0.7, **trouble))
+    assert report["signal"] in ("BEARISH", "STRONG_BEARISH")
+    assert "资产负债率 82.0%，杠杆过高。" in report["key_risks"]
+    assert any("毛利率 9.0%" in risk for risk in report["key_risks"])
+
+
+async def test_derived_figures_of_the_latest_report() -> None:
+    seen = (await financial(market()))["financial_indicators"]
+    assert seen["report_period"] == "2026Q1"
+    assert seen["quality_ratio"] == 1.2
+    assert seen["eps_ttm"] == round(0.36 + 1.2 - 0.3, 4)
+    assert seen["profit_dedt_ps"] == 0.34
+    assert seen["deducted_share"] == 0.94
+    assert seen["profit_growth"] == 20.0
+    assert seen["gross_margin_change"] == 1.0
+    assert seen["invturn_days_growth"] == round(100 * (74 / 82 - 1), 1)
+    assert seen["roic_annualised"] == 14.0
+
+
+async def test_only_the_asked_periods_are_shown_and_the_oldest_has_its_growth() -> None:
+    seen = (await financial(market(), limit=5))["financial_indicators"]
+    assert seen["quarter_list"] == ["2026Q1", "2025Q4", "2025Q3", "2025Q2", "2025Q1"]
+    assert seen["profit_growth_series"] == [20.0] * 5
+    assert seen["revenue_growth_series"] == [20.0] * 5
+    assert len(seen["gross_margin_series"]) == 5
+
+
+async def test_series_are_evidence_by_quarter() -> None:
+    known = {item["id"]: item["value"] for item in (await financial(market(), limit=2))["evidence"]}
+    assert known["financial.profit_growth_series.2026Q1"] == 20.0
+    assert known["financial.gross_margin_series.2025Q4"] == 46.0
+    assert not any(name.endswith("2025Q3") for name in known)
+
+
+async def test_growth_from_a_loss_is_missing_and_said_to_be() -> None:
+    reports = [
+        r.model_copy(update={"profit_dedt": -1e6}) if r.period_end.year == 2025 else r
+        for r in healthy_reports()
+    ]
+    report = await financial(FakeMarketFacts(filed=reports))
+    assert report["financial_indicators"]["profit_growth"] is None
+    assert "扣非净利增长" in report["narrative_report"].split("数据缺口：")[1]
+
+
+async def test_a_bank_is_not_blamed_for_its_leverage() -> None:
+    industrial = dict.fromkeys(
+        ("current_ratio", "quick_ratio", "gross_margin", "invturn_days", "arturn_days")
+    )
+    report = await financial(market(**industrial, debt_to_assets=92.0))
+    assert not any("杠杆" in risk for risk in report["key_risks"])
+
+
+async def test_cash_flow_against_a_loss_is_no_sign_of_quality() -> None:
+    seen = (await financial(market(eps=-0.5, ocfps=-0.6)))["financial_indicators"]
+    assert seen["quality_ratio"] == 1.2
+    assert seen["quality_ratio_ttm"] is None
+
+
+async def test_a_dimension_without_data_says_so_and_is_left_out_of_the_score() -> None:
+    gone = dict.fromkeys(("invturn_days", "arturn_days", "assets_turn"))
+    report = await financial(market(**gone))
+    efficiency = report["dimension_analyses"][1]
+    others = [d["score"] for d in report["dimension_analyses"] if d is not efficiency]
+    assert "信息有限" in efficiency["assessment"]
+    assert efficiency["key_findings"] == []
+    assert report["financial_score"] == round(sum(others) / 4)
+
+
+@pytest.mark.parametrize("limit", [0, -1, 21])
+async def test_a_limit_out_of_range_is_refused(limit: int) -> None:
+    with pytest.raises(InvalidInput, match=f"limit: {limit} is out of range; use 1 to 20"):
+        await financial(market(), limit=limit)
+
+
+async def test_no_reports_are_refused() -> None:
+    with pytest.raises(InvalidInput, match=r"No financial report of 900001\.DEMO was public by 2026-06-30"):
+        await financial(FakeMarketFacts())
+
+
+async def test_a_report_not_yet_announced_does_not_exist() -> None:
+    unannounced = a_report(2026, 2, eps=9.9)
+    report = await financial(FakeMarketFacts(filed=[unannounced, *healthy_reports()]))
+    assert report["financial_indicators"]["report_period"] == "2026Q1"
+
+
+async def test_reports_without_any_figure_give_no_rating() -> None:
+    with pytest.raises(InvalidInput, match="The data do not allow a judgement"):
+        await financial(FakeMarketFacts(filed=[a_report(2026, 1)]))
+
+
+async def test_a_result_needs_exactly_five_dimensions_and_a_score_up_to_100() -> None:
+    report = await financial(market())
+    fields = {name: report[name] for name in FinancialResult.model_fields}
+    FinancialResult.model_validate(fields)
+    for change in ({"dimension_analyses": fields["dimension_analyses"][:4]}, {"financial_score": 101}):
+        with pytest.raises(ValidationError):
+            FinancialResult.model_validate(fields | change)

@@ -1,0 +1,61 @@
+"""The scorecard: points from bands, a score from -1 to +1, and confidence from agreement and completeness."""
+
+import pytest
+
+from moot.modules.research.domain.scorecard import Finding, Rule, Scorecard, bands
+from moot.modules.research.domain.technical import TechnicalSnapshot
+
+RSI: Rule[TechnicalSnapshot] = Rule(
+    "rsi", lambda s: s.rsi_value, bands((30, 1, "low"), (70, 0, "middle"), rest=(-2, "high"))
+)
+
+
+def card(*points: float | None, doubt: float = 0.0) -> Scorecard:
+    return Scorecard(tuple(Finding("rule", f"{p}", p, 2.0, "side") for p in points), doubt)
+
+
+@pytest.mark.parametrize(
+    ("value", "says"), [(29.9, "low"), (30.0, "middle"), (69.9, "middle"), (70.0, "high"), (1e9, "high")]
+)
+def test_a_band_holds_what_lies_below_its_limit(value: float, says: str) -> None:
+    band = RSI.judge(TechnicalSnapshot.model_construct(rsi_value=value))
+    assert band is not None
+    assert band.says == says
+
+
+def test_without_data_a_rule_does_not_judge() -> None:
+    assert RSI.judge(TechnicalSnapshot.model_construct(rsi_value=None)) is None
+
+
+def test_a_rule_weighs_as_much_as_its_strongest_band() -> None:
+    assert RSI.weight == 2
+
+
+def test_the_score_runs_from_all_against_to_all_for() -> None:
+    assert card(2, 2).score == 1.0
+    assert card(-2, -2).score == -1.0
+    assert card(2, -1).score == 0.25
+    assert card(2, -1).score_100 == 62
+
+
+def test_holes_do_not_count_as_neutral() -> None:
+    assert card(2, None, None).score == 1.0
+    assert card(None).score is None
+    assert len(card(2, None, None).holes) == 2
+
+
+def test_arguments_are_sorted_by_weight_and_neutral_ones_left_out() -> None:
+    mixed = card(1, -2, 0, 2, -1)
+    assert (mixed.pros, mixed.cons) == (["2", "1"], ["-2", "-1"])
+
+
+def test_confidence_is_full_only_when_everything_points_one_way_and_nothing_is_missing() -> None:
+    assert card(2, 2).confidence == 0.95
+    assert card(2, 2, None).confidence == 0.63
+    assert card(2, -2).confidence == 0.30
+    assert card(2, -1).confidence == pytest.approx(0.30 + 0.35 / 3 + 0.30 / 4, abs=0.005)
+
+
+def test_doubt_keeps_a_lone_finding_from_filling_the_scale() -> None:
+    assert card(2, doubt=2.0).score == 0.5
+    assert card(2, doubt=2.0).of("side").score == 0.5
