@@ -27,8 +27,8 @@ from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.domain.workspace import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 logger = structlog.get_logger(__name__)

@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager
 from fastapi import FastAPI
 
 from moot import __version__
+from moot.api.docs import serve_docs
 from moot.api.routes import register_routes
 from moot.desk import Moot
 from moot.shared.infrastructure.logging import configure_logging
@@ -27,9 +28,12 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         version=__version__,
         summary="A governed, audited research desk of agents for equities.",
         lifespan=lifespan,
+        docs_url=None,
+        redoc_url=None,
     )
     app.state.desk = serving
     app.state.coordinator = serving.coordinator
     install_error_handlers(app)
     register_routes(app)
+    serve_docs(app)
     return app

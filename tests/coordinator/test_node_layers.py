@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from moot.modules.coordinator.application.research_run import NodeEvent, research_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.ports.node_policy import NodePolicy
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
@@ -196,3 +196,19 @@ async def test_whoever_watches_hears_how_each_node_starts_and_ends():
     }
     assert next(e.error for e in heard if e.phase == "failed") == "no bars"
     assert next(e.result for e in heard if e.node_type == "judge" and e.result)["action"] == "BUY"
+
+
+@pytest.mark.accepts("A2-36")
+async def test_writing_one_experts_row_does_not_hold_up_the_others(in_session):
+    """Every write waits until all five experts have done their work; if writes blocked experts, none would end."""
+    experts_done = asyncio.Barrier(5)
+
+    class SlowSessions(FakeSessions):
+        async def save_node_execution(self, node):
+            if node.node_type in set(ExpertType):
+                await experts_done.wait()
+            await super().save_node_execution(node)
+
+    sessions = SlowSessions()
+    final = await asyncio.wait_for(run_graph(sessions, FakeResearch(), *ExpertType), 5)
+    assert (final["overall_status"], len(sessions.nodes)) == ("completed", 7)

@@ -16,7 +16,6 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
-from moot.modules.coordinator.domain.ports.symbol_directory import SymbolDirectory
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
@@ -170,8 +169,8 @@ async def test_a_symbol_no_market_writes_is_unknown():
     assert (error.code, error.details["field"]) == ("SYMBOL_UNKNOWN", "symbol")
 
 
-class OnlyDemo(SymbolDirectory):
-    async def require(self, symbol, as_of):
+class OnlyDemo:
+    async def company(self, symbol, *, as_of):
         if not symbol.synthetic:
             raise InvalidInput("nobody lists it", code="SYMBOL_UNKNOWN", field="symbol")
 

@@ -77,7 +77,8 @@ async def test_each_side_argues_from_its_experts_the_strongest_first():
 async def test_the_bulls_price_catalysts_come_from_the_experts_who_watch_events():
     told = (await hold(findings(PANEL))).narrative_report
     assert (
-        "Price catalysts:\n- Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n\nThe bear" in told
+        "Price catalysts:\n- Macro intelligence [Favorable (有利), 0.50]: Liquidity is ample.\n\nThe bear"
+        in told
     )
 
 

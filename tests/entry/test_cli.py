@@ -17,6 +17,7 @@ from moot import __version__
 from moot.modules.coordinator.domain.model.enums import ExpertType
 
 ALL = [expert.value for expert in ExpertType]
+MOOT = str(Path(sys.executable).with_name("moot"))
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -31,7 +32,7 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 def moot(home) -> Run:
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            [sys.executable, "-m", "moot", *arguments],
+            [MOOT, *arguments],
             capture_output=True,
             text=True,
             encoding="utf-8",
@@ -239,7 +240,7 @@ def get(url: str, body: object = None) -> dict[str, object]:
 def test_serve_answers_over_http_what_the_command_line_prints(moot, home):
     port = free_port()
     server = subprocess.Popen(
-        [sys.executable, "-m", "moot", "serve", "--port", str(port)],
+        [MOOT, "serve", "--port", str(port)],
         env=environment(home),
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

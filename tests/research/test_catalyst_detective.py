@@ -57,6 +57,12 @@ async def test_a_dimension_without_events_says_so_and_lowers_the_confidence() ->
     assert company_only["result"]["confidence_score"] < 0.3
 
 
+async def test_one_event_does_not_fill_the_scale_of_its_dimension() -> None:
+    fresh = a_news("中标重大项目", "Wins contract", days_ago=0)
+    report = await catalyst(FakeMarketFacts(published=[fresh]))
+    assert report["result"]["dimension_analyses"][0]["score"] == 75
+
+
 async def test_no_news_in_any_dimension_is_refused() -> None:
     with pytest.raises(InvalidInput, match="all four dimensions are empty"):
         await catalyst(FakeMarketFacts())

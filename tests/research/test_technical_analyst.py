@@ -83,9 +83,16 @@ async def test_bars_after_the_analysis_date_do_not_exist() -> None:
     assert report["technical_indicators"]["last_trade_date"] == day.isoformat()
 
 
-async def test_bars_that_were_not_yet_known_do_not_exist() -> None:
-    report = await technical(market(until=TODAY + timedelta(days=5)))
-    assert report["technical_indicators"]["last_trade_date"] == TODAY.isoformat()
+async def test_a_bar_that_was_not_yet_known_does_not_exist() -> None:
+    *known, last = market().daily
+    late = last.model_copy(update={"available_at": AS_OF + timedelta(hours=1)})
+    report = await technical(FakeMarketFacts(daily=[*known, late]))
+    assert report["technical_indicators"]["last_trade_date"] == "2026-06-29"
+
+
+async def test_a_projected_level_is_said_to_be_one() -> None:
+    report = await technical(FakeMarketFacts(daily=bars_of([30 - n / 10 for n in range(60)])))
+    assert "支撑位系按两倍平均真实波幅推算" in report["risk_warning"]
 
 
 async def test_a_long_suspension_is_said() -> None:

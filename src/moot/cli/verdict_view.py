@@ -3,22 +3,63 @@
 A screen is no place for everything: each point is cut to a few lines here and stands whole in the report.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, Group, RenderableType
+from rich.measure import Measurement
 from rich.panel import Panel
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.prose import Prose
 from moot.cli.texts import SAY
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.report import Wording
 
 CELLS_PER_POINT = 200
 ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}
+
+WIDE = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
+CLOSING = "，。；：、？！）》」』”’］"
+UNITS = re.compile(rf"[{WIDE}][{CLOSING}]*|[^\s{WIDE}]+[{CLOSING}]*|\s+")
+"""A wide character or a narrow word, with the punctuation that must not begin a line."""
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph that fills the width it is given, cut after `most` cells.
+
+    Chinese has no spaces to break at, so it breaks between characters.
+    """
+
+    text: str
+    most: int | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        text = Text(" ".join(self.text.split("\n")))
+        if self.most is not None:
+            text.truncate(self.most, overflow="ellipsis")
+        for line in wrap(text.plain, options.max_width):
+            yield Text(line)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(20, options.max_width), min(cell_len(self.text), options.max_width))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most `width` cells; only a single unit that is wider than that stands out."""
+    lines, line = [], ""
+    for unit in UNITS.findall(text):
+        if line and cell_len(line) + cell_len(unit.rstrip()) > width:
+            lines.append(line.rstrip())
+            line = unit.lstrip()
+        else:
+            line += unit
+    return [*lines, line.rstrip()] if line.strip() or not lines else lines
 
 
 def show_result(console: Console, result: ResearchResult, report: Path, log: Path) -> None:

@@ -7,14 +7,11 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
-from moot.modules.coordinator.domain.ports.node_policy import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.session_factory import SessionFactory
-from moot.modules.coordinator.infrastructure.adapters.symbol_directory_adapter import (
-    MarketDataSymbolDirectory,
-)
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
@@ -47,7 +44,7 @@ class CoordinatorContainer:
     ) -> None:
         sessions: SessionFactory = database.session if database else nullcontext
         self._repository = SqlResearchSessionRepository(database) if database else None
-        self._directory = MarketDataSymbolDirectory(market_data)
+        self._directory = market_data
         self._clock = clock
         self._orchestrator = LangGraphResearchOrchestrator(
             ResearchGatewayAdapter(sessions, research),

@@ -11,9 +11,9 @@ from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionm
 from sqlalchemy.pool import NullPool
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
 from moot.shared.infrastructure.engine import POOLS, SQLITE_PRAGMAS, driver_url, open_engine
-from moot.shared.infrastructure.texts import SAY
 from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
 # A migration may rebuild a table others refer to, and may have to wait for another process that does the same.
@@ -53,7 +53,7 @@ class Database:
             return
         if self._backend == "postgresql":
             self._refuse_newer(await self.current())
-            raise Unavailable(SAY("outdated", head=self.head()), code="DATABASE_OUTDATED")
+            raise Unavailable(SAY("database.outdated", head=self.head()), code="DATABASE_OUTDATED")
         await self.upgrade()
 
     async def upgrade(self) -> None:
@@ -64,7 +64,7 @@ class Database:
         """Go back to `revision`; `base` is the empty database. What the dropped tables held is lost."""
         known = ["base", *migrations.revisions()]
         if revision not in known:
-            raise InvalidInput(SAY("revision_unknown", revision=revision, revisions=known))
+            raise InvalidInput(SAY("database.revision_unknown", revision=revision, revisions=known))
         await self._migrate(migrations.downgrade, revision)
 
     async def current(self) -> str | None:
@@ -104,4 +104,4 @@ class Database:
 
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
-            raise Unavailable(SAY("newer", current=current, head=self.head()), code="DATABASE_NEWER")
+            raise Unavailable(SAY("database.newer", current=current, head=self.head()), code="DATABASE_NEWER")

@@ -15,7 +15,7 @@ from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.infrastructure.texts import SAY
+from moot.shared.domain.texts import SAY
 
 DRIVERS = {
     "sqlite": "sqlite+aiosqlite",
@@ -50,10 +50,10 @@ def driver_url(url: str) -> URL:
     try:
         parsed = make_url(url)
     except (ArgumentError, ValueError):  # the URL itself is not repeated: it may hold a password
-        raise InvalidInput(SAY("url_malformed"), code="SETTINGS_INVALID") from None
+        raise InvalidInput(SAY("database.url_malformed"), code="SETTINGS_INVALID") from None
     driver = DRIVERS.get(parsed.drivername)
     if driver is None:
-        raise InvalidInput(SAY("url_unsupported", driver=parsed.drivername), code="SETTINGS_INVALID")
+        raise InvalidInput(SAY("database.url_unsupported", driver=parsed.drivername), code="SETTINGS_INVALID")
     if driver.startswith("sqlite"):
         return parsed.set(drivername=driver, database=str(_file(parsed)))
     query = {LIBPQ_NAMES.get(name, name): value for name, value in parsed.query.items()}
@@ -62,7 +62,7 @@ def driver_url(url: str) -> URL:
 
 def _file(url: URL) -> Path:
     if not url.database or url.database == ":memory:":
-        raise InvalidInput(SAY("url_without_file"), code="SETTINGS_INVALID")
+        raise InvalidInput(SAY("database.url_without_file"), code="SETTINGS_INVALID")
     return Path(url.database).expanduser()
 
 
@@ -71,7 +71,7 @@ def open_engine(url: URL, pragmas: Pragmas = SQLITE_PRAGMAS, **options: Any) -> 
     try:
         engine = create_async_engine(url, json_serializer=_json, hide_parameters=True, **options)
     except ModuleNotFoundError as e:
-        raise Unavailable(SAY("driver_missing"), code="DRIVER_MISSING") from e
+        raise Unavailable(SAY("database.driver_missing"), code="DRIVER_MISSING") from e
     if url.get_backend_name() == "sqlite":
         _make_folder(Path(str(url.database)).parent)
         _set_pragmas_on_connect(engine, pragmas)
@@ -87,7 +87,7 @@ def _make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as e:
-        raise Unavailable(SAY("folder_failed", folder=folder, reason=e.strerror or e)) from e
+        raise Unavailable(SAY("database.folder_failed", folder=folder, reason=e.strerror or e)) from e
 
 
 def _set_pragmas_on_connect(engine: AsyncEngine, pragmas: Pragmas) -> None:

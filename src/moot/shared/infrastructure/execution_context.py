@@ -10,7 +10,9 @@ from datetime import datetime
 from pydantic import BaseModel, ConfigDict
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+
+DEFAULT_WORKSPACE = "default"
+"""Every row belongs to a workspace; until there are others, to this one."""
 
 
 class ExecutionContext(BaseModel):

@@ -9,7 +9,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.shared.domain.errors import Unavailable
-from moot.shared.infrastructure.texts import SAY
+from moot.shared.domain.texts import SAY
 
 SessionFactory = Callable[[], AsyncSession]
 Work = Callable[[AsyncSession], Awaitable[None]]
@@ -30,7 +30,7 @@ def store_errors() -> Iterator[None]:
         yield
     except (SQLAlchemyError, OSError) as e:
         reason = str(getattr(e, "orig", None) or e)
-        raise Unavailable(SAY("store_failed", reason=reason), code="STORE_FAILED") from e
+        raise Unavailable(SAY("database.store_failed", reason=reason), code="STORE_FAILED") from e
 
 
 @dataclass

@@ -80,8 +80,9 @@ def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
             ],
         ],
     )
-    yield f"**{say('report.disagreements')}**"
-    yield _list(outcome["key_disagreements"])
+    if outcome["key_disagreements"]:
+        yield f"**{say('report.disagreements')}**"
+        yield _list(outcome["key_disagreements"])
     yield f"**{say('report.resolution')}**: {outcome['conflict_resolution']}"
     yield _table(
         [say(f"report.{column}") for column in ("risk", "probability", "impact", "mitigation")],

@@ -12,9 +12,9 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 from moot.modules.coordinator.application.research_run import Watch
 from moot.modules.coordinator.application.session_recorder import SessionRecorder
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
+from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.domain.ports.symbol_directory import SymbolDirectory
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
@@ -78,7 +78,7 @@ class ResearchOrchestrationService:
         options = body.options.by_expert()
         _refuse_later(options.get("technical_analyst", {}).get("analysis_date"), symbol.local_date(as_of))
         if self._directory is not None:
-            await self._directory.require(symbol, as_of)
+            await self._directory.company(symbol, as_of=as_of)
         asked = body.model_dump(exclude={"symbol", "options", "as_of"})
         accepted = ResearchRequest(symbol=symbol.text, options=options, as_of=as_of, **asked, **given)
         return accepted, as_of

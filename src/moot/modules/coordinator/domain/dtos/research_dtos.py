@@ -8,7 +8,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_serializ
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import OverallStatus, VerdictStatus
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 
 class ResearchRequest(BaseModel):

@@ -13,7 +13,7 @@ from moot.modules.coordinator.application.conclusion import error_text
 from moot.modules.coordinator.application.research_run import NodeEvent, current_run
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
 from moot.modules.coordinator.domain.model.session import NodeExecution
-from moot.modules.coordinator.domain.ports.node_policy import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import ResearchGraphState
 from moot.modules.coordinator.infrastructure.orchestration.nodes import (

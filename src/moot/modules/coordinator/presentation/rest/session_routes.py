@@ -14,7 +14,7 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.presentation.rest.research_routes import container
-from moot.shared.domain.workspace import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator/research/sessions", tags=["sessions"])

@@ -1,5 +1,0 @@
-"""`python -m moot` is `moot`."""
-
-from moot.cli import main
-
-main()

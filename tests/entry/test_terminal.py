@@ -1,0 +1,75 @@
+"""What a terminal shows: lines that fit, in any script, and a live table."""
+
+import io
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from rich.cells import cell_len
+from rich.console import Console
+
+from moot.cli.progress import progress_for
+from moot.cli.verdict_view import Prose, wrap
+from moot.modules.coordinator.application.research_run import NodeEvent
+
+SENTENCE = "估值建模师［Undervalued，0.67］：现价 21.06 元，估值偏低，更像机会而非价值陷阱。"
+
+
+def test_chinese_breaks_between_characters_and_never_before_a_comma():
+    lines = wrap(SENTENCE, 20)
+    assert "".join(lines).replace(" ", "") == SENTENCE.replace(" ", "")
+    assert all(cell_len(line) <= 24 for line in lines)
+    assert not any(line.startswith(tuple("，。：；］")) for line in lines)
+
+
+def test_english_breaks_between_words():
+    assert wrap("the quick brown fox", 10) == ["the quick", "brown fox"]
+
+
+@given(st.text(alphabet="ab 中文，。1", max_size=60), st.integers(4, 30))
+def test_wrapping_loses_nothing_but_spaces_at_the_ends_of_lines(text, width):
+    lines = wrap(text, width)
+    assert "".join("".join(lines).split()) == "".join(text.split())
+
+
+def rendered(what, width=40) -> str:
+    console = Console(file=io.StringIO(), width=width, force_terminal=False, color_system=None)
+    console.print(what)
+    return console.file.getvalue()
+
+
+def test_a_point_is_cut_to_what_a_screen_can_hold():
+    assert rendered(Prose("x" * 10 + " " + "y" * 300, most=20)).strip() == "xxxxxxxxxx yyyyyyyy…"
+
+
+@pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
+def test_the_live_table_follows_the_run(locale):
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    asked = {"experts": ["macro_intelligence", "valuation_modeler"], "skip_debate": False, "locale": locale}
+    macro = {
+        "macro_environment": "Neutral (中性)",
+        "confidence_score": 0.41,
+        "macro_summary": "",
+        "key_risks": [],
+    }
+    with progress_for(console, asked, quiet=False) as watch:
+        watch(NodeEvent("macro_intelligence", "started"))
+        watch(NodeEvent("macro_intelligence", "finished", 12, result=macro))
+        watch(NodeEvent("valuation_modeler", "failed", 3, error="no reports"))
+        watch(NodeEvent("judge", "skipped", 1, result={}))
+    last = console.file.getvalue().splitlines()[-5:]
+    words = {
+        "zh-CN": ["宏观情报员", "完成", "中性 41%", "12 毫秒", "失败", "no reports", "等待", "跳过"],
+        "en-US": [
+            "Macro intelligence",
+            "done",
+            "neutral 41%",
+            "12 ms",
+            "failed",
+            "no reports",
+            "waiting",
+            "skipped",
+        ],
+    }[locale]
+    for word in words:
+        assert word in "\n".join(last)
