@@ -17,29 +17,33 @@ from moot.main import create_app
 from moot.shared.infrastructure.settings import Settings
 
 ROOT = Path(__file__).parents[1]
+SOURCE = ROOT / "src" / "moot"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DECISIONS = ROOT / "docs" / "decisions"
 FRONT_PAGES = [ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = [page for page in [*FRONT_PAGES, *sorted(ROOT.glob("docs/**/*.md"))] if page.exists()]
 
-CODE_FOLDERS = [ROOT, ROOT / "src" / "moot", ROOT / "src" / "moot" / "modules"]
-"""Where a path written in the documentation may begin."""
-
-PRIVATE = [
-    *(f"/{folder}/" for folder in ("work", "root")),
-    *(".".join(host) for host in (("pypi", "org"), ("files", "pythonhosted", "org"))),
-    *(".".join(host) for host in (("registry", "npmjs", "org"), ("deb", "debian", "org"))),
-]
-"""Paths of one machine and hosts of registries, put together here so that this file does not contain them."""
-
 FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SHELLS = {"", "sh", "bash", "shell", "console"}
+RUNS_MOOT = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:\S*/)?(?:python3? -m +)?moot((?: [^|&;>#]*)?)(?=$|[|&;>#])")
 MAKE = re.compile(r"(?:^|[\s;&])make(?: [A-Z_]+=\S+)* ([a-z][a-z-]*)", re.MULTILINE)
 VARIABLE = re.compile(r"\bMOOT_[A-Z_]*[A-Z]")
-SOURCE_FILE = re.compile(r"[\w.-]+/[\w./-]*(?:/|\.(?:py|toml|md|lock|yml))")
-ROUTE = re.compile(r"(?:\b(GET|POST|PUT|PATCH|DELETE) +)?(/api/v\d[\w/{}-]*|(?<= )/[a-z]+z\b)")
+FILE = re.compile(r"[\w.-]+/[\w./-]*(?:/|\.(?:py|toml|md|lock|yml))")
+ROUTE = re.compile(
+    r"""(?: \b(GET|POST|PUT|PATCH|DELETE)\ +        # with its method,
+          | (?:localhost|127\.0\.0\.1)(?::\d+)?     # in a URL,
+          | (?=/api/v\d/)                           # by its prefix
+          | (?<=`)(?=/[a-z]+`)                      # or as a word of code
+        )(/[\w/{}-]+)""",
+    re.VERBOSE,
+)
+PRIVATE = [
+    *(f"/{folder}/" for folder in ("work", "root")),
+    *(f"{host}.org" for host in ("pypi", "files.pythonhosted", "registry.npmjs", "deb.debian")),
+]
+"""Paths of one machine and hosts of registries, put together here so that this file does not contain them."""
 
 every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
@@ -57,26 +61,15 @@ def spans(page: Path) -> list[str]:
     return SPAN.findall(prose(page))
 
 
-def shell_lines(page: Path) -> Iterator[str]:
+def typed(page: Path) -> Iterator[str]:
     """What a reader would type: the lines after a prompt, or all lines of a block that shows none."""
     for language, block in FENCE.findall(read(page)):
         if language in SHELLS:
-            lines = block.replace("\\\n", " ").splitlines()
-            typed = [line.strip()[2:] for line in lines if line.strip().startswith("$ ")]
-            yield from typed or (line.strip() for line in lines)
+            lines = [line.strip() for line in block.replace("\\\n", " ").splitlines()]
+            yield from [line[2:] for line in lines if line.startswith("$ ")] or lines
 
 
-def moot_words(line: str) -> list[str] | None:
-    """The arguments of the `moot` that a shell line runs, if it runs one."""
-    words = shlex.split(line.partition(" | ")[0].partition(" && ")[0].partition(" > ")[0], comments=True)
-    while words and re.fullmatch(r"[A-Z_]+=.*", words[0]):
-        words = words[1:]
-    if words[1:3] == ["-m", "moot"]:
-        return words[3:]
-    return words[1:] if words and Path(words[0]).name == "moot" else None
-
-
-def found(words: list[str]) -> tuple[Any, list[str]]:
+def command_in(words: list[str]) -> tuple[Any, list[str]]:
     """The command that `words` name, and what is left for it."""
     command: Any = typer.main.get_command(app)
     while words and not words[0].startswith("-") and hasattr(command, "commands"):
@@ -97,47 +90,41 @@ def test_links_lead_to_files(page: Path) -> None:
 
 
 @every_page
-def test_source_files_are_where_the_page_says(page: Path) -> None:
-    named = [span for span in spans(page) if SOURCE_FILE.fullmatch(span)]
-    assert [n for n in named if not any((folder / n).exists() for folder in (*homes(n), *CODE_FOLDERS))] == []
-
-
-def homes(name: str) -> list[Path]:
-    """In a table of contexts the door is written from its context's folder on."""
-    return list((ROOT / "src" / "moot" / "modules").iterdir()) if name.startswith("application/") else []
+def test_files_are_where_the_page_says(page: Path) -> None:
+    """Paths begin at the repository, at the package, or at a context."""
+    named = [span for span in spans(page) if FILE.fullmatch(span)]
+    homes = (ROOT, SOURCE, SOURCE / "modules")
+    assert [name for name in named if not any((home / name).exists() for home in homes)] == []
 
 
 @every_page
 def test_make_targets_exist(page: Path) -> None:
     targets = set(re.findall(r"^([a-z][a-z-]*):", read(ROOT / "Makefile"), re.MULTILINE))
-    mentioned = MAKE.findall("\n".join([*spans(page), *shell_lines(page)]))
+    mentioned = MAKE.findall("\n".join([*spans(page), *typed(page)]))
     assert sorted(set(mentioned) - targets) == []
 
 
 @every_page
 def test_commands_in_blocks_are_accepted_by_the_command_line(page: Path) -> None:
-    for line in shell_lines(page):
-        words = moot_words(line)
-        if words is not None:
-            command, rest = found(words)
-            try:
-                command.make_context("moot", rest)
-            except typer.Exit as shown:  # --help and --version are answered while parsing
-                assert not shown.exit_code, line
+    for arguments in [run[1] for line in typed(page) if (run := RUNS_MOOT.match(line))]:
+        command, rest = command_in(shlex.split(arguments))
+        try:
+            command.make_context("moot", rest)
+        except typer.Exit as shown:  # --help and --version are answered while parsing
+            assert not shown.exit_code, arguments
 
 
 @every_page
 def test_commands_in_sentences_exist(page: Path) -> None:
-    for span in spans(page):
-        if span.startswith("moot "):
-            command, rest = found(span.split()[1:])
-            known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
-            assert {word for word in rest if word.startswith("-")} <= known, span
+    for span in [span for span in spans(page) if span.startswith("moot ")]:
+        command, rest = command_in(span.split()[1:])
+        known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
+        assert {word for word in rest if word.startswith("-")} <= known, span
 
 
 @every_page
 def test_variables_are_settings(page: Path) -> None:
-    assert set(VARIABLE.findall(read(page))) <= variables()
+    assert sorted(set(VARIABLE.findall(read(page))) - variables()) == []
 
 
 def test_the_settings_table_is_complete_and_states_the_defaults(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,18 +134,19 @@ def test_the_settings_table_is_complete_and_states_the_defaults(monkeypatch: pyt
     for name in stated:
         monkeypatch.delenv(name, raising=False)
     defaults = Settings()
-    assert {name for name, value in stated.items() if not value} == {
-        f"MOOT_{name.upper()}" for name, value in defaults if value in {None, ""}
-    }
+    empty = {f"MOOT_{name.upper()}" for name, value in defaults if value in {None, ""}}
+    assert {name for name, value in stated.items() if not value} == empty
     for name, value in stated.items():
         monkeypatch.setenv(name, value)
-    assert Settings().model_copy(update={"home": Settings().home.expanduser()}) == defaults
+    documented = Settings()
+    assert documented.model_copy(update={"home": documented.home.expanduser()}) == defaults
 
 
 @pytest.fixture(scope="module")
 def operations() -> dict[str, set[str]]:
-    """The methods of every path the application documents."""
-    paths = create_app(Moot(Settings(persistence=False, log_level="error"))).openapi()["paths"]
+    """The methods of every path, and where the application documents them."""
+    served = create_app(Moot(Settings(persistence=False, log_level="error")))
+    paths = served.openapi()["paths"] | {served.docs_url: ["get"]}
     return {path: {method.upper() for method in methods} for path, methods in paths.items()}
 
 
@@ -172,31 +160,30 @@ def test_routes_are_served(page: Path, operations: dict[str, set[str]]) -> None:
 
 
 def test_every_route_is_documented(operations: dict[str, set[str]]) -> None:
-    routes = {f"`{method} {path}`" for path, methods in operations.items() for method in methods}
+    routes = [f"| `{method} {path}` |" for path, methods in operations.items() for method in methods]
     assert [route for route in routes if route not in read(ARCHITECTURE)] == []
 
 
 def test_every_import_contract_is_documented() -> None:
     contracts = tomllib.loads(read(ROOT / "pyproject.toml"))["tool"]["importlinter"]["contracts"]
-    rows = re.findall(r"^\| `([\w-]+)` \|", read(ARCHITECTURE).partition("| contract |")[2], re.MULTILINE)
-    assert rows[: len(contracts)] == [contract["id"] for contract in contracts]
+    table = read(ARCHITECTURE).partition("| contract |")[2].partition("\n\n")[0]
+    assert re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE) == [contract["id"] for contract in contracts]
 
 
 def test_every_context_has_its_line() -> None:
-    contexts = [
-        folder.name for folder in (ROOT / "src" / "moot" / "modules").glob("[a-z]*") if folder.is_dir()
-    ]
+    contexts = [door.parent.name for door in (SOURCE / "modules").glob("*/__init__.py")]
     assert [name for name in contexts if f"| `modules/{name}` |" not in read(ARCHITECTURE)] == []
 
 
-def test_decisions_are_numbered_without_a_gap_and_listed_by_their_titles() -> None:
+def test_decisions_are_numbered_without_a_gap_and_listed() -> None:
     records = sorted(DECISIONS.glob("[0-9]*.md"))
-    assert [int(record.name[:4]) for record in records] == list(range(1, len(records) + 1))
+    index = re.findall(r"^\| (\d+) \| \[.*\]\((.*)\)", read(DECISIONS / "README.md"), re.MULTILINE)
+    assert index == [(str(number), record.name) for number, record in enumerate(records, start=1)]
     for number, record in enumerate(records, start=1):
         title, *sections = re.findall(r"^#+ (.*)", read(record), re.MULTILINE)
+        assert record.name.startswith(f"{number:04}-")
         assert title.startswith(f"{number}. ")
         assert sections == ["Context", "Decision", "Consequences"]
-        assert f"({record.name})" in read(DECISIONS / "README.md")
 
 
 def test_no_committed_file_names_a_machine_or_a_registry() -> None:

@@ -15,7 +15,7 @@ from moot.modules.research.domain.catalyst import (
     catalyst_context,
 )
 from moot.modules.research.domain.events import WINDOW_DAYS, event_evidence, read_events
-from moot.modules.research.domain.evidence import Evidence, Snapshot, measured
+from moot.modules.research.domain.evidence import Snapshot, measured
 from moot.modules.research.domain.facts import Company, MarketFacts
 from moot.modules.research.domain.financial import (
     EARLIER_PERIODS,
@@ -49,6 +49,7 @@ from moot.modules.research.domain.valuation import (
     valuation_snapshot,
 )
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 

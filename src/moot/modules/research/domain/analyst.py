@@ -6,7 +6,7 @@ from typing import Annotated, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.modules.research.domain.evidence import Evidence
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 
 Engine = Literal["rubric", "llm"]

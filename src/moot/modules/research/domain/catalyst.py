@@ -9,8 +9,9 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from moot.modules.research.domain.analyst import Confidence, DimensionAnalysis, Engine, ExpertResult
 from moot.modules.research.domain.events import Event, Probability, Timeframe, Topic, told
-from moot.modules.research.domain.evidence import COUNT, Count, Evidence, Snapshot
+from moot.modules.research.domain.evidence import COUNT, Count, Snapshot
 from moot.modules.research.domain.facts import Company
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 
 CatalystAssessment = Literal["Positive (正面催化)", "Neutral (中性)", "Negative (负面催化)"]

@@ -10,9 +10,9 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.modules.research.domain.evidence import Evidence
 from moot.modules.research.domain.facts import Cited, News
 from moot.modules.research.domain.texts import SAY
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 
 WINDOW_DAYS = 90

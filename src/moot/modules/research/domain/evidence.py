@@ -4,9 +4,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict
 
 from moot.modules.research.domain.facts import Fact
+from moot.shared.domain.evidence import Evidence
 
 
 @dataclass(frozen=True)
@@ -61,16 +62,6 @@ class Snapshot(BaseModel):
             for item in info.metadata
             if isinstance(item, Unit)
         }
-
-
-class Evidence(BaseModel):
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
-    id: str
-    value: int | float | str
-    unit: str
-    source: str
-    as_of: AwareDatetime
 
 
 def measured(

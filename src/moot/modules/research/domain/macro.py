@@ -11,7 +11,6 @@ from moot.modules.research.domain.analyst import Confidence, DimensionAnalysis, 
 from moot.modules.research.domain.events import Event, balance, event_evidence, told
 from moot.modules.research.domain.evidence import (
     Count,
-    Evidence,
     Index,
     Percent,
     Points,
@@ -23,6 +22,7 @@ from moot.modules.research.domain.evidence import (
 )
 from moot.modules.research.domain.facts import Company, MacroFigure
 from moot.modules.research.domain.texts import SAY
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale, Message
 
 FIGURE_DAYS = 200

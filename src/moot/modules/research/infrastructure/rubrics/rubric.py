@@ -6,11 +6,12 @@ from enum import StrEnum
 from typing import Generic, TypeVar
 
 from moot.modules.research.domain.analyst import DimensionAnalysis, Opinion
-from moot.modules.research.domain.evidence import Evidence, Snapshot, rendered
+from moot.modules.research.domain.evidence import Snapshot, rendered
 from moot.modules.research.domain.scorecard import Band, Scorecard, bands
 from moot.modules.research.domain.texts import SAY
 from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 
 S = TypeVar("S", bound=Snapshot)
