@@ -27,7 +27,7 @@ FENCE = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", re.MULTILINE | re.DOTALL)
 SPAN = re.compile(r"`([^`\n]+)`")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 SHELLS = {"", "sh", "bash", "shell", "console"}
-RUNS_MOOT = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:\S*/)?(?:python3? -m +)?moot((?: [^|&;>#]*)?)(?=$|[|&;>#])")
+RUNS_MOOT = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:\S*/)?moot((?: [^|&;>#]*)?)(?=$|[|&;>#])")
 MAKE = re.compile(r"(?:^|[\s;&])make(?: [A-Z_]+=\S+)* ([a-z][a-z-]*)", re.MULTILINE)
 VARIABLE = re.compile(r"\bMOOT_[A-Z_]*[A-Z]")
 FILE = re.compile(r"[\w.-]+/[\w./-]*(?:/|\.(?:py|toml|md|lock|yml))")
@@ -144,9 +144,9 @@ def test_the_settings_table_is_complete_and_states_the_defaults(monkeypatch: pyt
 
 @pytest.fixture(scope="module")
 def operations() -> dict[str, set[str]]:
-    """The methods of every path, and where the application documents them."""
-    served = create_app(Moot(Settings(persistence=False, log_level="error")))
-    paths = served.openapi()["paths"] | {served.docs_url: ["get"]}
+    """The methods of every path in the schema, and of the page that shows it."""
+    schema = create_app(Moot(Settings(persistence=False, log_level="error"))).openapi()
+    paths = {**schema["paths"], "/docs": ["get"]}
     return {path: {method.upper() for method in methods} for path, methods in paths.items()}
 
 

@@ -34,6 +34,14 @@ async def test_bad_events_are_negative_and_the_weightiest_would_have_to_be_undon
     assert "负面判断主要建立在《被立案调查》之上" in report["narrative_report"]
 
 
+async def test_a_negative_view_never_rests_on_good_news_however_weighty() -> None:
+    growth = a_news("半年度报告，净利润同比增长40%", "Half-year report, profit up 40%", days_ago=1)
+    doubts = [a_news(f"收到监管问询函之{n}", f"Inquiry letter {n}", days_ago=1 + n) for n in range(6)]
+    report = await catalyst(FakeMarketFacts(published=[growth, *doubts]))
+    assert report["result"]["catalyst_assessment"] == "Negative (负面催化)"
+    assert "负面判断主要建立在《收到监管问询函之0》之上" in report["narrative_report"]
+
+
 async def test_events_that_cancel_out_are_neutral() -> None:
     report = await catalyst(FakeMarketFacts(published=[WINS, LOSS]))
     assert report["result"]["catalyst_assessment"] == "Neutral (中性)"

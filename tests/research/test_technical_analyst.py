@@ -29,6 +29,12 @@ async def test_a_falling_price_is_bearish_and_falsified_by_its_resistance() -> N
     assert f"站上阻力位 {resistance:.2f} 元" in report["risk_warning"]
 
 
+async def test_a_view_is_supported_by_what_speaks_for_it_whichever_way_it_points() -> None:
+    for drift, average in ((-0.003, "短期趋势向下"), (0.003, "短期趋势向上")):
+        reasoning = (await technical(market(drift=drift)))["summary_reasoning"]
+        assert average in reasoning.partition("主要依据：")[2].partition("需要权衡的是：")[0]
+
+
 async def test_a_price_that_goes_nowhere_is_neutral_and_less_certain() -> None:
     flat = await technical(FakeMarketFacts(daily=bars_of([20.0, 20.1, 20.2, 20.1] * 30)))
     rising = await technical(market(drift=0.003))

@@ -1,5 +1,7 @@
 """How the catalyst detective weighs events by rule: what kind, which way, how fresh."""
 
+from collections.abc import Callable
+
 from moot.modules.research.domain.catalyst import (
     TOPICS,
     Catalyst,
@@ -23,6 +25,11 @@ ASSESSED_AT = 0.2
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
 MOST_CATALYSTS = 5
+WEIGHT_FOR: dict[CatalystAssessment, Callable[[Event], float]] = {
+    "Positive (正面催化)": lambda event: event.points,
+    "Neutral (中性)": lambda event: abs(event.points),
+    "Negative (负面催化)": lambda event: -event.points,
+}
 
 
 def _marks(context: CatalystContext, say: Voice) -> Scorecard:
@@ -64,10 +71,10 @@ def _catalysts(events: list[Event], say: Voice) -> list[Catalyst]:
     ]
 
 
-def _lead(context: CatalystContext, say: Voice) -> str:
-    """The weightiest event that points somewhere."""
+def _lead(context: CatalystContext, assessment: CatalystAssessment, say: Voice) -> str:
+    """The weightiest event on the side of the assessment."""
     pointing = [event for event in context.events if event.points]
-    return max(pointing, key=lambda event: abs(event.points)).title if pointing else say("catalyst.no_lead")
+    return max(pointing, key=WEIGHT_FOR[assessment]).title if pointing else say("catalyst.no_lead")
 
 
 def _none_found(side: str, say: Voice) -> list[Catalyst]:
@@ -85,7 +92,7 @@ def _none_found(side: str, say: Voice) -> list[Catalyst]:
 def _concludes(context: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
     assessment = assessment_for(card.score or 0.0)
     view = assessment.partition(" ")[0].lower()
-    say = say.also(lead=_lead(context, say))
+    say = say.also(lead=_lead(context, assessment, say))
     good = _catalysts([event for event in context.events if event.points > 0], say)
     bad = _catalysts([event for event in context.events if event.points < 0], say)
     conclusion, risk = say(f"catalyst.conclusion.{view}"), say(f"catalyst.risk.{view}")

@@ -66,12 +66,14 @@ def narrative(
     return "\n\n".join(paragraphs)
 
 
-def summary(card: Scorecard, say: Voice, conclusion: str) -> str:
-    """The conclusion with the strongest arguments for and against it."""
-    pros, cons = card.pros[:2], card.cons[:2]
-    sides = [say("summary.pros", text=say.prose(pros))] if pros else []
-    sides += [say("summary.cons", text=say.prose(cons))] if cons else []
-    return say.prose([conclusion, *sides])
+def summary(card: Scorecard, say: Voice, conclusion: str, *, basis: Scorecard | None = None) -> str:
+    """The conclusion, the strongest findings it rests on, and the strongest that stand against it."""
+    downcast = ((basis or card).score or 0.0) < 0
+    support, doubts = (card.cons, card.pros) if downcast else (card.pros, card.cons)
+    sides = {"summary.support": support[:2], "summary.doubts": doubts[:2]}
+    return say.prose(
+        [conclusion, *(say(key, text=say.prose(found)) for key, found in sides.items() if found)]
+    )
 
 
 def analyses(

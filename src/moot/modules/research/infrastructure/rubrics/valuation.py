@@ -124,7 +124,7 @@ def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationRe
         estimated_intrinsic_value_range=worth,
         key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
         risk_factors=[*risks, *card.cons],
-        reasoning_summary=summary(card, say, conclusion),
+        reasoning_summary=summary(card, say, conclusion, basis=basis),
         narrative_report=narrative(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
     )
 
