@@ -82,7 +82,7 @@ def research_adapter():
     return ResearchGatewayAdapter(sessions, container_factory), services, sessions, given
 
 
-@pytest.mark.accepts("A0-07", "A0-08", "A0-09", "A0-28", "A1S-07", "A1S-71")
+@pytest.mark.accepts("A0-07", "A0-08", "A0-09", "A0-28", "A1S-07", "A1S-71", "W3")
 @pytest.mark.parametrize(
     ("expert", "options", "arguments"),
     [
@@ -101,7 +101,7 @@ def research_adapter():
     ],
 )
 async def test_each_expert_is_called_with_its_own_arguments(expert, options, arguments):
-    """W3: what was asked for arrives; the moment and the language of the session come along."""
+    """What was asked for arrives; the moment and the language of the session come along."""
     adapter, services, _, _ = research_adapter()
     await adapter.run_expert(expert, "900001.DEMO", options)
     assert services[expert].calls == [((), {**arguments, **WHEN})]
@@ -116,8 +116,8 @@ async def test_every_result_is_a_dict_even_the_catalyst_detectives():
     assert catalyst == {"result": {"catalyst_assessment": "x"}, "raw_llm_output": "y"}
 
 
+@pytest.mark.accepts("W5")
 async def test_each_call_has_a_database_session_of_its_own():
-    """W5: parallel nodes share none."""
     adapter, _, sessions, given = research_adapter()
     for expert in ExpertType:
         await adapter.run_expert(expert, "900001.DEMO")
@@ -239,7 +239,7 @@ async def test_the_debate_knows_four_fields_of_each_expert_and_no_raw_data():
             "signal": "Positive (正面催化)",
             "confidence": 0.5,
             "reasoning": "an order won",
-            "risk_warning": "lawsuit: costs (近期/低); lock-up ends (中期/高)",
+            "risk_warning": "lawsuit: costs; lock-up ends",
         },
     }
     assert [item.model_dump(mode="json") for item in asked.evidence] == [EVIDENCE]

@@ -79,9 +79,8 @@ async def test_a_failed_expert_has_its_row_and_the_graph_goes_on(in_session):
     assert final["overall_status"] == "partial"
 
 
-@pytest.mark.accepts("A2-12")
+@pytest.mark.accepts("A2-12", "W9")
 async def test_failing_debate_and_judge_are_stored_as_failures_not_as_empty_successes(in_session):
-    """W9."""
     sessions = FakeSessions()
     await run_graph(sessions, FakeResearch(), MACRO, judge=FakeJudge(AppError("no verdict")))
     assert (sessions.node("judge").status, sessions.node("judge").error_message) == ("failed", "no verdict")
@@ -212,3 +211,12 @@ async def test_writing_one_experts_row_does_not_hold_up_the_others(in_session):
     sessions = SlowSessions()
     final = await asyncio.wait_for(run_graph(sessions, FakeResearch(), *ExpertType), 5)
     assert (final["overall_status"], len(sessions.nodes)) == ("completed", 7)
+
+
+async def test_a_watcher_that_fails_changes_nothing():
+    def clumsy(event: NodeEvent) -> None:
+        raise RuntimeError("the terminal went away")
+
+    with research_run(clumsy) as run:
+        final = await run_graph(FakeSessions(), FakeResearch(), MACRO)
+    assert (final["overall_status"], final["verdict"]["action"], run.failures) == ("completed", "BUY", {})

@@ -73,9 +73,9 @@ async def test_all_five_are_called_and_returned(engine):
     assert result.overall_status == "completed"
 
 
-@pytest.mark.accepts("A0-26", "A1S-16", "A1S-22", "A1S-69", "A0-13", "A1N-13")
+@pytest.mark.accepts("A0-26", "A1S-16", "A1S-22", "A1S-69", "A0-13", "A1N-13", "W1")
 async def test_one_failing_expert_leaves_the_others_standing(engine):
-    """W1: an expert's exception neither ends the run nor loses what the others found."""
+    """An expert's exception neither ends the run nor loses what the others found."""
     research = FakeResearch({TECHNICAL: {"signal": "BULLISH"}, VALUATION: AppError("no financials")})
     result = await engine(research).run(asking(TECHNICAL, VALUATION, MACRO))
     assert result.overall_status == "partial"
@@ -146,9 +146,8 @@ async def test_an_empty_verdict_is_no_verdict(engine):
     assert result.verdict is None
 
 
-@pytest.mark.accepts("A0-12", "A1S-06")
+@pytest.mark.accepts("A0-12", "A1S-06", "W3")
 async def test_an_expert_sees_its_own_options_only(engine):
-    """W3: options are looked up once, so that they really arrive."""
     research = FakeResearch()
     options = {"technical_analyst": {"analysis_date": "2026-02-13"}, "financial_auditor": {"limit": 8}}
     await engine(research).run(asking(TECHNICAL, FINANCIAL, MACRO, options=options))

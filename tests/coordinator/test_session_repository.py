@@ -98,6 +98,7 @@ class TestASession:
         assert refused.value.code == "STORE_FAILED"
         assert session.symbol not in str(refused.value)
 
+    @pytest.mark.accepts("W24")
     async def test_a_moment_in_another_time_zone_comes_back_in_utc(
         self, repository: SqlResearchSessionRepository
     ) -> None:
@@ -256,6 +257,7 @@ class TestNodes:
         assert stored.result_data == {"rsi": None, "levels": [None, {"stop": None, "target": 12.5}]}
         assert stored.evidence == [{"id": "atr", "value": None}]
 
+    @pytest.mark.accepts("W5")
     async def test_twenty_parallel_writes_all_arrive(self, repository: SqlResearchSessionRepository) -> None:
         session = a_session()
         await repository.save_session(session)

@@ -77,6 +77,7 @@ def test_an_expert_summary_has_exactly_four_fields():
 
 
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan")])
+@pytest.mark.accepts("W17")
 def test_a_confidence_outside_its_range_is_refused(confidence):
     with pytest.raises(ValidationError):
         found("BULLISH", confidence)
@@ -84,6 +85,7 @@ def test_a_confidence_outside_its_range_is_refused(confidence):
         argument("BULLISH", confidence)
 
 
+@pytest.mark.accepts("W17")
 def test_a_direction_or_risk_level_outside_its_literals_is_refused():
     with pytest.raises(ValidationError):
         argument("NEUTRAL")

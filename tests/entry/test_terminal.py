@@ -15,11 +15,12 @@ from moot.modules.coordinator.application.research_run import NodeEvent
 SENTENCE = "估值建模师［Undervalued，0.67］：现价 21.06 元，估值偏低，更像机会而非价值陷阱。"
 
 
-def test_chinese_breaks_between_characters_and_never_before_a_comma():
-    lines = wrap(SENTENCE, 20)
+@pytest.mark.parametrize("width", range(16, 40))
+def test_chinese_breaks_between_characters_but_not_from_its_punctuation(width):
+    lines = wrap(SENTENCE, width)
     assert "".join(lines).replace(" ", "") == SENTENCE.replace(" ", "")
-    assert all(cell_len(line) <= 24 for line in lines)
-    assert not any(line.startswith(tuple("，。：；］")) for line in lines)
+    assert all(cell_len(line) <= width for line in lines)
+    assert not any(line.startswith(tuple("，。：；］")) or line.endswith("［") for line in lines)
 
 
 def test_english_breaks_between_words():

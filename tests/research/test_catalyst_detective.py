@@ -108,6 +108,7 @@ async def test_the_record_holds_what_was_read_and_how_it_was_scored() -> None:
     assert report["narrative_report"] == report["result"]["narrative_report"]
 
 
+@pytest.mark.accepts("W17")
 async def test_a_result_needs_four_dimensions_and_known_literals() -> None:
     fields = (await catalyst(FakeMarketFacts(published=MIXED_NEWS)))["result"]
     CatalystResult.model_validate(fields)

@@ -125,6 +125,7 @@ async def test_levels_are_evidence_under_stable_names() -> None:
 
 
 @pytest.mark.parametrize("change", [{"signal": "STRONG_BUY"}, {"confidence": 1.2}, {"confidence": -0.1}])
+@pytest.mark.accepts("W17")
 def test_a_result_outside_the_contract_is_refused(change: dict[str, object]) -> None:
     fields = {
         "signal": "BULLISH",

@@ -154,6 +154,7 @@ class TestMoments:
             created_at=created_at,
         )
 
+    @pytest.mark.accepts("W24")
     async def test_come_back_in_utc(self, database: Database) -> None:
         call = self.a_call(datetime.fromisoformat("2026-06-30T07:30:00.000001-05:00"))
         async with database.session() as db, db.begin():

@@ -24,9 +24,9 @@ CELLS_PER_POINT = 200
 ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}
 
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
-CLOSING = "，。；：、？！）》」』”’］"
-UNITS = re.compile(rf"[{WIDE}][{CLOSING}]*|[^\s{WIDE}]+[{CLOSING}]*|\s+")
-"""A wide character or a narrow word, with the punctuation that must not begin a line."""
+OPENING, CLOSING = "（《「『“‘［(", "，。；：、？！）》」』”’］);,"
+UNITS = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}]+)[{CLOSING}]*|\s+")
+"""A wide character or a narrow word, with the punctuation that must not stand alone."""
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ class Settings(BaseSettings):
     database_url: str = Field(default="", description="SQLAlchemy URL; empty: an SQLite file in home")
     persistence: bool = Field(default=True, description="off: nothing is stored and session_id is empty")
     locale: Locale | None = Field(
-        default=None, description="language of answers; empty: from the environment"
+        default=None, description="language of the command line and the SDK; empty: the terminal's"
     )
-    node_timeout: float = Field(default=60.0, gt=0, description="seconds a node may take, retries included")
+    node_timeout: float = Field(default=60.0, gt=0, description="seconds a node may take")
     judge_quorum: int = Field(
         default=2, ge=1, description="experts a verdict needs when more than two are asked"
     )

@@ -59,9 +59,8 @@ def _as_text(risks: str | list[str] | list[dict[str, str]]) -> str:
 
 
 def _catalyst(item: dict[str, str]) -> str:
-    """`event: impact (timeframe/probability)`; the impact may be unknown."""
-    what = ": ".join(_clause(item[part]) for part in ("event", "expected_impact") if item[part])
-    return f"{what} ({item['timeframe']}/{item['probability']})"
+    """`event: impact`, or the event alone where the impact is unknown."""
+    return ": ".join(_clause(item[part]) for part in ("event", "expected_impact") if item[part])
 
 
 def _clause(sentence: str) -> str:

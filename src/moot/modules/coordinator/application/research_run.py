@@ -6,6 +6,10 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import structlog
+
+logger = structlog.get_logger(__name__)
+
 
 @dataclass(frozen=True)
 class NodeEvent:
@@ -30,8 +34,12 @@ class ResearchRun:
     audit_gaps: int = 0
 
     def tell(self, event: NodeEvent) -> None:
-        if self.watch is not None:
+        if self.watch is None:
+            return
+        try:
             self.watch(event)
+        except Exception:  # bulkhead: whoever watches must not change what is watched
+            logger.warning("watcher failed", node=event.node_type, phase=event.phase, exc_info=True)
 
 
 _current_run: ContextVar[ResearchRun | None] = ContextVar("current_run", default=None)

@@ -1,0 +1,84 @@
+"""What the READMEs show is what happens: their commands run, their transcript is a real one."""
+
+import json
+import os
+import re
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+
+import httpx
+import pytest
+
+from moot.desk import Moot
+from moot.main import create_app
+from moot.shared.infrastructure.settings import Settings
+
+ROOT = Path(__file__).parents[2]
+READMES = {"README.md": "en_US.UTF-8", "README.zh-CN.md": "zh_CN.UTF-8"}
+
+
+def blocks(readme: str, language: str) -> list[str]:
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / readme).read_text(encoding="utf-8"), re.S)
+
+
+def run(command: list[str], home: Path, lang: str) -> subprocess.CompletedProcess[str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_"))}
+    environment = {**kept, "MOOT_HOME": str(home), "LANG": lang, "COLUMNS": "100"}
+    return subprocess.run(
+        command, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=120, check=False
+    )
+
+
+def moot(line: str, home: Path, lang: str) -> subprocess.CompletedProcess[str]:
+    script = str(Path(sys.executable).with_name("moot"))
+    return run([script, *shlex.split(line)[1:]], home, lang)
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_every_moot_command_shown_works(readme, lang, home):
+    lines = [
+        line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("moot ")
+    ]
+    shown = [line for line in lines if not line.startswith("moot serve")]  # has a test of its own
+    assert len(shown) == 5
+    for line in shown:
+        seen = moot(line, home, lang)
+        assert seen.returncode == 0, f"{line}: {seen.stderr}"
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_the_transcript_is_a_real_one(readme, lang, home):
+    (transcript,) = blocks(readme, "console")
+    command, *shown = transcript.splitlines()
+    printed = moot(command.removeprefix("$ "), home, lang).stdout
+    stable = [line for line in shown if line.startswith(("┃", "│", "╭", "╰")) and "[…]" not in line]
+    assert len(stable) > 20
+    for line in stable:
+        assert line in printed
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_the_python_example_runs(readme, lang, home):
+    (example,) = blocks(readme, "python")
+    seen = run([sys.executable, "-c", example], home, lang)
+    assert re.fullmatch(r"judged (BUY|SELL|HOLD)\n", seen.stdout), seen.stderr
+
+
+@pytest.mark.parametrize("readme", READMES)
+async def test_the_request_shown_is_answered(readme, home, clock):
+    (curl,) = [block for block in blocks(readme, "sh") if block.startswith("curl")]
+    words = shlex.split(curl)
+    url = next(word for word in words if word.startswith("http"))
+    body = json.loads(words[words.index("-d") + 1])
+    app = create_app(Moot(Settings(home=home, log_level="error"), clock=clock))
+    transport = httpx.ASGITransport(app=app)
+    async with app.router.lifespan_context(app), httpx.AsyncClient(transport=transport) as client:
+        answer = await client.post(url, json=body)
+    assert (answer.status_code, answer.json()["overall_status"]) == (200, "completed")
+
+
+@pytest.mark.parametrize("readme", READMES)
+def test_the_two_commands_come_first(readme):
+    assert blocks(readme, "sh")[0] == "make demo\nmake test\n"
