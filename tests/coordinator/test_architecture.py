@@ -126,7 +126,6 @@ def test_gateway_ports_import_nothing_of_the_context_they_lead_to(port):
 def test_the_routes_are_registered_in_one_place():
     used = imports(SOURCE / "api" / "routes.py")
     assert "moot.modules.coordinator.presentation.rest.research_routes" in used
-    assert "moot.modules.coordinator.presentation.rest.session_routes" in used
 
 
 @pytest.mark.accepts("A0-32")

@@ -17,7 +17,7 @@ from sqlalchemy.exc import StatementError
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.engine import driver_url
-from moot.shared.infrastructure.external_api_call_log import ExternalAPICallLog
+from moot.shared.infrastructure.tables import ExternalAPICallLog
 from tests.postgres import Postgres
 
 

@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from moot.modules.coordinator.presentation.rest import research_routes, session_routes
+from moot.modules.coordinator.presentation.rest import research_routes
 from moot.shared.presentation.errors import ErrorBody
 
 PREFIX = "/api/v1"
@@ -31,5 +31,4 @@ async def readyz(request: Request) -> JSONResponse:
 
 def register_routes(app: FastAPI) -> None:
     app.include_router(health)
-    for router in (research_routes.router, session_routes.router):
-        app.include_router(router, prefix=PREFIX, responses=ERRORS)
+    app.include_router(research_routes.router, prefix=PREFIX, responses=ERRORS)

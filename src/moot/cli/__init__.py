@@ -57,7 +57,7 @@ def serve(
     host: Annotated[str, typer.Option(help=say("help.host"))] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help=say("help.port"))] = 8000,
 ) -> None:
-    from moot.cli.serve import run_server
+    from moot.cli.upkeep import run_server
 
     run_server(host, port)
 

@@ -1,23 +1,55 @@
-"""`moot db` and `moot doctor`: is everything there, and what to do if not."""
+"""What keeps a desk going: `moot serve`, `moot db` and `moot doctor`."""
 
 import asyncio
 import importlib.util
+import ipaddress
 import platform
+import socket
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import typer
+import uvicorn
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from moot.cli.outcome import command
-from moot.cli.texts import environment_locale, say
-from moot.shared.domain.errors import AppError
+from moot.cli.texts import SAY, environment_locale, say
+from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
+
+
+def run_server(host: str, port: int) -> None:
+    with command():
+        if not is_loopback(host):
+            raise InvalidInput(SAY("serve.not_loopback", host=host))
+        _refuse_taken(host, port)
+        typer.echo(say("serve.listening", host=host, port=port))
+        uvicorn.run("moot.main:create_app", factory=True, host=host, port=port, log_level="warning")
+
+
+def is_loopback(host: str) -> bool:
+    """Whether nobody but this machine can reach `host`. A name other than localhost may point anywhere."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as e:
+            raise InvalidInput(SAY("serve.port_taken", host=host, port=port, reason=e.strerror)) from e
 
 
 def upgrade_database() -> None:

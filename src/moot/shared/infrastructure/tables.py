@@ -1,10 +1,10 @@
-"""What every table is built from: the declarative base, the names of constraints, and the shared column types."""
+"""What every table is built from, and the one table that belongs to no context: the calls to outside services."""
 
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Dialect, MetaData, String, Text
+from sqlalchemy import JSON, DateTime, Dialect, Index, MetaData, String, Text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -63,3 +63,19 @@ class CallLog:
     status: Mapped[str] = mapped_column(String(20))
     error_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]
+
+
+class ExternalAPICallLog(CallLog, Base):
+    """Every call to an outside service, with what was asked and what came back.
+
+    `response_data` is null when nothing came back, `status_code` when no HTTP answer did.
+    """
+
+    __tablename__ = "external_api_call_logs"
+    __table_args__ = (Index(None, "session_id", "created_at"),)
+
+    service_name: Mapped[str] = mapped_column(String(50))
+    operation: Mapped[str] = mapped_column(String(100))
+    request_params: Mapped[dict[str, Any]]
+    response_data: Mapped[str | None] = mapped_column(Text)
+    status_code: Mapped[int | None]

@@ -9,8 +9,7 @@ from uuid import uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.conclusion import error_text
-from moot.modules.coordinator.application.research_run import ResearchRun, Watch, research_run
+from moot.modules.coordinator.application.research_run import ResearchRun, Watch, error_text, research_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository

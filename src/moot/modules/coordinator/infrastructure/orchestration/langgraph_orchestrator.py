@@ -2,8 +2,7 @@
 
 from typing import cast
 
-from moot.modules.coordinator.application.conclusion import conclude
-from moot.modules.coordinator.application.research_run import research_run
+from moot.modules.coordinator.application.research_run import conclude, research_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway

@@ -9,8 +9,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.conclusion import error_text
-from moot.modules.coordinator.application.research_run import NodeEvent, current_run
+from moot.modules.coordinator.application.research_run import NodeEvent, current_run, error_text
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
 from moot.modules.coordinator.domain.model.session import NodeExecution
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy

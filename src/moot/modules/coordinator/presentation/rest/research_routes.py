@@ -1,15 +1,24 @@
-"""`POST /coordinator/research`: one request, the whole desk."""
+"""One request, the whole desk; and the sessions it has had."""
 
+from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated
+from uuid import UUID
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter, Depends, Query, Request
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.coordinator.application.session_history import (
+    SessionDetail,
+    SessionFilter,
+    SessionHistory,
+    SessionPage,
+)
 from moot.modules.coordinator.container import CoordinatorContainer
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.presentation.errors import ErrorBody
 
-router = APIRouter(prefix="/coordinator", tags=["research"])
+router = APIRouter(prefix="/coordinator")
 
 
 def container(request: Request) -> CoordinatorContainer:
@@ -25,6 +34,7 @@ def research_service(
 
 @router.post(
     "/research",
+    tags=["research"],
     summary="Research a symbol",
     responses={
         400: {"model": ErrorBody, "description": "the request cannot be accepted; nothing was started"},
@@ -40,3 +50,50 @@ async def research(
     if "locale" in body.model_fields_set:
         request.state.locale = body.locale
     return await service.execute(body.model_dump(exclude_unset=True))
+
+
+def session_history(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> SessionHistory:
+    return coordinator.session_history()
+
+
+History = Annotated[SessionHistory, Depends(session_history)]
+
+
+@router.get(
+    "/research/sessions",
+    tags=["sessions"],
+    summary="List sessions, newest first",
+    responses={400: {"model": ErrorBody}},
+)
+async def sessions(
+    history: History,
+    symbol: str | None = None,
+    start_date: Annotated[date | None, Query(description="first day (UTC)")] = None,
+    end_date: Annotated[date | None, Query(description="last day (UTC)")] = None,
+    page: Annotated[int, Query(ge=1)] = 1,
+    page_size: Annotated[int, Query(ge=1, le=200)] = 20,
+) -> SessionPage:
+    return await history.sessions(
+        SessionFilter(
+            workspace_id=DEFAULT_WORKSPACE,
+            symbol=symbol,
+            created_from=_midnight(start_date) if start_date else None,
+            created_before=_midnight(end_date) + timedelta(days=1) if end_date else None,
+            page=page,
+            page_size=page_size,
+        )
+    )
+
+
+@router.get(
+    "/research/sessions/{session_id}",
+    tags=["sessions"],
+    summary="One session with all its nodes",
+    responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
+)
+async def session(session_id: UUID, history: History) -> SessionDetail:
+    return await history.session(session_id, DEFAULT_WORKSPACE)
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, UTC)
