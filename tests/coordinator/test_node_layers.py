@@ -220,3 +220,12 @@ async def test_a_watcher_that_fails_changes_nothing():
     with research_run(clumsy) as run:
         final = await run_graph(FakeSessions(), FakeResearch(), MACRO)
     assert (final["overall_status"], final["verdict"]["action"], run.failures) == ("completed", "BUY", {})
+
+
+@pytest.mark.accepts("A2-34")
+async def test_a_result_that_cannot_be_recorded_is_a_result_all_the_same(in_session):
+    sessions = FakeSessions()
+    with research_run() as run:
+        final = await run_graph(sessions, FakeResearch({MACRO: {"evidence": "not a list"}}), MACRO)
+    assert (final["overall_status"], run.audit_gaps) == ("completed", 1)
+    assert {node.node_type for node in sessions.nodes} == {"debate", "judge"}

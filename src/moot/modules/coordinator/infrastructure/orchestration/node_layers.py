@@ -3,7 +3,6 @@
 import asyncio
 import time
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -86,20 +85,18 @@ def persist_node_execution(
         context = current_execution_ctx.get()
         if context is None or not context.session_id:
             return await node_fn(state)
-        started_at, started = clock.now(), time.perf_counter()
+        session_id, started_at, started = UUID(context.session_id), clock.now(), time.perf_counter()
 
-        async def journal(**outcome: Any) -> None:
-            row = _row(UUID(context.session_id), node_type, started_at, _ms_since(started), clock, **outcome)
-            await _save(session_repo, row)
+        async def journal(outcome: dict[str, Any]) -> None:
+            took = {"started_at": started_at, "completed_at": clock.now(), "duration_ms": _ms_since(started)}
+            await _save(session_repo, {"session_id": session_id, "node_type": node_type, **took, **outcome})
 
         try:
             update = await node_fn(state)
         except Exception as e:
-            await journal(
-                status="failed", error_type=type(e).__name__, error_message=error_text(e, context.locale)
-            )
+            await journal(_failure(e, context.locale))
             raise
-        await journal(**_success(result_of(node_type, update)))
+        await journal(_success(result_of(node_type, update)))
         return update
 
     return persisted_node
@@ -126,6 +123,14 @@ def within_time(node: Node, node_type: str, seconds: float) -> Node:
     return timed_node
 
 
+def _failure(error: Exception, locale: Locale) -> dict[str, Any]:
+    return {
+        "status": "failed",
+        "error_type": type(error).__name__,
+        "error_message": error_text(error, locale),
+    }
+
+
 def _success(result: dict[str, Any]) -> dict[str, Any]:
     if not result:
         return {"status": "skipped"}
@@ -137,26 +142,12 @@ def _success(result: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-def _row(
-    session_id: UUID, node_type: str, started_at: datetime, duration_ms: int, clock: Clock, **outcome: Any
-) -> NodeExecution:
-    return NodeExecution(
-        id=uuid4(),
-        session_id=session_id,
-        node_type=node_type,
-        started_at=started_at,
-        completed_at=clock.now(),
-        duration_ms=duration_ms,
-        **outcome,
-    )
-
-
-async def _save(repository: IResearchSessionRepository, row: NodeExecution) -> None:
+async def _save(repository: IResearchSessionRepository, row: dict[str, Any]) -> None:
     try:
-        await repository.save_node_execution(row)
+        await repository.save_node_execution(NodeExecution(id=uuid4(), **row))
     except Exception:  # bulkhead: the record must never stop the research
         current_run().audit_gaps += 1
-        logger.error("node not stored", node=row.node_type, session_id=str(row.session_id), exc_info=True)
+        logger.error("node not stored", node=row["node_type"], exc_info=True)
 
 
 def _ms_since(started: float) -> int:
