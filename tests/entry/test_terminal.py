@@ -74,3 +74,11 @@ def test_the_live_table_follows_the_run(locale):
     }[locale]
     for word in words:
         assert word in "\n".join(last)
+
+
+def test_a_question_that_is_refused_leaves_no_table_behind():
+    console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
+    asked = {"experts": ["macro_intelligence"], "skip_debate": True, "locale": "en-US"}
+    with progress_for(console, asked, quiet=False):
+        pass
+    assert "Macro" not in console.file.getvalue()

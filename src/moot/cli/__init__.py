@@ -40,7 +40,9 @@ def root(
 @app.command(help=say("help.research"))
 def research(
     symbol: Annotated[str, typer.Argument(help=say("help.symbol"))],
-    experts: Annotated[str, typer.Option(help=say("help.experts", experts=EXPERTS))] = EXPERTS,
+    experts: Annotated[
+        str, typer.Option(show_default=False, help=say("help.experts", experts=EXPERTS.replace(",", ", ")))
+    ] = EXPERTS,
     as_of: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("help.as_of"))] = None,
     skip_debate: Annotated[bool, typer.Option("--skip-debate", help=say("help.skip_debate"))] = False,
     limit: Annotated[str | None, typer.Option(metavar="N", help=say("help.limit"))] = None,

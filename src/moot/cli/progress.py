@@ -79,13 +79,17 @@ def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
                 table.add_row(rows.name(node), _state(rows, event), rows.view(event), rows.time(event))
         return table
 
-    with Live(table(), console=console, refresh_per_second=10) as live:
+    live = Live(table(), console=console, refresh_per_second=10)
 
-        def watch(event: NodeEvent) -> None:
-            events[event.node_type] = event
-            live.update(table())
+    def watch(event: NodeEvent) -> None:
+        events[event.node_type] = event
+        live.start()  # with the first event: a question that is refused has nothing to show
+        live.update(table())
 
+    try:
         yield watch
+    finally:
+        live.stop()
 
 
 def _state(rows: _Rows, event: NodeEvent) -> RenderableType:
