@@ -1,6 +1,5 @@
 """A provider that returns what a test gave it, and short ways to write a fact."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
@@ -9,10 +8,12 @@ from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dividend,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
+from moot.modules.market_data.domain.provider import Batch
 
 SYMBOL = "900001.DEMO"
 
@@ -26,23 +27,30 @@ class FakeMarketDataProvider:
     observations: list[MacroObservation] = field(default_factory=list)
     items: list[NewsItem] = field(default_factory=list)
 
-    async def companies(self) -> Sequence[Company]:
-        return self.directory
+    payouts: list[Dividend] = field(default_factory=list)
+    name: str = "fake"
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Sequence[DailyBar]:
-        return [b for b in self.bars if b.symbol == symbol and start <= b.trade_date <= end]
+    async def companies(self) -> Batch[Company]:
+        return Batch(self.directory)
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Sequence[DailyValuation]:
-        return [v for v in self.valuations if v.symbol == symbol and start <= v.trade_date <= end]
+    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
+        return Batch(b for b in self.bars if b.symbol == symbol and start <= b.trade_date <= end)
 
-    async def financial_reports(self, symbol: str) -> Sequence[FinancialReport]:
-        return [r for r in self.reports if r.symbol == symbol]
+    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
+        return Batch(v for v in self.valuations if v.symbol == symbol and start <= v.trade_date <= end)
 
-    async def macro(self, start: date, end: date) -> Sequence[MacroObservation]:
-        return [o for o in self.observations if start <= o.period <= end]
+    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
+        return Batch(r for r in self.reports if r.symbol == symbol)
 
-    async def news(self, start: date, end: date) -> Sequence[NewsItem]:
-        return [i for i in self.items if start <= i.event_time.date() <= end]
+    async def dividends(self, symbol: str) -> Batch[Dividend]:
+        return Batch(d for d in self.payouts if d.symbol == symbol)
+
+    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
+        return Batch(o for o in self.observations if start <= o.period <= end)
+
+    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
+        concerning = [i for i in self.items if i.symbol in (symbol, None)]
+        return Batch(i for i in concerning if start <= i.event_time.date() <= end)
 
 
 def a_company(symbol: str = SYMBOL, **changes: Any) -> Company:

@@ -52,7 +52,17 @@ async def snapshot(market: DemoMarket) -> Snapshot:
         )
         for company in await market.companies()
     }
-    return Snapshot(listings, list(await market.macro(*EVER)), list(await market.news(*EVER)))
+    return Snapshot(listings, list(await market.macro(*EVER)), await all_news(market, *EVER))
+
+
+async def all_news(market: DemoMarket, start: date, end: date) -> list[NewsItem]:
+    """What was published about anybody, each item once, oldest first."""
+    items = {
+        item.url: item
+        for company in await market.companies()
+        for item in await market.news(company.symbol, start, end)
+    }
+    return sorted(items.values(), key=lambda item: (item.available_at, item.url))
 
 
 def ex_right_days(listing: Listing) -> list[tuple[DailyBar, DailyBar]]:

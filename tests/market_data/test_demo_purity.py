@@ -7,7 +7,7 @@ from moot.modules.market_data.domain.facts import Fact
 from moot.modules.market_data.infrastructure.demo.calendar import trading_days
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.shared.domain.clock import FixedClock
-from tests.market_data.demo import EVER, Snapshot, demo_market, snapshot
+from tests.market_data.demo import EVER, Snapshot, all_news, demo_market, snapshot
 
 EARLIER = datetime(2022, 9, 8, 20, tzinfo=UTC)  # already the 9th in Shanghai
 MIDNIGHT_THEN = datetime(2022, 9, 8, 16, tzinfo=UTC)
@@ -33,7 +33,7 @@ async def test_range_and_order_of_reads_do_not_matter(demo: Snapshot) -> None:
     week = (date(2024, 3, 4), date(2024, 3, 8))
     midnight = datetime(2024, 3, 3, 16, tzinfo=UTC)
     of_week = [item for item in demo.news if timedelta() <= item.available_at - midnight < timedelta(days=5)]
-    assert list(await market.news(*week)) == of_week
+    assert await all_news(market, *week) == of_week
 
 
 async def test_another_seed_is_another_market(demo: Snapshot) -> None:
@@ -92,7 +92,7 @@ async def test_before_the_first_day_and_beyond_the_directory_there_is_nothing() 
     for symbol in ("900001.DEMO", "900006.DEMO"):
         assert await market.daily_bars(symbol, *EVER) == []
         assert await market.daily_valuations(symbol, *EVER) == []
-    assert await market.news(*EVER) == []
+    assert await all_news(market, *EVER) == []
     assert await demo_market().daily_bars("900099.DEMO", *EVER) == []
     assert await demo_market().financial_reports("900099.DEMO") == []
 

@@ -68,7 +68,9 @@ class MarketData:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = _known(await self._provider(symbol).news(today - timedelta(days=days), today), as_of)
+        items = _known(
+            await self._provider(symbol).news(symbol.text, today - timedelta(days=days), today), as_of
+        )
         return [
             item
             for item in items

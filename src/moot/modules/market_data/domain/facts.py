@@ -58,6 +58,8 @@ class DailyValuation(Fact):
     trade_date: date
     close: Price
     total_mv: float = Field(gt=0)
+    circ_mv: float | None = Field(default=None, gt=0)
+    pe: float | None = None
     pe_ttm: float | None = None
     pb: float | None = None
     ps_ttm: float | None = None
@@ -93,6 +95,26 @@ class FinancialReport(Fact):
     arturn_days: float | None = None
     assets_turn: float | None = None
     total_revenue_ps: float | None = None
+    total_revenue: float | None = None
+    operate_profit: float | None = None
+    net_profit: float | None = None
+    total_assets: float | None = None
+    total_liab: float | None = None
+    equity: float | None = None
+    n_cashflow_act: float | None = None
+    capex: float | None = None
+
+
+class Dividend(Fact):
+    """What one share gets for a period: cash before tax, and new shares per share held."""
+
+    symbol: str
+    period_end: date
+    announced_on: date
+    ex_date: date | None = None
+    record_date: date | None = None
+    cash_per_share: float = Field(default=0.0, ge=0)
+    bonus_per_share: float = Field(default=0.0, ge=0)
 
 
 class MacroObservation(Fact):
@@ -117,8 +139,17 @@ class NewsItem(Fact):
     industry: str | None = None
 
 
+class SpecialTreatment(BaseModel):
+    """A spell under ST, from `start` to the day before `end`; `None` means that it lasts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    start: date
+    end: date | None = None
+
+
 class Company(BaseModel):
-    """A listed company, as the directory knows it."""
+    """A listed company, as the directory knows it. `aliases` are former and other names, `pinyin` the initials."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -129,9 +160,14 @@ class Company(BaseModel):
     industry_en: str
     list_date: date
     delist_date: date | None = None
+    board: str = ""
+    pinyin: str = ""
+    aliases: tuple[str, ...] = ()
+    st_history: tuple[SpecialTreatment, ...] = ()
+    source: str = "demo"
     synthetic: bool = False
 
     @property
     def label(self) -> str:
         """Both names, for messages whose reader is not known yet."""
-        return f"{self.name} {self.name_en}"
+        return f"{self.name} {self.name_en}".strip()

@@ -1,33 +1,67 @@
-"""The seam between Moot and a source of market data."""
+"""The seam between Moot and a source of market data: the demo market, the lake, and every provider outside."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import date
-from typing import Protocol
+from typing import Generic, Protocol, TypeVar
 
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dividend,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
+from moot.shared.domain.errors import Unavailable
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A row that did not become a fact: which one, and why."""
+
+    row: str
+    why: str
+
+
+class Batch(list[T], Generic[T]):
+    """The facts a source gave, oldest first, and the rows of it that were refused on the way."""
+
+    def __init__(self, facts: Iterable[T] = (), refused: Iterable[Refusal] = ()) -> None:
+        super().__init__(facts)
+        self.refused = tuple(refused)
+
+
+class NotOffered(Unavailable):
+    """This source does not have this kind of data, or not for this market; another one may."""
+
+    code = "NOT_OFFERED"
 
 
 class MarketDataProvider(Protocol):
-    """Returns everything it has for the asked range, oldest first; point in time is the caller's business.
+    """Returns everything it has for the asked range, both ends included; point in time is the caller's business.
 
-    An unknown symbol gives an empty answer, a source that cannot answer raises `Unavailable`.
+    A symbol the source does not know gives an empty batch. A source that cannot answer raises `Unavailable`, one
+    that never could `NotOffered`. `news` is what concerns the symbol, its industry or the market, by the day it
+    became public; `macro` goes by reference period.
     """
 
-    async def companies(self) -> Sequence[Company]: ...
+    @property
+    def name(self) -> str: ...
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Sequence[DailyBar]: ...
+    async def companies(self) -> Batch[Company]: ...
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Sequence[DailyValuation]: ...
+    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]: ...
 
-    async def financial_reports(self, symbol: str) -> Sequence[FinancialReport]: ...
+    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]: ...
 
-    async def macro(self, start: date, end: date) -> Sequence[MacroObservation]: ...
+    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]: ...
 
-    async def news(self, start: date, end: date) -> Sequence[NewsItem]: ...
+    async def dividends(self, symbol: str) -> Batch[Dividend]: ...
+
+    async def macro(self, start: date, end: date) -> Batch[MacroObservation]: ...
+
+    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]: ...

@@ -9,18 +9,20 @@ from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dividend,
     Fact,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
+from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts, keep_accounts
 from moot.modules.market_data.infrastructure.demo.announcements import announcements
-from moot.modules.market_data.infrastructure.demo.calendar import ZONE, moment
+from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
 from moot.modules.market_data.infrastructure.demo.macro import macro_observations
 from moot.modules.market_data.infrastructure.demo.prices import Tape, daily_bars, print_tape
-from moot.modules.market_data.infrastructure.demo.reports import published_reports
+from moot.modules.market_data.infrastructure.demo.reports import declared_dividends, published_reports
 from moot.modules.market_data.infrastructure.demo.sessions import Sessions, sessions
 from moot.modules.market_data.infrastructure.demo.stories import company_stories, policy_notices
 from moot.modules.market_data.infrastructure.demo.valuations import daily_valuations
@@ -40,29 +42,38 @@ class DemoMarket:
         self._clock = clock
         self._world: _World | None = None
 
-    async def companies(self) -> Sequence[Company]:
-        return [firm.company for firm in firms().values()]
+    @property
+    def name(self) -> str:
+        return SOURCE
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Sequence[DailyBar]:
-        history = self._history(symbol)
-        return self._public([b for b in history.bars if start <= b.trade_date <= end]) if history else []
+    async def companies(self) -> Batch[Company]:
+        return Batch(firm.company for firm in firms().values())
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Sequence[DailyValuation]:
+    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
         history = self._history(symbol)
-        return (
-            self._public([v for v in history.valuations if start <= v.trade_date <= end]) if history else []
+        return self._public([b for b in history.bars if start <= b.trade_date <= end] if history else [])
+
+    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
+        history = self._history(symbol)
+        return self._public(
+            [v for v in history.valuations if start <= v.trade_date <= end] if history else []
         )
 
-    async def financial_reports(self, symbol: str) -> Sequence[FinancialReport]:
+    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
         history = self._history(symbol)
-        return self._public(history.reports) if history else []
+        return self._public(history.reports if history else [])
 
-    async def macro(self, start: date, end: date) -> Sequence[MacroObservation]:
+    async def dividends(self, symbol: str) -> Batch[Dividend]:
+        history = self._history(symbol)
+        return self._public(history.dividends if history else [])
+
+    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
         return self._public([o for o in self._all().macro if start <= o.period <= end])
 
-    async def news(self, start: date, end: date) -> Sequence[NewsItem]:
+    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
         first, after = moment(start, 0), moment(end + timedelta(days=1), 0)
-        return self._public([item for item in self._all().news if first <= item.available_at < after])
+        concerning = [item for item in self._all().news if item.symbol in (symbol, None)]
+        return self._public([item for item in concerning if first <= item.available_at < after])
 
     def _history(self, symbol: str) -> "_History | None":
         return self._all().histories.get(symbol)
@@ -74,9 +85,9 @@ class DemoMarket:
             self._world = _World(self._seed, until)
         return self._world
 
-    def _public(self, facts: Sequence[F]) -> list[F]:
+    def _public(self, facts: Sequence[F]) -> Batch[F]:
         midnight = moment(self._today(), 0)
-        return [fact for fact in facts if fact.available_at < midnight]
+        return Batch(fact for fact in facts if fact.available_at < midnight)
 
     def _today(self) -> date:
         return self._clock.now().astimezone(ZONE).date()
@@ -114,6 +125,10 @@ class _History:
     @cached_property
     def valuations(self) -> list[DailyValuation]:
         return daily_valuations(self._firm, self._accounts, self._tape)
+
+    @cached_property
+    def dividends(self) -> list[Dividend]:
+        return declared_dividends(self._firm, self._accounts)
 
     @cached_property
     def reports(self) -> list[FinancialReport]:

@@ -1,10 +1,11 @@
 """The published reports: ratios and per-share figures drawn from the books."""
 
+from datetime import date, timedelta
 from typing import Any
 
 import numpy as np
 
-from moot.modules.market_data.domain.facts import FinancialReport
+from moot.modules.market_data.domain.facts import Dividend, FinancialReport
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts, Statement
 from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, moment
 from moot.modules.market_data.infrastructure.demo.companies import Firm, WorkingCapital
@@ -23,7 +24,7 @@ def published_reports(firm: Firm, seed: int, accounts: Accounts) -> list[Financi
 
 def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
     business = firm.industry.working_capital
-    figures = _per_share(s) | _returns(s) | {"gross_margin": _gross_margin(firm, s)}
+    figures = _per_share(s) | _returns(s) | _statements(s) | {"gross_margin": _gross_margin(firm, s)}
     if business:
         figures |= _working_capital(firm, business, s, drift) | _free_cash(business, s)
     return FinancialReport(
@@ -38,12 +39,40 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
     )
 
 
+def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
+    """Announced in the evening a week before the share goes ex."""
+    return [
+        Dividend(
+            symbol=firm.symbol,
+            period_end=date(payout.fiscal_year, 12, 31),
+            announced_on=announced,
+            ex_date=payout.ex_date,
+            cash_per_share=round(payout.cash_per_ten / 10, 4),
+            bonus_per_share=payout.bonus_per_ten / 10,
+            event_time=moment(announced, 18),
+            available_at=moment(announced, 18),
+            source=SOURCE,
+        )
+        for payout in accounts.payouts
+        for announced in [payout.ex_date - timedelta(days=7)]
+    ]
+
+
 def _per_share(s: Statement) -> dict[str, Any]:
     return {
         "eps": s.net_profit / s.shares,
         "bps": s.equity / s.shares,
         "ocfps": s.operating_cash / s.shares,
         "total_revenue_ps": s.revenue / s.shares if s.revenue_published else None,
+    }
+
+
+def _statements(s: Statement) -> dict[str, Any]:
+    return {
+        "total_revenue": s.revenue if s.revenue_published else None,
+        "net_profit": s.net_profit,
+        "equity": s.equity,
+        "n_cashflow_act": s.operating_cash,
     }
 
 
