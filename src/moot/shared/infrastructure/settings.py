@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Literal
 
-from pydantic import Field, ValidationError
+from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from moot.shared.domain.errors import InvalidInput
@@ -24,6 +24,11 @@ class Settings(BaseSettings):
     node_timeout: float = Field(default=60.0, gt=0, description="seconds a node may take")
     judge_quorum: int = Field(
         default=2, ge=1, description="experts a verdict needs when more than two are asked"
+    )
+    tushare_token: SecretStr = Field(default=SecretStr(""), description="token of Tushare Pro, for A-shares")
+    tushare_url: str = Field(default="https://api.tushare.pro", description="where Tushare Pro is reached")
+    data_order: dict[str, list[str]] = Field(
+        default_factory=dict, description='sources by dataset, as JSON: {"bars": ["tushare", "akshare"]}'
     )
     demo_seed: int = Field(default=1, description="seed of the synthetic demo market")
     log_level: Literal["debug", "info", "warning", "error"] = "info"

@@ -1,0 +1,224 @@
+"""Filling the lake: the first source that has it, only what is missing, and one failure stops nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+import pytest
+from pydantic import BaseModel
+
+from moot.modules.market_data.application.sync import SyncService
+from moot.modules.market_data.application.synced_source import SyncedSource
+from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
+from moot.modules.market_data.domain.store import Coverage, Range
+from moot.shared.domain.clock import FixedClock
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.symbol import Market, Symbol
+from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company
+
+NOW = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)  # 20:00 in Shanghai: the day's figures are out
+START, END = date(2026, 6, 1), date(2026, 6, 30)
+SYMBOL = Symbol.parse("600519.SH")
+
+
+@dataclass
+class FakeStore:
+    """Remembers what was stored; covers one range per dataset and subject."""
+
+    kept: dict[tuple[Dataset, str], Coverage] = field(default_factory=dict)
+    facts: dict[tuple[Dataset, str], list[BaseModel]] = field(default_factory=dict)
+
+    def coverage(self, dataset: Dataset, subject: str) -> Coverage | None:
+        return self.kept.get((dataset, subject))
+
+    def inventory(self) -> Sequence[Coverage]:
+        return list(self.kept.values())
+
+    def store(
+        self,
+        dataset: Dataset,
+        subject: str,
+        facts: Sequence[BaseModel],
+        *,
+        covered: Range | None,
+        at: datetime,
+    ) -> None:
+        before = self.kept.get((dataset, subject))
+        ranges = sorted([*(before.ranges if before else ()), *([covered] if covered else [])])
+        self.facts.setdefault((dataset, subject), []).extend(facts)
+        rows = len(self.facts[dataset, subject])
+        self.kept[dataset, subject] = Coverage(dataset, subject, tuple(ranges), rows, ("fake",), at)
+
+
+class Source(FakeMarketDataProvider):
+    """A fake that counts what it is asked, and fails for the datasets it is told to."""
+
+    def __init__(self, name: str, failing: dict[str, Unavailable] | None = None, **data: Any) -> None:
+        super().__init__(name=name, **data)
+        self._failing = failing or {}
+        self.asked: list[tuple[str, tuple[Any, ...]]] = []
+
+    def __getattribute__(self, attribute: str) -> Any:
+        found = super().__getattribute__(attribute)
+        fetches = (
+            "companies",
+            "daily_bars",
+            "daily_valuations",
+            "financial_reports",
+            "dividends",
+            "macro",
+            "news",
+        )
+        if attribute not in fetches:
+            return found
+
+        async def counted(*arguments: Any) -> Any:
+            self.asked.append((attribute, arguments))
+            if attribute in self._failing:
+                raise self._failing[attribute]
+            return await found(*arguments)
+
+        return counted
+
+    def times(self, attribute: str) -> int:
+        return sum(name == attribute for name, _ in self.asked)
+
+
+def bars(*days: int) -> list[Any]:
+    return [a_bar(date(2026, 6, day), symbol="600519.SH") for day in days]
+
+
+def service(store: FakeStore, *sources: Source, now: datetime = NOW, **more: Any) -> SyncService:
+    return SyncService(store, {Market.CN: {s.name: s for s in sources}}, FixedClock(now), **more)
+
+
+async def test_everything_a_symbol_needs_is_fetched_once_and_kept():
+    store, source = FakeStore(), Source("tushare", bars=bars(1, 2), directory=[a_company("600519.SH")])
+    events = await service(store, source).sync([SYMBOL], START, END)
+    assert {(e.dataset, e.subject) for e in events} == {
+        (Dataset.COMPANIES, "CN"),
+        (Dataset.MACRO, "CN"),
+        *((d, "600519.SH") for d in ("bars", "valuations", "reports", "dividends", "news")),
+    }
+    assert {e.outcome for e in events} == {"fetched"}
+    assert len(store.facts[Dataset.BARS, "600519.SH"]) == 2
+    again = await service(store, source).sync([SYMBOL], START, END)
+    assert {e.outcome for e in again} == {"up_to_date"}
+    assert source.times("daily_bars") == source.times("financial_reports") == 1
+
+
+async def test_only_the_missing_days_are_asked_for():
+    store, source = FakeStore(), Source("tushare")
+    sync = service(store, source)
+    await sync.bring(Dataset.BARS, "600519.SH", Market.CN, date(2026, 6, 10), date(2026, 6, 12))
+    await sync.bring(Dataset.BARS, "600519.SH", Market.CN, START, END)
+    assert [arguments[1:] for _, arguments in source.asked] == [
+        (date(2026, 6, 10), date(2026, 6, 12)),
+        (date(2026, 6, 1), date(2026, 6, 9)),
+        (date(2026, 6, 13), date(2026, 6, 30)),
+    ]
+
+
+@pytest.mark.parametrize(("now", "last"), [(NOW, 30), (NOW - timedelta(hours=6), 29)])
+async def test_a_day_that_is_not_over_is_not_taken_for_complete(now, last):
+    store = FakeStore()
+    await service(store, Source("tushare"), now=now).bring(
+        Dataset.BARS, "600519.SH", Market.CN, START, date(2026, 12, 31)
+    )
+    assert store.kept[Dataset.BARS, "600519.SH"].ranges == ((START, date(2026, 6, last)),)
+
+
+async def test_what_comes_whole_is_fetched_again_the_next_day():
+    store, source = FakeStore(), Source("tushare")
+    for hours in (0, 3, 30):
+        sync = service(store, source, now=NOW + timedelta(hours=hours))
+        await sync.bring(Dataset.REPORTS, "600519.SH", Market.CN, START, END)
+    assert source.times("financial_reports") == 2
+
+
+async def test_the_next_source_answers_where_the_first_cannot_and_that_is_said():
+    store = FakeStore()
+    first = Source(
+        "tushare", {"daily_bars": Unavailable("too many calls"), "news": NotOffered("no permission")}
+    )
+    second = Source("akshare", bars=bars(1))
+    events = {e.dataset: e for e in await service(store, first, second).sync([SYMBOL], START, END)}
+    assert (events[Dataset.BARS].source, events[Dataset.BARS].rows) == ("akshare", 1)
+    assert events[Dataset.BARS].errors == (("tushare", "too many calls"),)
+    assert events[Dataset.NEWS].source == "akshare"
+    assert events[Dataset.REPORTS].source == "tushare"
+
+
+async def test_the_order_of_sources_can_be_chosen_by_dataset():
+    first, second = Source("tushare"), Source("akshare")
+    sync = service(FakeStore(), first, second, order={"bars": ["akshare", "tushare"], "news": ["nobody"]})
+    events = {e.dataset: e for e in await sync.sync([SYMBOL], START, END)}
+    assert (events[Dataset.BARS].source, events[Dataset.REPORTS].source) == ("akshare", "tushare")
+    assert events[Dataset.NEWS].outcome == "failed"
+
+
+async def test_one_failure_stops_nothing_and_leaves_no_coverage():
+    store = FakeStore()
+    source = Source("tushare", {"daily_valuations": Unavailable("down")})
+    seen = []
+    events = await service(store, source).sync([SYMBOL], START, END, watch=seen.append)
+    assert [e.dataset for e in events if e.outcome == "failed"] == [Dataset.VALUATIONS]
+    assert (Dataset.VALUATIONS, "600519.SH") not in store.kept
+    assert len(seen) == len(events) == 7
+
+
+async def test_refused_rows_are_counted_by_name():
+    class Picky(Source):
+        async def daily_bars(self, symbol, start, end):
+            return Batch(bars(1), [Refusal("trade_date=2026-06-02", "low > high")])
+
+    (event,) = [
+        e
+        for e in await service(FakeStore(), Picky("tushare")).sync([SYMBOL], START, END)
+        if e.dataset == "bars"
+    ]
+    assert (event.rows, event.refused) == (1, (Refusal("trade_date=2026-06-02", "low > high"),))
+
+
+def test_coverage_knows_what_is_missing():
+    kept = Coverage(
+        Dataset.BARS,
+        "600519.SH",
+        ((date(2026, 6, 5), date(2026, 6, 10)), (date(2026, 6, 15), date(2026, 6, 20))),
+        9,
+        ("x",),
+        NOW,
+    )
+    assert kept.missing((date(2026, 6, 6), date(2026, 6, 9))) == []
+    assert kept.missing((date(2026, 6, 1), date(2026, 6, 30))) == [
+        (date(2026, 6, 1), date(2026, 6, 4)),
+        (date(2026, 6, 11), date(2026, 6, 14)),
+        (date(2026, 6, 21), date(2026, 6, 30)),
+    ]
+    assert kept.missing((date(2026, 6, 8), date(2026, 6, 16))) == [(date(2026, 6, 11), date(2026, 6, 14))]
+
+
+class TestTheSyncedSource:
+    async def test_fetches_what_was_never_synced(self):
+        store, source = FakeStore(), Source("tushare", bars=bars(1, 2))
+        synced = SyncedSource(source, service(store, source), Market.CN)
+        assert await synced.daily_bars("600519.SH", START, END) == bars(1, 2)
+        assert (Dataset.BARS, "600519.SH") in store.kept
+
+    async def test_prefers_old_data_to_none(self):
+        store = FakeStore()
+        lake = Source("lake", bars=bars(1))
+        store.store(Dataset.BARS, "600519.SH", bars(1), covered=(START, START), at=NOW)
+        down = Source("tushare", {"daily_bars": Unavailable("down")})
+        synced = SyncedSource(lake, service(store, down), Market.CN)
+        assert await synced.daily_bars("600519.SH", START, END) == bars(1)
+
+    async def test_says_why_there_is_nothing(self):
+        down = Source("tushare", {"daily_bars": Unavailable("too many calls")})
+        synced = SyncedSource(Source("lake"), service(FakeStore(), down), Market.CN)
+        with pytest.raises(
+            Unavailable, match=r"daily bars of 600519\.SH could not be fetched: tushare: too many"
+        ):
+            await synced.daily_bars("600519.SH", START, END)
