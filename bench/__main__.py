@@ -8,10 +8,10 @@ import tempfile
 import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from typing import NamedTuple
 
-from bench import bare_langgraph
+from bench import bare_langgraph, lake
 from bench.gateways import TimedDebate, TimedJudge, TimedResearch
+from bench.line import Line
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
@@ -28,17 +28,6 @@ LATENCY = 0.2
 TURNS_ON_THE_CRITICAL_PATH = 4  # slowest expert, two turns of the debate, judge
 RUNS = 200
 ROUNDS = 5
-
-
-class Line(NamedTuple):
-    name: str
-    ratio: float
-    budget: float
-    detail: str
-
-    @property
-    def within(self) -> bool:
-        return self.ratio <= self.budget
 
 
 def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchOrchestrationService:
@@ -124,7 +113,7 @@ async def measured() -> list[Line]:
 
 
 def main() -> int:
-    lines = [*asyncio.run(measured()), help_text()]
+    lines = [*asyncio.run(measured()), help_text(), *lake.lines()]
     width = max(len(line.name) for line in lines)
     for line in lines:
         mark = "ok" if line.within else "OVER"

@@ -22,7 +22,7 @@ from moot.modules.coordinator.application.session_history import SessionDetail, 
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.container import JudgeContainer
-from moot.modules.market_data.container import MarketDataContainer
+from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
@@ -39,7 +39,14 @@ class Moot:
         self.settings = settings or load_settings()
         clock = clock or SystemClock()
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
-        market_data = MarketDataContainer(clock, self.settings.demo_seed).market_data()
+        self.market_data = MarketDataContainer(
+            clock,
+            demo_seed=self.settings.demo_seed,
+            lake=self.settings.home.expanduser() / "lake",
+            sources=_sources(self.settings),
+            database=self.database,
+        )
+        market_data = self.market_data.market_data()
         self.coordinator = CoordinatorContainer(
             database=self.database,
             market_data=market_data,
@@ -62,6 +69,7 @@ class Moot:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        await self.market_data.close()
         if self.database is not None:
             await self.database.close()
 
@@ -122,3 +130,12 @@ class Moot:
             f"revision {current}" if current == head else f"revision {current}, needs {head}: moot db upgrade"
         )
         return {"database": {"ok": current == head, "detail": detail}}
+
+
+def _sources(settings: Settings) -> Sources:
+    return Sources(
+        tushare_token=settings.tushare_token,
+        tushare_url=settings.tushare_url,
+        more=[name.strip() for name in settings.data_sources.split(",") if name.strip()],
+        order=settings.data_order,
+    )

@@ -33,6 +33,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     )
     app.state.desk = serving
     app.state.coordinator = serving.coordinator
+    app.state.market_data = serving.market_data
     install_error_handlers(app)
     register_routes(app)
     serve_docs(app)

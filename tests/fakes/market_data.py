@@ -72,8 +72,8 @@ def a_bar(day: date, available_at: datetime | None = None, **changes: Any) -> Da
 
 
 def a_valuation(day: date, available_at: datetime | None = None, **changes: Any) -> DailyValuation:
-    fields = {"close": 10.0, "total_mv": 1e9} | changes
-    return DailyValuation(symbol=SYMBOL, trade_date=day, **_times(day, available_at), **fields)
+    fields = {"symbol": SYMBOL, "close": 10.0, "total_mv": 1e9} | changes
+    return DailyValuation(trade_date=day, **_times(day, available_at), **fields)
 
 
 def a_report(period_end: date, available_at: datetime, **changes: Any) -> FinancialReport:
@@ -97,9 +97,10 @@ def a_news_item(day: date, available_at: datetime, **changes: Any) -> NewsItem:
 
 
 def _times(day: date, available_at: datetime | None) -> dict[str, Any]:
-    happened = datetime(day.year, day.month, day.day, 7, tzinfo=UTC)
+    closed = datetime(day.year, day.month, day.day, 7, tzinfo=UTC)
+    happened = min(closed, available_at or closed)
     return {
         "event_time": happened,
-        "available_at": available_at or happened.replace(hour=8),
+        "available_at": available_at or closed.replace(hour=8),
         "source": "fake",
     }

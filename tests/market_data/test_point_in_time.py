@@ -6,9 +6,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.facts import Fact
+from moot.modules.market_data.domain.facts import Company, Dividend, Fact, SpecialTreatment
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import (
     FakeMarketDataProvider,
@@ -152,3 +153,46 @@ async def test_news_is_the_companys_its_industrys_and_the_markets() -> None:
     data = reading(FakeMarketDataProvider(directory=[a_company()], items=items))
     found = await data.news(SYMBOL, 30, as_of=public)
     assert [item.title for item in found] == ["own", "industry", "market"]
+
+
+async def test_a_company_is_seen_without_what_happened_to_it_later() -> None:
+    fallen = a_company(
+        "000013.SZ",
+        name="*ST石化A(退)",
+        list_date=date(1992, 5, 6),
+        delist_date=date(2004, 9, 20),
+        st_history=(SpecialTreatment(start=date(2000, 4, 1), end=date(2001, 6, 1)),),
+    )
+    data = MarketData({Market.CN: FakeMarketDataProvider(directory=[fallen])})
+
+    async def seen(year: int, month: int) -> Company:
+        return await data.company(Symbol.parse("000013.SZ"), as_of=datetime(year, month, 5, tzinfo=UTC))
+
+    before, during, after = await seen(2000, 1), await seen(2000, 6), await seen(2002, 1)
+    assert [c.delist_date for c in (before, during, after)] == [None] * 3
+    assert (before.name, after.name, before.st_history) == ("石化A", "石化A", ())
+    assert during.st_history == (SpecialTreatment(start=date(2000, 4, 1)),)
+    assert after.st_history == fallen.st_history
+
+
+@pytest.mark.parametrize("model", [a_bar, a_valuation])
+def test_nothing_is_known_before_it_happened(model) -> None:
+    sound = model(date(2024, 6, 4))
+    with pytest.raises(ValidationError, match="available before it happened"):
+        type(sound).model_validate({**sound.model_dump(), "available_at": datetime(2024, 1, 1, tzinfo=UTC)})
+
+
+async def test_dividends_are_seen_when_they_were_declared() -> None:
+    declared = datetime(2026, 5, 20, 10, tzinfo=UTC)
+    payout = Dividend(
+        symbol=SYMBOL.text,
+        period_end=date(2025, 12, 31),
+        announced_on=declared.date(),
+        cash_per_share=0.5,
+        event_time=declared,
+        available_at=declared,
+        source="fake",
+    )
+    data = MarketData({Market.DEMO: FakeMarketDataProvider(payouts=[payout])})
+    assert await data.dividends(SYMBOL, as_of=declared - timedelta(seconds=1)) == []
+    assert await data.dividends(SYMBOL, as_of=declared) == [payout]

@@ -6,6 +6,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from moot.modules.coordinator.presentation.rest import research_routes
+from moot.modules.market_data.presentation import routes as market_data_routes
 from moot.shared.presentation.errors import ErrorBody
 
 PREFIX = "/api/v1"
@@ -31,4 +32,5 @@ async def readyz(request: Request) -> JSONResponse:
 
 def register_routes(app: FastAPI) -> None:
     app.include_router(health)
-    app.include_router(research_routes.router, prefix=PREFIX, responses=ERRORS)
+    for router in (research_routes.router, market_data_routes.router):
+        app.include_router(router, prefix=PREFIX, responses=ERRORS)

@@ -1,5 +1,6 @@
 """`moot` on the command line. Heavy imports wait for the command that needs them, so `--help` is quick."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,7 +14,9 @@ app = typer.Typer(
     help=say("about"), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
 db = typer.Typer(help=say("help.db"), no_args_is_help=True)
+data = typer.Typer(help=say("help.data"), no_args_is_help=True)
 app.add_typer(db, name="db")
+app.add_typer(data, name="data")
 
 
 def main() -> None:
@@ -83,3 +86,48 @@ def doctor() -> None:
     from moot.cli.upkeep import examine
 
     examine()
+
+
+@data.command("sync", help=say("help.data_sync"))
+def data_sync(
+    symbols: Annotated[list[str] | None, typer.Argument(help=say("help.data_symbols"))] = None,
+    universe: Annotated[str | None, typer.Option(help=say("help.data_universe"))] = None,
+    start: Annotated[
+        str | None, typer.Option("--from", metavar="YYYY-MM-DD", help=say("help.data_from"))
+    ] = None,
+    end: Annotated[str | None, typer.Option("--to", metavar="YYYY-MM-DD", help=say("help.data_to"))] = None,
+) -> None:
+    from moot.cli.data import sync
+
+    sync(symbols or [], universe, start, end)
+
+
+@data.command("status", help=say("help.data_status"))
+def data_status() -> None:
+    from moot.cli.data import status
+
+    status()
+
+
+@data.command("find", help=say("help.data_find"))
+def data_find(text: Annotated[str, typer.Argument(help=say("help.data_text"))]) -> None:
+    from moot.cli.data import find
+
+    find(text)
+
+
+@data.command("import", help=say("help.data_import"))
+def data_import(
+    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=say("help.data_file"))],
+    mapping: Annotated[Path | None, typer.Option(exists=True, help=say("help.data_mapping"))] = None,
+) -> None:
+    from moot.cli.data import bring_in
+
+    bring_in(file, mapping)
+
+
+@data.command("check", help=say("help.data_check"))
+def data_check(symbol: Annotated[str, typer.Argument(help=say("help.symbol"))]) -> None:
+    from moot.cli.data import check
+
+    check(symbol)

@@ -1,14 +1,114 @@
-"""Wires the providers of each market behind the one point-in-time door."""
+"""Wires the sources of each market behind the one point-in-time door."""
 
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from pydantic import SecretStr
+
+from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.sync import SyncService
+from moot.modules.market_data.application.synced_source import SyncedSource
+from moot.modules.market_data.application.upkeep import MarketDataUpkeep
+from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder
+from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.provider import MarketDataProvider
+from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.infrastructure.call_log import SqlCallRecorder
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
+from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
+from moot.modules.market_data.infrastructure.lake import Lake
+from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
+from moot.modules.market_data.infrastructure.providers.files import read_import
+from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
+from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market
+from moot.shared.infrastructure.database import Database
+
+BY_REQUEST = ("akshare", "yfinance")
+KNOWN = ("tushare", *BY_REQUEST)
+
+
+@dataclass(frozen=True)
+class Sources:
+    """What the settings say about sources outside; what they cannot mean is refused."""
+
+    tushare_token: SecretStr
+    tushare_url: str
+    more: Sequence[str] = ()
+    order: Mapping[str, Sequence[str]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _refuse_unknown("MOOT_DATA_SOURCES", self.more, BY_REQUEST)
+        _refuse_unknown("MOOT_DATA_ORDER", self.order, [dataset.value for dataset in Dataset])
+        for names in self.order.values():
+            _refuse_unknown("MOOT_DATA_ORDER", names, KNOWN)
+
+
+def _refuse_unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> None:
+    for name in names:
+        if name not in known:
+            raise InvalidInput(
+                SAY("setting_unknown", setting=setting, name=name, known=known), code="SETTINGS_INVALID"
+            )
 
 
 class MarketDataContainer:
-    def __init__(self, clock: Clock, demo_seed: int) -> None:
-        self._market_data = MarketData({Market.DEMO: DemoMarket(seed=demo_seed, clock=clock)})
+    """`database` keeps the calls to sources outside; without one they are not kept."""
+
+    def __init__(
+        self, clock: Clock, *, demo_seed: int, lake: Path, sources: Sources, database: Database | None = None
+    ) -> None:
+        self.clock = clock
+        recorder = SqlCallRecorder(database, clock) if database else NO_RECORD
+        self._store = Lake(lake)
+        self._providers = _providers(sources, recorder)
+        self._syncing = SyncService(self._store, self._providers, clock, sources.order)
+        self._sources: dict[Market, MarketDataProvider] = {
+            Market.DEMO: DemoMarket(seed=demo_seed, clock=clock),
+            **{m: SyncedSource(Lake(lake, m), self._syncing, m) for m in self._reachable()},
+        }
+        self._market_data = MarketData(self._sources, {m: Lake(lake, m) for m in (Market.CN, Market.US)})
+        self._directory = Directory(self._sources)
 
     def market_data(self) -> MarketData:
         return self._market_data
+
+    def directory(self) -> Directory:
+        return self._directory
+
+    def upkeep(self) -> MarketDataUpkeep:
+        return MarketDataUpkeep(
+            self._market_data, self._directory, self._syncing, self._sources, trading_calendar, read_import
+        )
+
+    async def close(self) -> None:
+        for providers in self._providers.values():
+            for provider in providers.values():
+                if isinstance(provider, TushareProvider):
+                    await provider.aclose()
+
+    def _reachable(self) -> list[Market]:
+        """Markets with a source, or with companies somebody imported."""
+        return [
+            market
+            for market in (Market.CN, Market.US)
+            if self._providers[market] or self._store.coverage(Dataset.COMPANIES, market.value)
+        ]
+
+
+def _providers(sources: Sources, recorder: CallRecorder) -> dict[Market, dict[str, MarketDataProvider]]:
+    china: dict[str, MarketDataProvider] = {}
+    if sources.tushare_token.get_secret_value():
+        china["tushare"] = TushareProvider(
+            sources.tushare_token, base_url=sources.tushare_url, recorder=recorder
+        )
+    if "akshare" in sources.more:
+        china["akshare"] = AkshareProvider(recorder=recorder)
+    usa: dict[str, MarketDataProvider] = (
+        {"yfinance": YfinanceProvider(recorder=recorder)} if "yfinance" in sources.more else {}
+    )
+    return {Market.CN: china, Market.US: usa}

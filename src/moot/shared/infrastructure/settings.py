@@ -27,8 +27,11 @@ class Settings(BaseSettings):
     )
     tushare_token: SecretStr = Field(default=SecretStr(""), description="token of Tushare Pro, for A-shares")
     tushare_url: str = Field(default="https://api.tushare.pro", description="where Tushare Pro is reached")
+    data_sources: str = Field(
+        default="", description="more sources, by comma: akshare (A-shares), yfinance (US), each an extra"
+    )
     data_order: dict[str, list[str]] = Field(
-        default_factory=dict, description='sources by dataset, as JSON: {"bars": ["tushare", "akshare"]}'
+        default_factory=dict, description='sources by dataset, as JSON: {"bars": ["akshare", "tushare"]}'
     )
     demo_seed: int = Field(default=1, description="seed of the synthetic demo market")
     log_level: Literal["debug", "info", "warning", "error"] = "info"

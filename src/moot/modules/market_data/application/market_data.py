@@ -1,20 +1,25 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
+import asyncio
 import difflib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import TypeVar
+from typing import Protocol, TypeVar
+
+import polars as pl
 
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dividend,
     Fact,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
 from moot.modules.market_data.domain.provider import MarketDataProvider
+from moot.modules.market_data.domain.spelling import unmarked
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
@@ -22,9 +27,22 @@ from moot.shared.domain.symbol import Market, Symbol
 F = TypeVar("F", bound=Fact)
 
 
+class Universe(Protocol):
+    """All symbols of a market at once."""
+
+    def scan_bars(
+        self, start: date, end: date, *, as_of: datetime, adjusted: bool = True
+    ) -> pl.DataFrame: ...
+
+
 class MarketData:
-    def __init__(self, providers: dict[Market, MarketDataProvider]) -> None:
+    def __init__(
+        self,
+        providers: Mapping[Market, MarketDataProvider],
+        universes: Mapping[Market, Universe] | None = None,
+    ) -> None:
         self._providers = providers
+        self._universes = universes or {}
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
@@ -37,7 +55,7 @@ class MarketData:
             raise self._not_tradable("not_listed_yet", company, company.list_date)
         if company.delist_date and today >= company.delist_date:
             raise self._not_tradable("delisted", company, company.delist_date)
-        return company
+        return _as_known(company, today)
 
     async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
@@ -58,6 +76,17 @@ class MarketData:
         reports = _known(await self._provider(symbol).financial_reports(symbol.text), as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
+
+    async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[Dividend]:
+        """Declared by `as_of`, oldest first."""
+        return _known(await self._provider(symbol).dividends(symbol.text), as_of)
+
+    async def universe_bars(
+        self, market: Market, start: date, end: date, *, as_of: datetime, adjusted: bool = True
+    ) -> pl.DataFrame:
+        """The bars of every symbol of the market known at `as_of`, as one frame, in one pass."""
+        scan = self._universes[market].scan_bars
+        return await asyncio.to_thread(scan, start, end, as_of=as_of, adjusted=adjusted)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
@@ -107,6 +136,23 @@ class MarketData:
             code="SYMBOL_NOT_LISTED",
             field="symbol",
         )
+
+
+def _as_known(company: Company, today: date) -> Company:
+    """The company without what happened to it later: neither its end nor a name that tells of it."""
+    spells = [
+        spell if spell.end is None or spell.end <= today else spell.model_copy(update={"end": None})
+        for spell in company.st_history
+        if spell.start <= today
+    ]
+    troubled = any(spell.end is None for spell in spells)
+    return company.model_copy(
+        update={
+            "name": company.name if troubled else unmarked(company.name),
+            "delist_date": None,
+            "st_history": tuple(spells),
+        }
+    )
 
 
 def _known(facts: Iterable[F], as_of: datetime) -> list[F]:

@@ -6,8 +6,6 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
-from pydantic import BaseModel
-
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.provider import Batch, MarketDataProvider, Refusal
 from moot.modules.market_data.domain.store import FactStore, Range
@@ -28,8 +26,10 @@ FETCH: dict[Dataset, Fetch] = {
     Dataset.NEWS: lambda p, symbol, start, end: p.news(symbol, start, end),
 }
 RANGED = {Dataset.BARS, Dataset.VALUATIONS, Dataset.MACRO, Dataset.NEWS}
+LATE_BY = {Dataset.MACRO: timedelta(days=75), Dataset.NEWS: timedelta(days=2)}
+"""How long after a day something about it may still come out: until then, it is not complete."""
 FRESH_FOR = timedelta(hours=20)
-"""A dataset that comes whole is fetched again after this long."""
+"""What comes whole, and days that are not complete yet, are fetched again after this long."""
 PUBLISHED_AT_HOUR = 18
 """Exchange time: before it, the day is not over for a source of daily figures."""
 AT_ONCE = 8
@@ -86,21 +86,25 @@ class SyncService:
     ) -> SyncEvent:
         """Fetch what is missing of one dataset and keep it."""
         now = self.clock.now()
-        wanted = self._wanted(dataset, subject, (start, min(end, _last_settled_day(market, now))), now)
+        wanted = self._wanted(dataset, subject, (start, min(end, _last_day(market, now))), now, market)
         if not wanted:
             return SyncEvent(dataset, subject, "up_to_date")
         events = [await self._fetch(dataset, subject, market, part, now) for part in wanted]
         return _merged(events)
 
-    def _wanted(self, dataset: Dataset, subject: str, asked: Range, now: datetime) -> list[Range]:
+    def _wanted(
+        self, dataset: Dataset, subject: str, asked: Range, now: datetime, market: Market
+    ) -> list[Range]:
         kept = self.store.coverage(dataset, subject)
         if asked[0] > asked[1]:
             return []
         if kept is None:
             return [asked]
-        if dataset in RANGED:
-            return kept.missing(asked)
-        return [] if now - kept.stored_at < FRESH_FOR else [asked]
+        fresh = now - kept.stored_at < FRESH_FOR
+        if dataset not in RANGED:
+            return [] if fresh else [asked]
+        complete = _complete_until(dataset, market, now)
+        return [part for part in kept.missing(asked) if not fresh or part[0] <= complete]
 
     async def _fetch(
         self, dataset: Dataset, subject: str, market: Market, part: Range, now: datetime
@@ -112,25 +116,26 @@ class SyncService:
             except Unavailable as e:  # NotOffered is one: another source may have it
                 errors.append((provider.name, e.message))
                 continue
-            await self._keep(dataset, subject, batch, part, now)
+            start, end = part[0], min(part[1], _complete_until(dataset, market, now))
+            covered = (start, end) if dataset in RANGED and start <= end else None
+            await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)
             )
         return SyncEvent(dataset, subject, "failed", errors=tuple(errors) or (("", SAY("sync.no_source")),))
-
-    async def _keep(
-        self, dataset: Dataset, subject: str, batch: Batch[BaseModel], part: Range, now: datetime
-    ) -> None:
-        covered = part if dataset in RANGED else None
-        await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
 
     def _sources(self, dataset: Dataset, market: Market) -> list[MarketDataProvider]:
         there = self.providers.get(market, {})
         return [there[name] for name in self.order.get(dataset, list(there)) if name in there]
 
 
-def _last_settled_day(market: Market, now: datetime) -> date:
-    """The last day whose figures are out."""
+def _complete_until(dataset: Dataset, market: Market, now: datetime) -> date:
+    """The last day about which nothing more is to come."""
+    return _last_day(market, now) - LATE_BY.get(dataset, timedelta())
+
+
+def _last_day(market: Market, now: datetime) -> date:
+    """The last day whose daily figures are out."""
     local = now.astimezone(TIME_ZONES[market])
     return local.date() if local.hour >= PUBLISHED_AT_HOUR else local.date() - timedelta(days=1)
 

@@ -24,7 +24,17 @@ class Fact(BaseModel):
         return self.available_at <= as_of
 
 
-class DailyBar(Fact):
+class Observed(Fact):
+    """A fact about something that is over when it becomes known."""
+
+    @model_validator(mode="after")
+    def _not_known_before_it_happened(self) -> Self:
+        if self.available_at < self.event_time:
+            raise ValueError("available before it happened")
+        return self
+
+
+class DailyBar(Observed):
     """One trading day. Prices are raw; `adj_factor` makes days comparable across ex-right dates.
 
     `pre_close` is the reference price of the day: on an ex-right day it is not the previous close.
@@ -51,7 +61,7 @@ class DailyBar(Fact):
         return self
 
 
-class DailyValuation(Fact):
+class DailyValuation(Observed):
     """What the market paid on a day; a ratio is absent where its denominator was unknown, negative PE is kept."""
 
     symbol: str
@@ -67,7 +77,7 @@ class DailyValuation(Fact):
     turnover_rate: Percent | None = None
 
 
-class FinancialReport(Fact):
+class FinancialReport(Observed):
     """A quarterly report. Flows (eps, profit, revenue, cash flow) are cumulative from the start of the year.
 
     Per-share figures are on the shares of the report date. `None` means that the company did not report it.

@@ -23,6 +23,10 @@ class Coverage:
     rows: int
     sources: tuple[str, ...]
     stored_at: datetime
+    newest: datetime | None = None
+    """The last `event_time`; companies have none."""
+    damaged: bool = False
+    """The file is there and cannot be read: nothing of it is known but its name."""
 
     def missing(self, wanted: Range) -> list[Range]:
         """The parts of `wanted` that are not covered."""

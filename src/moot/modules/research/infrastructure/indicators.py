@@ -53,7 +53,7 @@ def indicator_values(p: Prices) -> dict[str, Any]:
         "current_price": price,
         "change_percent": _rounded(100 * (p.close[-1] / p.close[-2] - 1)),
         **{f"ma{n}": _last(talib.SMA(p.close, n)) for n in AVERAGES},
-        "rsi_value": None if (p.close == price).all() else _last(talib.RSI(p.close, 14)),
+        "rsi_value": rsi(p.close),
         **_macd(p.close),
         **_kdj(p),
         "adx_value": _last(talib.ADX(p.high, p.low, p.close, 14)),
@@ -65,6 +65,15 @@ def indicator_values(p: Prices) -> dict[str, Any]:
         **levels(p.high, p.low, price, atr or 0.0),
         "detected_patterns": patterns(p.open, p.high, p.low, p.close),
     }
+
+
+def rsi(close: Series, period: int = 14) -> float | None:
+    """Wilder's; a price that never moved has none."""
+    return None if (close == close[0]).all() else _last(talib.RSI(close, period))
+
+
+def cci(p: Prices, period: int = 14) -> float | None:
+    return _last(talib.CCI(p.high, p.low, p.close, period))
 
 
 def _macd(close: Series) -> dict[str, float | None]:

@@ -1,0 +1,145 @@
+"""`moot data`: fetch, look up, import and examine market data."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+from datetime import date
+from pathlib import Path
+from typing import TypeVar
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from moot.cli.outcome import command
+from moot.cli.texts import SAY, environment_locale, say
+from moot.desk import Moot
+from moot.modules.market_data.application.directory import Match
+from moot.modules.market_data.application.examination import Remark
+from moot.modules.market_data.application.sync import SyncEvent
+from moot.modules.market_data.application.upkeep import Holding, Import
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import Message
+
+T = TypeVar("T")
+MOST_REMARKS = 50
+
+
+def _on_desk(work: Callable[[Moot], Awaitable[T]]) -> T:
+    """What `work` gives, done on a desk made from the environment."""
+
+    async def opened(desk: Moot) -> T:
+        async with desk:
+            return await work(desk)
+
+    with command() as settings:
+        return asyncio.run(opened(Moot(settings)))
+
+
+def sync(symbols: Sequence[str], universe: str | None, start: str | None, end: str | None) -> None:
+    async def work(desk: Moot) -> list[SyncEvent]:
+        upkeep = desk.market_data.upkeep()
+        plan = await upkeep.plan(symbols, universe, _day("--from", start), _day("--to", end))
+        with _progress() as progress:
+            task = progress.add_task(say("data.syncing"), total=plan.steps)
+
+            def watch(event: SyncEvent) -> None:
+                progress.advance(task)
+                if event.outcome == "failed" or event.refused:
+                    progress.console.print(_line(event), soft_wrap=True, markup=False)
+
+            return await upkeep.sync(plan, watch=watch)
+
+    events = _on_desk(work)
+    counts = {
+        outcome: sum(e.outcome == outcome for e in events) for outcome in ("fetched", "up_to_date", "failed")
+    }
+    rows, refused = sum(e.rows for e in events), sum(len(e.refused) for e in events)
+    typer.echo(say("data.synced", rows=rows, refused=refused, **counts))
+    if counts["failed"]:
+        raise typer.Exit(1)
+
+
+def status() -> None:
+    async def work(desk: Moot) -> list[Holding]:
+        return await desk.market_data.upkeep().holdings()
+
+    holdings = _on_desk(work)
+    if not holdings:
+        typer.echo(say("data.empty"))
+        return
+    columns = ("dataset", "subject", "rows", "from", "to", "gaps", "age", "source")
+    table = Table(*(say(f"data.column.{name}") for name in columns), box=None, pad_edge=False)
+    for h in holdings:
+        span = (h.first.isoformat() if h.first else "—", h.last.isoformat() if h.last else "—")
+        age = say("data.hours", hours=round(h.age.total_seconds() / 3600))
+        table.add_row(_said(h.name), h.subject, f"{h.rows:,}", *span, str(h.gaps), age, ", ".join(h.sources))
+    Console().print(table)
+
+
+def find(text: str) -> None:
+    async def work(desk: Moot) -> list[Match]:
+        return await desk.market_data.directory().find(text)
+
+    matches = _on_desk(work)
+    if not matches:
+        typer.echo(say("data.not_found", text=text))
+        raise typer.Exit(1)
+    table = Table(box=None, show_header=False, pad_edge=False)
+    for match in matches:
+        company = match.company
+        gone = say("data.delisted", day=company.delist_date) if company.delist_date else ""
+        table.add_row(company.symbol, company.name, company.name_en, company.industry, gone)
+    Console().print(table)
+
+
+def bring_in(file: Path, mapping: Path | None) -> None:
+    async def work(desk: Moot) -> list[Import]:
+        return await desk.market_data.upkeep().bring_in(file, mapping)
+
+    imports = _on_desk(work)
+    for done in imports:
+        typer.echo(say("data.imported", dataset=_said(done.name), rows=done.rows, subjects=done.subjects))
+        _refusals(done.refused)
+
+
+def check(symbol: str) -> None:
+    async def work(desk: Moot) -> list[Remark]:
+        return await desk.market_data.upkeep().examine(symbol)
+
+    remarks = _on_desk(work)
+    for remark in remarks[:MOST_REMARKS]:
+        typer.echo(_said(remark.text))
+    typer.echo(say("data.checked", symbol=symbol, count=len(remarks)))
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=Console(stderr=True))
+
+
+def _line(event: SyncEvent) -> str:
+    what = f"{event.subject} {say(f'data.name.{event.dataset}')}"
+    if event.outcome == "failed":
+        why = "; ".join(
+            f"{source}: {_said(error)}" if source else _said(error) for source, error in event.errors
+        )
+        return say("data.failed", what=what, why=why)
+    first = event.refused[0]
+    return say("data.refused", what=what, count=len(event.refused), row=first.row, why=first.why)
+
+
+def _refusals(refused: Iterable[object]) -> None:
+    for refusal in list(refused)[:MOST_REMARKS]:
+        typer.echo(f"  {refusal}")
+
+
+def _said(text: Message | str) -> str:
+    return text if isinstance(text, str) else text.in_locale(environment_locale())
+
+
+def _day(option: str, text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidInput(SAY("data.bad_day", option=option, text=text)) from None

@@ -1,0 +1,127 @@
+"""Who is listed: from whatever a person writes to a company, or to a refusal that helps."""
+
+from collections.abc import Mapping, Sequence
+
+from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
+from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
+from moot.modules.market_data.domain.spelling import canonical, inferred, market_of, typed, unsupported
+from moot.modules.market_data.domain.texts import SAY
+from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.messages import Message
+from moot.shared.domain.symbol import Market
+
+__all__ = ["Directory", "How", "Match"]
+
+_CHOICES_TOLD = 10
+
+
+class Directory:
+    """Asks each market's source for its list; a list is indexed once and again when it has changed."""
+
+    def __init__(self, sources: Mapping[Market, MarketDataProvider]) -> None:
+        self._sources = sources
+        self._indexed: dict[Market, tuple[list[Company], CompanyIndex]] = {}
+
+    async def find(self, text: str, *, limit: int = 10) -> list[Match]:
+        """The companies that the text may mean, best first. Where it finds none, `resolve` says why."""
+        matches, _ = await self._search(text)
+        return matches[:limit]
+
+    async def resolve(self, text: str) -> Company:
+        """The one company that the text means, delisted or not; refuses a text that means several or none."""
+        matches, failures = await self._search(text)
+        meant = _meant(matches)
+        if len(meant) == 1:
+            return meant[0].company
+        if meant:
+            raise _ambiguous(text, meant)
+        raise self._none(text, failures)
+
+    async def _search(self, text: str) -> tuple[list[Match], dict[Market, Unavailable]]:
+        """A market whose list cannot be had hides only its own companies."""
+        if not typed(text):
+            raise InvalidInput(SAY("directory.blank"), code="SYMBOL_UNKNOWN", field="symbol")
+        matches: list[Match] = []
+        failures: dict[Market, Unavailable] = {}
+        for market in self._sources:
+            try:
+                matches += (await self._index(market)).search(text)
+            except NotOffered:
+                continue
+            except Unavailable as e:
+                failures[market] = e
+        return sorted(matches, key=lambda match: match.rank), failures
+
+    async def _index(self, market: Market) -> CompanyIndex:
+        companies = await self._sources[market].companies()
+        known = self._indexed.get(market)
+        if known is None or known[0] != companies:
+            known = self._indexed[market] = (companies[:], CompanyIndex(companies))
+        return known[1]
+
+    def _none(self, text: str, failures: Mapping[Market, Unavailable]) -> InvalidInput | Unavailable:
+        """Why there is no company: no share, no source, a list that could not be had, or nobody of that name."""
+        if kind := unsupported(text):
+            return _refused(
+                SAY("directory.unsupported", text=text.strip(), kind=SAY(f"directory.kind.{kind}")),
+                "SYMBOL_UNSUPPORTED",
+                kind=kind,
+            )
+        market = _market_meant(text)
+        if market and market not in self._sources:
+            said = SAY("market_unsupported", symbol=text.strip(), market=market.value)
+            return _refused(said, "SYMBOL_UNSUPPORTED", market=market.value)
+        for failed, why in failures.items():
+            if market in (failed, None):
+                return why
+        return self._unknown(text, market)
+
+    def _unknown(self, text: str, market: Market | None) -> InvalidInput:
+        indexes = [index for m, (_, index) in self._indexed.items() if market in (m, None)]
+        near = [company for index in indexes for company in index.nearest(text)]
+        hint = SAY("nearest", matches=_told(near)) if near else SAY("directory.how_to_ask")
+        return _refused(
+            SAY("directory.unknown", text=text.strip(), hint=hint),
+            "SYMBOL_UNKNOWN",
+            nearest=[company.symbol for company in near],
+        )
+
+
+def _meant(matches: Sequence[Match]) -> list[Match]:
+    """Whole codes and names outdo parts, and what a company is called outdoes what it was called."""
+    whole = [match for match in matches if match.whole]
+    return [match for match in whole if match.how is not How.FORMER_NAME] or whole or list(matches)
+
+
+def _market_meant(text: str) -> Market | None:
+    """A code in capitals or digits means a market; small letters may just as well be a name."""
+    code = canonical(text) or inferred(text)
+    if code is None or (code.isalpha() and text.strip() != code):
+        return None
+    return market_of(code)
+
+
+def _ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
+    companies = [match.company for match in meant[:_CHOICES_TOLD]]
+    return _refused(
+        SAY("directory.ambiguous", text=text.strip(), count=len(meant), choices=_told(companies)),
+        "SYMBOL_AMBIGUOUS",
+        choices=[company.symbol for company in companies],
+    )
+
+
+def _told(companies: Sequence[Company]) -> list[Message]:
+    return [
+        SAY(
+            "directory.delisted" if c.delist_date else "directory.listed",
+            symbol=c.symbol,
+            name=c.label,
+            on=c.delist_date,
+        )
+        for c in companies
+    ]
+
+
+def _refused(message: Message, code: str, **details: object) -> InvalidInput:
+    return InvalidInput(message, code=code, field="symbol", **details)

@@ -1,0 +1,85 @@
+"""How people write a share: codes in every vendor's spelling, names with and without their marks."""
+
+import re
+import tomllib
+import unicodedata
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from moot.shared.domain.symbol import SPELLINGS, Market
+
+_US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US)?")
+
+
+def typed(text: str) -> str:
+    """Half-width capitals without spaces: what two people who typed the same thing have in common."""
+    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text)).upper()
+
+
+def bare_name(text: str) -> str:
+    """A name without the marks that come and go with a company's fortunes; marks alone stay as they are."""
+    name = typed(text)
+    before, after = (_pattern(_table()["marks"][where]) for where in ("before", "after"))
+    return after.sub("", before.sub("", name)) or name
+
+
+def unmarked(name: str) -> str:
+    """A name as it is written, unless it carries such marks."""
+    bare = bare_name(name)
+    return name if bare == typed(name) else bare
+
+
+def canonical(text: str) -> str | None:
+    """The code as Moot writes it, if the text says which market it means: `sh600519` is `600519.SH`."""
+    code = typed(text)
+    for suffix, spelling in _exchanges().items():
+        if found := spelling.fullmatch(code):
+            return f"{found['before'] or found['after']}.{suffix}"
+    found = _US.fullmatch(code)
+    return re.sub("[/-]", ".", found["code"]) if found else None
+
+
+def inferred(text: str) -> str | None:
+    """The A-share that six bare digits would be, by the number ranges of the exchanges."""
+    code = typed(text)
+    if not re.fullmatch(r"\d{6}", code):
+        return None
+    ranges = _table()["inferred"].items()
+    return next((f"{code}.{suffix}" for suffix, codes in ranges if _pattern(codes).fullmatch(code)), None)
+
+
+def market_of(code: str) -> Market | None:
+    """The market a canonical code belongs to."""
+    return next((market for market, spelling in SPELLINGS.items() if spelling.fullmatch(code)), None)
+
+
+def unsupported(text: str) -> str | None:
+    """What the text names instead of a share: an index, a fund, a B share; `None` if nothing says so."""
+    written, code = typed(text), canonical(text) or ""
+    for kind, row in _table()["unsupported"].items():
+        is_code = _pattern(row["codes"]).fullmatch(code) or _pattern(row["written"]).fullmatch(written)
+        if is_code or _pattern(row["names"]).search(written):
+            return str(kind)
+    return None
+
+
+@cache
+def _exchanges() -> dict[str, re.Pattern[str]]:
+    """By suffix: the exchange's names before or after six digits."""
+    return {
+        suffix: re.compile(
+            rf"({'|'.join(names)})[.:_-]?(?P<before>\d{{6}})|(?P<after>\d{{6}})[.:_-]?({'|'.join(names)})"
+        )
+        for suffix, names in _table()["exchanges"].items()
+    }
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+
+
+@cache
+def _pattern(text: str) -> re.Pattern[str]:
+    return re.compile(text, re.IGNORECASE)

@@ -1,0 +1,211 @@
+"""What the exchanges allow, by board and date: price limits, lots, and when shares may be sold again.
+
+Bands and lots are those of continuous auctions in A-shares. Days with rules of their own that no table here knows:
+the first day after a resumed listing or a share reform, and the first day of a delisting period (no limit).
+"""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import date, timedelta
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
+from enum import StrEnum
+from typing import NamedTuple, TypeVar
+
+from moot.modules.market_data.domain.calendar import TradingCalendar
+from moot.modules.market_data.domain.facts import DailyBar
+from moot.shared.domain.symbol import Market, Symbol
+
+TICK = Decimal("0.01")
+
+
+class Board(StrEnum):
+    MAIN = "main"
+    CHINEXT = "chinext"
+    STAR = "star"
+    BSE = "bse"
+    DEMO = "demo"
+
+
+class Side(StrEnum):
+    BUY = "buy"
+    SELL = "sell"
+
+
+@dataclass(frozen=True)
+class LimitBand:
+    """How far a price may move from the day's reference, in per cent. `inward`: never past the exact limit."""
+
+    up: int
+    down: int
+    inward: bool = False
+
+    def prices(self, pre_close: float) -> "LimitPrices":
+        """At least a tick either way, and never below a tick."""
+        reference = Decimal(str(pre_close))
+        down, up = (reference * (100 + percent) / 100 for percent in (-self.down, self.up))
+        low = down.quantize(TICK, ROUND_CEILING if self.inward else ROUND_HALF_UP)
+        high = up.quantize(TICK, ROUND_FLOOR if self.inward else ROUND_HALF_UP)
+        return LimitPrices(float(max(min(low, reference - TICK), TICK)), float(max(high, reference + TICK)))
+
+
+class LimitPrices(NamedTuple):
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Limit:
+    """From `since` on, this band."""
+
+    since: date
+    band: LimitBand
+
+
+@dataclass(frozen=True)
+class FirstDays:
+    """For shares listed from `since` on: another band, or none, in their first sessions."""
+
+    since: date
+    sessions: int
+    band: LimitBand | None
+
+
+@dataclass(frozen=True)
+class Lot:
+    """An order has `minimum` shares or more, in steps of `step`."""
+
+    minimum: int
+    step: int
+
+    def fits(self, shares: int) -> bool:
+        return shares >= self.minimum and (shares - self.minimum) % self.step == 0
+
+
+BOARDS: dict[Board, re.Pattern[str]] = {
+    Board.STAR: re.compile(r"68[89]\d{3}\.SH"),
+    Board.CHINEXT: re.compile(r"30\d{4}\.SZ"),  # 300, 301; 302 was given to a renumbered company
+    Board.MAIN: re.compile(r"60\d{4}\.SH|00\d{4}\.SZ"),  # 002, the former SME board, had these rules too
+    Board.BSE: re.compile(r"(4|8|920)\d+\.BJ"),  # 920 since 2024; the older numbers moved there in 2025
+    Board.DEMO: re.compile(r"\d{6}\.DEMO"),
+}
+
+LIMITS: dict[Board, tuple[Limit, ...]] = {
+    Board.MAIN: (Limit(date(1996, 12, 16), LimitBand(10, 10)),),  # 10 % from this day, no limit before
+    Board.CHINEXT: (
+        Limit(date(2009, 10, 30), LimitBand(10, 10)),  # opened with the main board's 10 %
+        Limit(date(2020, 8, 24), LimitBand(20, 20)),  # registration reform: old and new shares alike
+    ),
+    Board.STAR: (Limit(date(2019, 7, 22), LimitBand(20, 20)),),  # opened with 20 %
+    # 30 % since the select tier of the NEEQ, whose rules the exchange kept when it opened on 2021-11-15.
+    # Beijing cuts its limit prices inward to the fen instead of rounding them.
+    Board.BSE: (Limit(date(2020, 7, 27), LimitBand(30, 30, inward=True)),),
+    Board.DEMO: (Limit(date.min, LimitBand(10, 10)),),
+}
+
+# A board that is not here treats shares under special treatment like all others.
+ST_LIMITS: dict[Board, tuple[Limit, ...]] = {
+    Board.MAIN: (
+        Limit(date(1998, 4, 22), LimitBand(5, 5)),  # special treatment begins, with 5 %
+        # Trading rules of both exchanges, published 2026-04-24, in force 2026-07-06: 10 % as for other shares.
+        Limit(date(2026, 7, 6), LimitBand(10, 10)),
+    ),
+    Board.DEMO: (Limit(date.min, LimitBand(5, 5)),),
+}
+
+FIRST_DAYS: dict[Board, tuple[FirstDays, ...]] = {
+    Board.MAIN: (
+        FirstDays(date(1996, 12, 16), 1, None),  # no limit on the first day
+        FirstDays(date(2014, 1, 1), 1, LimitBand(44, 36)),  # 144 % and 64 % of the issue price
+        FirstDays(date(2023, 4, 10), 5, None),  # registration for all boards: five days without a limit
+    ),
+    Board.CHINEXT: (
+        FirstDays(date(2009, 10, 30), 1, None),  # as on the main board
+        FirstDays(date(2014, 1, 1), 1, LimitBand(44, 36)),  # as on the main board
+        FirstDays(date(2020, 8, 24), 5, None),  # registration reform: five days without a limit
+    ),
+    Board.STAR: (FirstDays(date(2019, 7, 22), 5, None),),  # five days without a limit, from the opening on
+    Board.BSE: (FirstDays(date(2020, 7, 27), 1, None),),  # the first day without a limit
+}
+
+LOTS: dict[Board, Lot] = {
+    Board.MAIN: Lot(100, 100),  # round lots of 100
+    Board.CHINEXT: Lot(100, 100),  # round lots of 100
+    Board.STAR: Lot(200, 1),  # 200 or more, share by share
+    Board.BSE: Lot(100, 1),  # 100 or more, share by share
+    Board.DEMO: Lot(100, 100),
+}
+
+SETTLEMENT: dict[Market, int] = {
+    Market.CN: 1,  # T+1: shares bought today may be sold from the next session on
+    Market.DEMO: 1,
+    Market.US: 0,  # shares may be sold on the day they were bought; money settles later
+}
+
+
+Row = TypeVar("Row", Limit, FirstDays)
+
+
+def board_of(symbol: Symbol) -> Board | None:
+    """`None` for a market without boards, and for what is no A-share."""
+    return next((board for board, codes in BOARDS.items() if codes.fullmatch(symbol.text)), None)
+
+
+def price_limit(
+    symbol: Symbol, day: date, *, is_st: bool, listed_on: date, calendar: TradingCalendar
+) -> LimitBand | None:
+    """The band of `day`; `None` where prices were free. The calendar counts the first sessions after listing."""
+    board = board_of(symbol)
+    if board is None:
+        return None
+    first = _in_force(FIRST_DAYS.get(board, ()), listed_on)
+    if first and _session_number(listed_on, day, calendar) <= first.sessions:
+        return first.band
+    special = _in_force(ST_LIMITS.get(board, ()), day) if is_st else None
+    limit = special or _in_force(LIMITS[board], day)
+    return limit.band if limit else None
+
+
+def is_limit_up(bar: DailyBar, band: LimitBand | None) -> bool:
+    """Closed at the highest price allowed. The bar must have raw prices; a suspended day has no limit to reach."""
+    return band is not None and not bar.suspended and round(bar.close, 2) >= band.prices(bar.pre_close).high
+
+
+def is_limit_down(bar: DailyBar, band: LimitBand | None) -> bool:
+    """Closed at the lowest price allowed; see `is_limit_up`."""
+    return band is not None and not bar.suspended and round(bar.close, 2) <= band.prices(bar.pre_close).low
+
+
+def lot_size(board: Board) -> Lot:
+    return LOTS[board]
+
+
+def order_size_allowed(board: Board, side: Side, shares: int, *, held: int = 0) -> bool:
+    """Buys are in lots. A sale may also be of all that is held, or take the odd shares along."""
+    lot = LOTS[board]
+    if side is Side.BUY:
+        return lot.fits(shares)
+    odd = lot.step > 1 and shares % lot.step == held % lot.step
+    return 0 < shares <= held and (lot.fits(shares) or shares == held or odd)
+
+
+def settlement(market: Market) -> int:
+    """How many sessions must pass before shares may be sold."""
+    return SETTLEMENT[market]
+
+
+def earliest_sale(bought_on: date, calendar: TradingCalendar) -> date:
+    day = bought_on
+    for _ in range(settlement(calendar.market)):
+        day = calendar.next_session(day)
+    return day
+
+
+def _in_force(rows: Iterable[Row], day: date) -> Row | None:
+    """The last row that had begun; rows are in order of time."""
+    return next((row for row in reversed(tuple(rows)) if row.since <= day), None)
+
+
+def _session_number(listed_on: date, day: date, calendar: TradingCalendar) -> int:
+    """1 on the day of listing; counted for a month, which is longer than any rule for new shares."""
+    return len(calendar.sessions(listed_on, min(day, listed_on + timedelta(days=30))))

@@ -1,0 +1,153 @@
+"""SQL over the lake's files, for looking around: one SELECT, nothing outside the lake, nothing from the future."""
+
+import json
+import re
+import tempfile
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import polars as pl
+
+from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.infrastructure.lake_files import (
+    SUFFIX,
+    files_of,
+    refuse_foreign,
+    refuse_unreadable,
+)
+from moot.modules.market_data.infrastructure.lake_frames import schema_of
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import Message
+
+MOST_ROWS = 10_000
+MOST_SECONDS = 30.0
+TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
+READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
+WORD = re.compile(r"\w+")
+CLOSED = (
+    "SET allowed_directories = [{folder}]",
+    "SET enable_external_access = false",
+    "SET memory_limit = '2GB'",
+    "SET TimeZone = 'UTC'",
+    "SET lock_configuration = true",
+)
+
+
+def answered(folder: Path, query: str, as_of: datetime) -> list[dict[str, Any]]:
+    with duckdb.connect() as connection:
+        tables = _checked(connection, query)
+        timer = threading.Timer(MOST_SECONDS, connection.interrupt)
+        timer.start()
+        try:
+            _attach(connection, folder.resolve(), tables, as_of)
+            return _rows(connection, query)
+        except duckdb.Error as e:
+            raise _refused(SAY("lake.sql_failed", why=str(e), tables=list(Dataset))) from e
+        finally:
+            timer.cancel()
+
+
+def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> set[str]:
+    """The tables that `query` names. Refuses all but one SELECT, and every way to name a file in it.
+
+    Inside the lake DuckDB may open files: past the views and their `as_of`, and by a COPY within a WITH even to
+    write. So that is refused here; files elsewhere DuckDB itself refuses to open.
+    """
+    nodes = list(_nodes(_parsed(connection, query)))
+    kinds = {node["type"] for node in nodes if node["type"].endswith("_NODE")}
+    if kinds - READING:
+        raise _refused(SAY("lake.sql_one_select"))
+    tables = {node["table_name"] for node in nodes if node["type"] in ("BASE_TABLE", "SHOW_REF")} - {""}
+    functions = {node["function"]["function_name"] for node in nodes if node["type"] == "TABLE_FUNCTION"}
+    beyond = {table for table in tables if not WORD.fullmatch(table)} | (functions - TABLE_FUNCTIONS)
+    if beyond:
+        raise _refused(SAY("lake.sql_beyond", names=sorted(beyond), tables=list(Dataset)))
+    return {table.lower() for table in tables}
+
+
+def _parsed(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
+    try:
+        tree: dict[str, Any] = json.loads(found[0][0])
+    except RecursionError as e:
+        raise _refused(SAY("lake.sql_too_deep")) from e
+    if tree.get("error_type") == "parser":
+        raise _refused(SAY("lake.sql_failed", why=tree["error_message"], tables=list(Dataset)))
+    if tree["error"] or len(tree["statements"]) != 1:
+        raise _refused(SAY("lake.sql_one_select"))
+    return tree
+
+
+def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
+    left = [tree]
+    while left:
+        part = left.pop()
+        if isinstance(part, dict):
+            left += part.values()
+            if isinstance(part.get("type"), str):
+                yield part
+        elif isinstance(part, list):
+            left += part
+
+
+def _attach(connection: duckdb.DuckDBPyConnection, folder: Path, tables: set[str], as_of: datetime) -> None:
+    with tempfile.TemporaryDirectory() as elsewhere:
+        for dataset in Dataset:
+            if dataset not in tables:
+                continue
+            files = files_of(folder, dataset)
+            if files:
+                _view(connection, dataset, files, as_of)
+            else:
+                empty = Path(elsewhere) / "empty.parquet"
+                pl.DataFrame(schema=schema_of(SHAPES[dataset].model)).write_parquet(empty)
+                _known(connection, empty, as_of).create(dataset)
+    for setting in CLOSED:
+        connection.execute(setting.format(folder=_quoted(f"{folder}/")))
+
+
+def _view(
+    connection: duckdb.DuckDBPyConnection, dataset: Dataset, files: list[Path], as_of: datetime
+) -> None:
+    refuse_foreign(files)
+    try:
+        _known(connection, files[0].parent / f"*{SUFFIX}", as_of).create_view(dataset)
+    except duckdb.Error:
+        refuse_unreadable(dataset, files)
+        raise
+
+
+def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) -> duckdb.DuckDBPyRelation:
+    """Times are shown in UTC, without a zone: DuckDB needs a package of its own to hand out zoned ones."""
+    rows = connection.read_parquet(str(files), union_by_name=True)
+    if "available_at" not in rows.columns:
+        return rows
+    utc = ", ".join(f"{name} AT TIME ZONE 'UTC' AS {name}" for name in ("event_time", "available_at"))
+    moment = _quoted(as_of.astimezone(UTC).isoformat())
+    return rows.filter(f"available_at <= TIMESTAMPTZ {moment}").project(f"* REPLACE ({utc})")
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
+    connection.execute(query)
+    names = [column[0] for column in connection.description or ()]
+    rows = connection.fetchmany(MOST_ROWS + 1)
+    if len(rows) > MOST_ROWS:
+        raise _refused(SAY("lake.sql_too_long", most=MOST_ROWS))
+    return [dict(zip(names, map(_aware, row), strict=True)) for row in rows]
+
+
+def _aware(value: Any) -> Any:
+    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
+
+
+def _quoted(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _refused(message: Message) -> InvalidInput:
+    return InvalidInput(message, code="SQL_REFUSED", field="query")

@@ -1,0 +1,173 @@
+"""AKShare's functions, and the Eastmoney and Sina pages behind them.
+
+AKShare has no time-outs, takes an empty answer for a broken one, and drops an announcement's true time: what needs
+those is asked of the same pages here, as AKShare asks it.
+"""
+
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import date
+from functools import partial
+from types import ModuleType
+from typing import Any
+
+from moot.modules.market_data.domain.provider import NotOffered
+from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.infrastructure.providers.outside import HttpAnswer, Outside, Trouble
+from moot.modules.market_data.infrastructure.providers.threads import in_thread
+from moot.shared.domain.errors import Unavailable
+
+SOURCE = "akshare"
+REQUEST_SECONDS = 15.0
+FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
+NOTICES_URL = "https://np-anotice-stock.eastmoney.com/api/security/ann"
+NEWS_URL = "https://search-api-web.eastmoney.com/search/jsonp"
+NEWS_REFERER = "https://so.eastmoney.com/news/s"
+DATA_CENTRE = "https://datacenter-web.eastmoney.com/api/data/v1/get"
+F10_DATA_CENTRE = "https://datacenter.eastmoney.com/securities/api/data/v1/get"
+NOTHING_FOUND = 9201
+"""The data centre's code for a question that is in order and has no answer."""
+
+Row = dict[str, Any]
+Step = tuple[date, float]
+MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What AKShare raises over an answer it did not expect."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Where to ask whether the data centre has nothing, or AKShare could not read what it had."""
+
+    report: str
+    condition: str
+    url: str = DATA_CENTRE
+
+
+class AkshareClient:
+    def __init__(self, outside: Outside) -> None:
+        self._outside = outside
+
+    async def table(
+        self, function: str, params: Mapping[str, Any] | None = None, *, asked: Question | None = None
+    ) -> list[Row]:
+        """The rows of an AKShare function, `None` for every missing value."""
+        call = getattr(await in_thread(_library), function)
+        fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
+        given = params or {}
+        rows: list[Row] = await self._ask(function, given, lambda: _rows(fresh(**given)), asked)
+        return rows
+
+    async def factors(self, symbol: str) -> list[Step]:
+        """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
+        url = FACTORS_URL.format(symbol=symbol)
+        steps: list[Step] = await self._ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {})))
+        return steps
+
+    async def notices(self, params: Mapping[str, Any]) -> Row:
+        """A page of announcements, with the moment each became visible."""
+        page: Row = await self._ask("ann", params, lambda: json.loads(_get(NOTICES_URL, params))["data"])
+        return page
+
+    async def articles(self, keyword: str, size: int) -> list[Row]:
+        """The newest articles that name the keyword."""
+        page = {"searchScope": "default", "sort": "time", "pageIndex": 1, "pageSize": size}
+        inner = {
+            "uid": "",
+            "keyword": keyword,
+            "type": ["cmsArticleWebOld"],
+            "client": "web",
+            "clientType": "web",
+            "clientVersion": "curr",
+            "param": {"cmsArticleWebOld": {**page, "preTag": "", "postTag": ""}},
+        }
+        params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
+
+        def read() -> Any:
+            return _padded(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
+
+        articles: list[Row] = await self._ask("search", {"keyword": keyword}, read)
+        return articles
+
+    async def _ask(
+        self,
+        operation: str,
+        params: Mapping[str, Any],
+        read: Callable[[], Any],
+        asked: Question | None = None,
+    ) -> Any:
+        await in_thread(_library)  # loading it takes seconds
+        errors = importlib.import_module("akshare.exceptions")
+
+        async def attempt() -> Any:
+            try:
+                return await in_thread(read)
+            except json.JSONDecodeError as e:
+                raise Trouble(_unreadable(operation), passing=True) from e
+            except errors.AkshareException as e:
+                raise Trouble(
+                    Unavailable(SAY("akshare.refused", operation=operation, why=str(e))), passing=True
+                ) from e
+            except MISREAD as e:
+                if asked is not None and await in_thread(partial(_has_nothing, asked)):
+                    return []
+                raise Trouble(_unreadable(operation)) from e
+
+        return await self._outside.call(operation, params, attempt)
+
+
+def _library() -> ModuleType:
+    os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
+    try:
+        return importlib.import_module("akshare")
+    except ImportError as e:
+        raise NotOffered(SAY("akshare.not_installed")) from e
+
+
+def _rows(frame: Any) -> list[Row]:
+    plain = frame.astype(object)
+    rows: list[Row] = plain.where(frame.notna(), None).to_dict("records")
+    return rows
+
+
+def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
+    """The text at `url`; the news search answers only what looks like a browser."""
+    http = importlib.import_module("curl_cffi.requests" if browser else "requests")
+    headers = {"Referer": NEWS_REFERER} if browser else {}
+    answer = http.get(url, params=dict(params), headers=headers, timeout=REQUEST_SECONDS)
+    if answer.status_code != 200:
+        said = SAY("outside.status", source=SOURCE, status=answer.status_code, operation=url)
+        seen = HttpAnswer(answer.status_code, answer.text)
+        raise Trouble(
+            Unavailable(said), passing=answer.status_code >= 500 or answer.status_code == 429, answer=seen
+        )
+    text: str = answer.text
+    return text
+
+
+def _has_nothing(asked: Question) -> bool:
+    params = {"reportName": asked.report, "columns": "ALL", "filter": asked.condition}
+    paging = {"pageNumber": 1, "pageSize": 1, "source": "WEB", "client": "WEB"}
+    text = _get(asked.url, params | paging)
+    try:
+        answer = json.loads(text)
+        return answer["result"] is None and answer["code"] == NOTHING_FOUND
+    except MISREAD:
+        return False
+
+
+def _steps(text: str) -> list[Step]:
+    """Sina's `var name={"total":…,"data":[{"d":day,"f":factor},…]}`, with a comment after it."""
+    told = json.loads(text.partition("=")[2].partition("\n")[0])
+    return sorted((date.fromisoformat(step["d"]), float(step["f"])) for step in told["data"])
+
+
+def _padded(text: str) -> Any:
+    """JSONP: `name({...})`, with or without a semicolon."""
+    return json.loads(text[text.find("(") + 1 : text.rfind(")")])
+
+
+def _unreadable(operation: str) -> Unavailable:
+    return Unavailable(SAY("akshare.unreadable", operation=operation))

@@ -1,0 +1,168 @@
+"""What every call to a service outside has in common: its pace, its deadline, another attempt, its record."""
+
+import asyncio
+import heapq
+import math
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import structlog
+
+from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder, ExternalCall
+from moot.modules.market_data.domain.texts import SAY
+from moot.shared.domain.errors import AppError, Unavailable
+
+logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+Now = Callable[[], float]
+Sleep = Callable[[float], Awaitable[None]]
+
+PAUSES = (3.0, 6.0, 12.0)
+"""Seconds before the second, third and fourth attempt."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """What a service allows: so many calls in any span of so many seconds, and so many of them at once."""
+
+    calls: int
+    per_seconds: float
+    concurrency: int
+
+
+@dataclass(frozen=True)
+class HttpAnswer:
+    """An answer as it came, for the record; a provider adds what it read in it."""
+
+    status_code: int
+    text: str
+
+
+class Trouble(Exception):
+    """An attempt failed: `error` is what the caller hears if no other attempt follows.
+
+    `passing` trouble may be gone in a moment and is worth another attempt; a bad token never is.
+    """
+
+    def __init__(self, error: AppError, *, passing: bool = False, answer: HttpAnswer | None = None) -> None:
+        super().__init__(str(error))
+        self.error, self.passing, self.answer = error, passing, answer
+
+
+class Outside:
+    """The way to one service. All its callers share one pace, and each attempt is recorded once.
+
+    `passing` are the errors of the client library that mean the network, not the request. A deadline cannot stop
+    a thread: a blocking function needs a time-out of its own, shorter than `deadline`.
+    """
+
+    def __init__(
+        self,
+        service: str,
+        pace: Pace,
+        *,
+        recorder: CallRecorder = NO_RECORD,
+        deadline: float = 30.0,
+        pauses: tuple[float, ...] = PAUSES,
+        passing: tuple[type[Exception], ...] = (),
+        now: Now = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._service, self._recorder = service, recorder
+        self._deadline, self._pauses = deadline, pauses
+        self._passing: tuple[type[Exception], ...] = (ConnectionError, *passing)
+        self._now, self._sleep = now, sleep
+        self._gate = _Gate(pace, now, sleep)
+
+    async def call(self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
+        """What `fn` returns, after as many attempts as it takes and the pace allows.
+
+        `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
+        attempt would change; anything else it raises is a defect.
+        """
+        pauses = iter(self._pauses)
+        while True:
+            outcome = await self._attempt(operation, params, fn)
+            if not isinstance(outcome, Trouble):
+                return outcome
+            pause = next(pauses, None)
+            if pause is None or not outcome.passing:
+                raise outcome.error
+            await self._sleep(pause)
+
+    async def _attempt(
+        self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]
+    ) -> T | Trouble:
+        async with self._gate.slot():
+            started = self._now()
+            outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
+            try:
+                outcome = await self._outcome(operation, fn)
+            finally:
+                await self._record(operation, params, self._now() - started, outcome)
+            return outcome
+
+    async def _outcome(self, operation: str, fn: Callable[[], Awaitable[T]]) -> T | Trouble:
+        said = {"source": self._service, "operation": operation}
+        try:
+            async with asyncio.timeout(self._deadline):
+                return await fn()
+        except Trouble as trouble:
+            return trouble
+        except AppError as error:
+            return Trouble(error)
+        except TimeoutError:
+            return Trouble(Unavailable(SAY("outside.timeout", **said, seconds=self._deadline)), passing=True)
+        except self._passing as e:  # named by its kind only: its text may quote the request
+            unreachable = SAY("outside.unreachable", **said, error=type(e).__name__)
+            return Trouble(Unavailable(unreachable), passing=True)
+
+    async def _record(self, operation: str, params: Mapping[str, Any], took: float, outcome: object) -> None:
+        failed = outcome if isinstance(outcome, Trouble) else None
+        answer = failed.answer if failed else outcome
+        http = answer if isinstance(answer, HttpAnswer) else None
+        call = ExternalCall(
+            service_name=self._service,
+            operation=operation,
+            request_params=dict(params),
+            response_data=http.text if http else (None if answer is None else str(answer)),
+            status_code=http.status_code if http else None,
+            latency_ms=round(took * 1000),
+            status="failed" if failed else "success",
+            error_message=str(failed) if failed else None,
+        )
+        try:
+            await self._recorder.record(call)
+        except Exception:  # bulkhead: a lost record must not cost the answer
+            logger.warning("call not recorded", service=self._service, operation=operation, exc_info=True)
+
+
+class _Gate:
+    """Lets calls through at a pace that holds on the service's own clock too.
+
+    A call is seen there at some moment between its start and its end. So a place is free again `per_seconds` after
+    the call that held it *ended*, and however long requests travel, no span there sees more than `calls` of them.
+    """
+
+    def __init__(self, pace: Pace, now: Now, sleep: Sleep) -> None:
+        self._pace, self._now, self._sleep = pace, now, sleep
+        self._running = asyncio.Semaphore(min(pace.concurrency, pace.calls))
+        self._free_from = [-math.inf] * pace.calls  # a heap: one moment for each place not held now
+
+    @asynccontextmanager
+    async def slot(self) -> AsyncIterator[None]:
+        async with self._running:
+            free_from = heapq.heappop(self._free_from)
+            try:
+                while (wait := free_from - self._now()) > 0:
+                    await self._sleep(wait)
+                try:
+                    yield
+                finally:
+                    free_from = self._now() + self._pace.per_seconds
+            finally:
+                heapq.heappush(self._free_from, free_from)

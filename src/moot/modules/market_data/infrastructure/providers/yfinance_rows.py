@@ -1,0 +1,239 @@
+"""Yahoo's tables in our words. Its prices are after all later splits, its quarters stand alone: both are undone.
+
+A bar is raw again, with a factor that starts at 1 on the first day of all. A report's flows are summed up from the
+start of the calendar year, as every other source has them, and are absent where a quarter of the year is.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, date, datetime, time
+from typing import Any
+
+from moot.modules.market_data.infrastructure.providers.moments import (
+    announcement_times,
+    day_times,
+    moment,
+    statutory_deadline,
+)
+from moot.modules.market_data.infrastructure.providers.yfinance_client import SOURCE
+from moot.shared.domain.symbol import Market
+
+Row = dict[str, Any]
+Statements = Mapping[date, Mapping[str, float]]
+"""By the last day of the period: the lines of all statements together."""
+OPENING = time(9, 30)
+CENTS = 4
+
+FLOWS = {
+    "TotalRevenue": "total_revenue",
+    "OperatingIncome": "operate_profit",
+    "NetIncome": "net_profit",
+    "BasicEPS": "eps",
+    "OperatingCashFlow": "n_cashflow_act",
+    "GrossProfit": "gross_profit",
+    "CapitalExpenditure": "capex",
+}
+STOCKS = {
+    "TotalAssets": "total_assets",
+    "TotalLiabilitiesNetMinorityInterest": "total_liab",
+    "StockholdersEquity": "equity",
+    "TotalDebt": "interestdebt",
+    "NetDebt": "netdebt",
+}
+
+
+def bars(symbol: str, history: list[Row]) -> Iterator[Row]:
+    """`before` is the last close there was, on today's shares."""
+    factor: float = 1.0
+    before: float | None = None
+    for row, later in zip(history, _later_splits(history), strict=True):
+        paid = row["Dividends"] or 0.0
+        reference = None if before is None else before - paid
+        if before is not None and reference is not None and reference > 0:
+            factor *= before / reference
+        factor *= row["Stock Splits"] or 1.0
+        before = row["Close"] if row["Close"] is not None else before
+        yield {
+            "symbol": symbol,
+            "trade_date": row["Date"],
+            "pre_close": _times(reference, later),
+            "adj_factor": factor,
+            "source": SOURCE,
+            **_traded(row, later),
+            **day_times(row["Date"], Market.US),
+        }
+
+
+def _traded(row: Row, later: float) -> Row:
+    """Yahoo has no traded amount: it is volume times the mean of high, low and close."""
+    prices = {name.lower(): _times(row[name], later) for name in ("Open", "High", "Low", "Close")}
+    volume = None if row["Volume"] is None else round(row["Volume"] / later)
+    known = [price for name, price in prices.items() if name != "open" and price is not None]
+    amount = volume * sum(known) / 3 if volume is not None and len(known) == 3 else None
+    return {**prices, "volume": volume, "amount": amount}
+
+
+def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
+    """Yahoo tells neither period nor announcement: both are taken to be the ex-date, when at last it was known."""
+    for row, later in zip(history, _later_splits(history), strict=True):
+        split, paid = row["Stock Splits"] or 1.0, row["Dividends"] or 0.0
+        if split == 1.0 and not paid:
+            continue
+        on = row["Date"]
+        known = moment(on, OPENING, Market.US)
+        yield {
+            "symbol": symbol,
+            "period_end": on,
+            "announced_on": on,
+            "ex_date": on,
+            "cash_per_share": round(paid * later, CENTS + 2),
+            "bonus_per_share": split - 1.0,
+            "event_time": known,
+            "available_at": known,
+            "source": SOURCE,
+        }
+
+
+def reports(symbol: str, quarterly: Statements, annual: Statements) -> Iterator[Row]:
+    """One report a quarter, and older full years where the year is the calendar's."""
+    older = {end: lines for end, lines in annual.items() if _quarter(end)[1] == 4 and end not in quarterly}
+    for end, lines in sorted({**older, **quarterly}.items()):
+        whole_year = annual.get(end) if _quarter(end)[1] == 4 else None
+        sums = _flows(whole_year or {}, FLOWS.get) if whole_year else _so_far(end, quarterly)
+        opening = next((s for e, s in {**older, **quarterly}.items() if _quarter(e) == (end.year - 1, 4)), {})
+        deadline = statutory_deadline(end, Market.US, annual=end in annual)
+        yield {
+            "symbol": symbol,
+            "period_end": end,
+            "source": SOURCE,
+            **_figures(lines, sums, opening),
+            **announcement_times(end, deadline, Market.US),
+        }
+
+
+def news(symbol: str, article: Row) -> Row:
+    content = article.get("content") or {}
+    page = content.get("canonicalUrl") or content.get("clickThroughUrl") or {}
+    title = content.get("title")
+    item = {"kind": "news", "symbol": symbol, "title": title, "title_en": title, "url": page.get("url")}
+    published = _instant(content.get("pubDate"))
+    times = {} if published is None else {"event_time": published, "available_at": published}
+    return {**item, "source": SOURCE, **times}
+
+
+def company(symbol: str, info: Row) -> Row:
+    name = info.get("longName") or info.get("shortName")
+    first = info.get("firstTradeDateMilliseconds")
+    industry = info.get("industry") or ""
+    return {
+        "symbol": symbol,
+        "name": name,
+        "name_en": name,
+        "industry": industry,
+        "industry_en": industry,
+        "list_date": None if first is None else datetime.fromtimestamp(first / 1000, UTC).date(),
+        "source": SOURCE,
+    }
+
+
+def _figures(lines: Mapping[str, float], sums: Mapping[str, float], opening: Mapping[str, float]) -> Row:
+    """The indicators, each from lines that are there."""
+    stocks = _flows(lines, STOCKS.get)
+    shares, equity, revenue = (
+        lines.get("OrdinarySharesNumber"),
+        stocks.get("equity"),
+        sums.get("total_revenue"),
+    )
+    assets, owed = lines.get("CurrentAssets"), lines.get("CurrentLiabilities")
+    profit, before = sums.get("net_profit"), opening.get("StockholdersEquity")
+    mean = (before + equity) / 2 if before is not None and equity is not None else None
+    capex = sums.get("capex")
+    figures = {
+        **{name: value for name, value in sums.items() if name not in ("gross_profit", "capex")},
+        **stocks,
+        "capex": None if capex is None else -capex,
+        "gross_margin": _percent(sums.get("gross_profit"), revenue),
+        "netprofit_margin": _percent(profit, revenue),
+        "roe_waa": _percent(profit, mean),
+        "bps": _ratio(equity, shares),
+        "ocfps": _ratio(sums.get("n_cashflow_act"), shares),
+        "total_revenue_ps": _ratio(revenue, shares),
+        "current_ratio": _ratio(assets, owed),
+        "quick_ratio": _ratio(None if assets is None else assets - lines.get("Inventory", 0.0), owed),
+        "debt_to_assets": _percent(stocks.get("total_liab"), stocks.get("total_assets")),
+    }
+    return {name: value for name, value in figures.items() if value is not None}
+
+
+def _so_far(end: date, quarterly: Statements) -> dict[str, float]:
+    """The flows of the calendar year up to `end`; a line that one of its quarters lacks has no sum."""
+    year, quarter = _quarter(end)
+    mine = [lines for e, lines in quarterly.items() if _quarter(e)[0] == year and e <= end]
+    if len(mine) != quarter:
+        return {}
+    each = [_flows(lines, FLOWS.get) for lines in mine]
+    complete = set.intersection(*(set(flows) for flows in each))
+    return {name: sum(flows[name] for flows in each) for name in complete}
+
+
+def _flows(lines: Mapping[str, float], ours: Callable[[str], str | None]) -> dict[str, float]:
+    return {name: value for theirs, value in lines.items() if (name := ours(theirs)) is not None}
+
+
+def _later_splits(history: list[Row]) -> list[float]:
+    """For each day, how many shares of today one share of that day became."""
+    ratios, ratio = [], 1.0
+    for row in reversed(history):
+        ratios.append(ratio)
+        ratio *= row["Stock Splits"] or 1.0
+    return ratios[::-1]
+
+
+def _quarter(day: date) -> tuple[int, int]:
+    return day.year, (day.month - 1) // 3 + 1
+
+
+def _times(value: float | None, by: float) -> float | None:
+    return None if value is None else round(value * by, CENTS)
+
+
+def _ratio(part: float | None, whole: float | None) -> float | None:
+    return None if part is None or not whole else part / whole
+
+
+def _percent(part: float | None, whole: float | None) -> float | None:
+    share = _ratio(part, whole)
+    return None if share is None else 100 * share
+
+
+def _instant(raw: Any) -> datetime | None:
+    try:
+        return datetime.fromisoformat(str(raw)).astimezone(UTC) if raw else None
+    except ValueError:
+        return None
+
+
+def plain_history(frame: Any) -> list[Row]:
+    """A price table as plain rows, `None` for every hole in it."""
+    columns = ("Open", "High", "Low", "Close", "Volume", "Dividends", "Stock Splits")
+    return [
+        {"Date": index.date(), **{name: _plain(row[name]) for name in columns}}
+        for index, row in frame.iterrows()
+    ]
+
+
+def plain_statements(*tables: Any) -> dict[date, dict[str, float]]:
+    """Statements of one frequency, merged by period."""
+    merged: dict[date, dict[str, float]] = {}
+    for table in tables:
+        for end in table.columns:
+            lines = {line: _plain(value) for line, value in table[end].items()}
+            there = {line: value for line, value in lines.items() if value is not None}
+            if there:
+                merged.setdefault(end.date(), {}).update(there)
+    return merged
+
+
+def _plain(value: Any) -> float | None:
+    number = float(value)
+    return None if math.isnan(number) else number

@@ -1,0 +1,83 @@
+"""Reading market data over HTTP: what was known at a moment, never more."""
+
+from datetime import date, datetime, timedelta
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import AwareDatetime
+
+from moot.modules.market_data.application.directory import Match
+from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.container import MarketDataContainer
+from moot.modules.market_data.domain.facts import (
+    Company,
+    DailyBar,
+    DailyValuation,
+    FinancialReport,
+    NewsItem,
+)
+from moot.shared.domain.symbol import Symbol
+
+router = APIRouter(prefix="/market-data", tags=["market data"])
+
+A_YEAR = timedelta(days=365)
+
+
+def container(request: Request) -> MarketDataContainer:
+    found: MarketDataContainer = request.app.state.market_data
+    return found
+
+
+Data = Annotated[MarketDataContainer, Depends(container)]
+Day = Annotated[
+    date | None, Query(description="YYYY-MM-DD; default: a year before the end, and the present day")
+]
+AsOf = Annotated[AwareDatetime | None, Query(description="what was known then; default: now")]
+
+
+class Reading:
+    """One symbol at one moment, over a range of days."""
+
+    def __init__(
+        self, symbol: str, data: Data, start: Day = None, end: Day = None, as_of: AsOf = None
+    ) -> None:
+        self.symbol = Symbol.parse(symbol)
+        self.as_of: datetime = as_of or data.clock.now()
+        self.end = end or self.symbol.local_date(self.as_of)
+        self.start = start or self.end - A_YEAR
+        self.market_data: MarketData = data.market_data()
+
+
+Asked = Annotated[Reading, Depends()]
+
+
+@router.get("/symbols", summary="Find a symbol by code, name or pinyin initials")
+async def symbols(q: Annotated[str, Query(min_length=1)], data: Data) -> list[Match]:
+    return await data.directory().find(q)
+
+
+@router.get("/{symbol}", summary="The company listed under a symbol")
+async def company(asked: Asked) -> Company:
+    return await asked.market_data.company(asked.symbol, as_of=asked.as_of)
+
+
+@router.get("/{symbol}/bars", summary="Daily bars, oldest first")
+async def bars(asked: Asked, adjusted: bool = True) -> list[DailyBar]:
+    return await asked.market_data.daily_bars(
+        asked.symbol, asked.start, asked.end, as_of=asked.as_of, adjusted=adjusted
+    )
+
+
+@router.get("/{symbol}/valuations", summary="Daily valuations, oldest first")
+async def valuations(asked: Asked) -> list[DailyValuation]:
+    return await asked.market_data.daily_valuations(asked.symbol, asked.start, asked.end, as_of=asked.as_of)
+
+
+@router.get("/{symbol}/reports", summary="Financial reports, newest first, each as it was known")
+async def reports(asked: Asked, periods: Annotated[int, Query(ge=1, le=80)] = 8) -> list[FinancialReport]:
+    return await asked.market_data.financial_reports(asked.symbol, periods, as_of=asked.as_of)
+
+
+@router.get("/{symbol}/news", summary="Announcements and news, oldest first")
+async def news(asked: Asked, days: Annotated[int, Query(ge=1, le=3650)] = 90) -> list[NewsItem]:
+    return await asked.market_data.news(asked.symbol, days, as_of=asked.as_of)

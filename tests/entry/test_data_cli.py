@@ -1,0 +1,181 @@
+"""`moot data` as a user runs it, against a Tushare on this machine."""
+
+import asyncio
+import json
+import os
+import random
+import re
+import sqlite3
+import subprocess
+import sys
+import time
+from datetime import UTC, date, datetime
+from pathlib import Path
+
+import pytest
+
+from moot.modules.market_data.infrastructure.lake import Lake
+from moot.shared.domain.clock import FixedClock
+from tests.fakes.tushare_server import TOKEN, TushareServer
+from tests.fakes.tushare_tables import tushare_tables
+
+MOOT = str(Path(sys.executable).with_name("moot"))
+NOW = FixedClock(datetime(2026, 11, 10, tzinfo=UTC))
+RANGE = ("--from", "2025-09-01", "--to", "2026-10-30")
+SYMBOLS = ("600001.SH", "600002.SH", "600004.SH")
+
+
+@pytest.fixture(scope="module")
+def tables():
+    return asyncio.run(tushare_tables(NOW, 4, date(2025, 1, 1)))
+
+
+@pytest.fixture
+def tushare(tables):
+    with TushareServer(tables) as server:
+        yield server
+
+
+def environment(home: Path, url: str = "", **more: str) -> dict[str, str]:
+    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_"))}
+    source = {"MOOT_TUSHARE_TOKEN": TOKEN, "MOOT_TUSHARE_URL": url} if url else {}
+    return {**kept, "MOOT_HOME": str(home), "LANG": "en_US.UTF-8", "COLUMNS": "120", **source, **more}
+
+
+def moot(*arguments: str, home: Path, url: str = "", **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [MOOT, *arguments],
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment(home, url, **more),
+        timeout=90,
+        check=False,
+    )
+
+
+def test_a_synced_share_can_be_researched_and_every_call_is_on_the_record(home, tushare):
+    synced = moot("data", "sync", "600001.SH", "sh600002", *RANGE, home=home, url=tushare.url)
+    assert "0 refused" in synced.stdout, synced.stdout + synced.stderr
+    first = len(tushare.requests)
+    again = moot("data", "sync", "600001.SH", "600002", *RANGE, home=home, url=tushare.url)
+    assert "0 rows added" in again.stdout
+    assert tushare.calls()["daily"] == tushare.calls()["daily_basic"] == 2, "one call a symbol, never again"
+    assert len(tushare.requests) - first <= tushare.calls()["cn_pmi"] * 8, "only what failed is tried again"
+
+    status = moot("data", "status", home=home, url=tushare.url).stdout
+    assert re.search(r"daily bars +600001\.SH +\d+ +2025-09-01 +2026-10-30 +0 .*tushare", status)
+
+    seen = moot("research", "600001.SH", "--as-of", "2026-10-30", "--json", home=home, url=tushare.url)
+    body = json.loads(seen.stdout)
+    assert (seen.returncode, body["symbol"]) == (0, "600001.SH")
+    succeeded = {name for name, item in body["expert_results"].items() if item["status"] == "success"}
+    assert succeeded >= {"technical_analyst", "financial_auditor", "valuation_modeler", "catalyst_detective"}
+    assert "Synthetic" not in str(body["notices"])
+
+    with sqlite3.connect(home / "moot.db") as db:
+        logged = db.execute("SELECT count(*) FROM external_api_call_logs").fetchone()[0]
+    assert logged == len(tushare.requests)
+    for file in home.rglob("*"):
+        assert not file.is_file() or TOKEN.encode() not in file.read_bytes(), f"the token is in {file}"
+
+
+def test_a_share_nobody_synced_is_fetched_when_it_is_asked_for(home, tushare):
+    seen = moot(
+        "research", "600004.SH", "--experts", "technical_analyst", "--json", home=home, url=tushare.url
+    )
+    assert seen.returncode == 0, seen.stdout
+    assert tushare.calls()["daily"] == 1
+
+
+def test_a_company_is_found_by_code_name_and_initials(home, tushare):
+    for text in ("600001", "sh600001", "SHSE.600001", "幻山", "Mirage Hill"):
+        assert "600001.SH" in moot("data", "find", text, home=home, url=tushare.url).stdout, text
+    nothing = moot("data", "find", "no such firm", home=home, url=tushare.url)
+    assert nothing.returncode == 1
+
+
+def test_without_a_source_the_demo_market_is_found_and_the_lake_is_empty(home):
+    assert "900001.DEMO" in moot("data", "find", "幻山", home=home).stdout
+    assert "The lake is empty" in moot("data", "status", home=home).stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("sync",), "Name at least one symbol"),
+        (("sync", "600001.SH", "--from", "soon"), "--from: soon is not a date"),
+        (("sync", "600001.SH", "--from", "2026-02-01", "--to", "2026-01-01"), "later than the end"),
+        (("sync", "--universe", "moon"), "universe: moon is neither"),
+    ],
+)
+def test_bad_usage_is_a_sentence(home, tushare, arguments, sentence):
+    seen = moot("data", *arguments, home=home, url=tushare.url)
+    assert (seen.returncode, sentence in seen.stderr) == (2, True), seen.stderr
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("MOOT_DATA_SOURCES", "bloomberg"), ("MOOT_DATA_ORDER", '{"prices": ["tushare"]}')],
+)
+def test_a_source_or_dataset_that_does_not_exist_is_named(home, setting, value):
+    seen = moot("data", "status", home=home, **{setting: value})
+    assert (seen.returncode, setting in seen.stderr) == (2, True)
+
+
+def test_a_wrong_token_says_what_to_set(home, tables):
+    from tests.fakes.tushare_server import BAD_TOKEN
+
+    with TushareServer(tables) as server:
+        server.always = dict.fromkeys(["stock_basic", "namechange"], BAD_TOKEN)
+        seen = moot("data", "sync", "600001.SH", *RANGE, home=home, url=server.url)
+    assert seen.returncode != 0
+    assert "MOOT_TUSHARE_TOKEN" in seen.stderr + seen.stdout
+
+
+def test_data_can_be_examined(home, tushare):
+    moot("data", "sync", "600001.SH", *RANGE, home=home, url=tushare.url)
+    seen = moot("data", "check", "600001.SH", home=home, url=tushare.url)
+    assert seen.returncode == 0, seen.stderr
+    assert "things worth a look" in seen.stdout
+
+
+def test_a_file_can_be_imported(home):
+    rows = [f"600009.SH,2026-06-{day:02},10,10.5,9.5,10,10,1000,10000,1.0" for day in (1, 2, 3)]
+    file = home / "bars.csv"
+    file.write_text(
+        "ts_code,trade_date,open,high,low,close,pre_close,volume,amount,adj_factor\n" + "\n".join(rows)
+    )
+    seen = moot("data", "import", str(file), home=home)
+    assert "daily bars: 3 rows imported, for 1 symbols." in seen.stdout, seen.stdout + seen.stderr
+
+
+def facts(home: Path) -> dict[str, list[object]]:
+    """Everything the lake holds, by file, without when it was stored."""
+    lake = Lake(home / "lake")
+    return {
+        f"{kept.dataset}/{kept.subject}": [kept.ranges, kept.rows, kept.sources] for kept in lake.inventory()
+    }
+
+
+def test_a_sync_killed_again_and_again_ends_with_the_same_lake(home, tables):
+    chance = random.Random(7)
+    with TushareServer(tables, latency=0.02) as server:
+        undisturbed, killed = home / "undisturbed", home / "killed"
+        moot("data", "sync", *SYMBOLS, *RANGE, home=undisturbed, url=server.url)
+        needed = server.calls()["daily"]
+        for _ in range(6):
+            process = subprocess.Popen(
+                [MOOT, "data", "sync", *SYMBOLS, *RANGE],
+                env=environment(killed, server.url),
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+            )
+            time.sleep(chance.uniform(0.8, 2.2))
+            process.kill()
+            process.wait()
+        moot("data", "sync", *SYMBOLS, *RANGE, home=killed, url=server.url)
+        assert server.calls()["daily"] - needed <= needed + 6 * len(SYMBOLS), (
+            "what was kept is not fetched again"
+        )
+    assert facts(killed) == facts(undisturbed)

@@ -1,0 +1,254 @@
+"""AKShare against pages that answer as Eastmoney, Sina and the exchanges do; the requests are AKShare's own."""
+
+import sys
+from datetime import UTC, date, datetime
+from itertools import pairwise
+from types import SimpleNamespace
+
+import pytest
+
+from moot.modules.market_data.domain.provider import NotOffered
+from moot.modules.market_data.infrastructure.providers import akshare_client
+from moot.modules.market_data.infrastructure.providers.akshare import PACE, AkshareProvider
+from moot.modules.market_data.infrastructure.providers.outside import Pace
+from moot.shared.domain.errors import Unavailable
+from tests.fakes.call_record import Record
+from tests.fakes.eastmoney_server import EastmoneyServer, eastmoney_server
+
+pytest.importorskip("akshare", reason="the akshare extra is not installed")
+pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pandas, in the library
+
+KNOWN, UNKNOWN = "600519.SH", "600999.SH"
+FAST = Pace(calls=100, per_seconds=0.01, concurrency=4)
+JUNE = (date(2024, 6, 17), date(2024, 6, 21))
+
+
+@pytest.fixture(scope="module")
+def running():
+    with eastmoney_server() as stub:
+        yield stub
+
+
+@pytest.fixture
+def stub(running: EastmoneyServer, monkeypatch: pytest.MonkeyPatch) -> EastmoneyServer:
+    running.asked.clear()
+    running.times.clear()
+    running.broken, running.broken_for, running.slow = None, 1_000_000, 0.0
+    running.redirect(monkeypatch)
+    monkeypatch.setattr(
+        akshare_client, "NEWS_URL", f"{running.url}/search-api-web.eastmoney.com/search/jsonp"
+    )
+    monkeypatch.setattr("akshare.request.time", SimpleNamespace(sleep=lambda _: None))
+    return running
+
+
+@pytest.fixture
+def provider() -> AkshareProvider:
+    return AkshareProvider(pace=FAST, pauses=(0.0,))
+
+
+async def test_bars_are_raw_prices_shares_and_yuan_with_their_two_times(stub, provider):
+    bars = await provider.daily_bars(KNOWN, *JUNE)
+    first = bars[0]
+    assert (first.symbol, first.source, first.trade_date) == (KNOWN, "akshare", date(2024, 6, 17))
+    assert (first.open, first.close, first.high, first.low) == (20.0, 20.4, 20.8, 19.9)
+    assert (first.volume, first.amount) == (1_000_000, 20_300_000.0)
+    assert first.event_time == datetime(2024, 6, 17, 7, tzinfo=UTC)
+    assert first.available_at == datetime(2024, 6, 17, 8, tzinfo=UTC)
+    place, query = stub.asked[0]
+    assert place == "push2his.eastmoney.com/api/qt/stock/kline/get"
+    assert (query["secid"], query["fqt"], query["beg"], query["end"]) == (
+        "1.600519",
+        "0",
+        "20240508",
+        "20240621",
+    )
+
+
+async def test_an_ex_right_day_moves_the_factor_and_the_reference_price(stub, provider):
+    bars = {bar.trade_date.day: bar for bar in await provider.daily_bars(KNOWN, *JUNE)}
+    assert [(day, bar.adj_factor) for day, bar in bars.items()] == [
+        (17, 1.0),
+        (18, 1.0),
+        (19, 1.025),
+        (21, 1.025),
+    ]
+    assert [bars[day].pre_close for day in (17, 18, 19)] == [20.0, 20.4, 20.0]
+
+
+async def test_the_very_first_day_has_its_reference_price_from_its_own_change(stub, provider):
+    [first, *_] = await provider.daily_bars(KNOWN, date(2024, 1, 1), JUNE[1])
+    assert (first.trade_date, first.pre_close) == (date(2024, 6, 14), 19.9)
+
+
+async def test_a_dash_for_a_price_refuses_that_day_by_name_and_no_other(stub, provider):
+    bars = await provider.daily_bars(KNOWN, *JUNE)
+    assert [bar.trade_date.day for bar in bars] == [17, 18, 19, 21]
+    assert [(r.row, r.why) for r in bars.refused] == [
+        ("trade_date=2024-06-20", "open: Input should be a valid number")
+    ]
+    assert bars[-1].pre_close == 20.3  # its close was there
+
+
+async def test_valuations_keep_a_negative_pe_and_leave_out_what_is_missing(stub, provider):
+    valuations = await provider.daily_valuations(KNOWN, *JUNE)
+    loss, profit = valuations
+    assert (loss.trade_date.day, loss.pe_ttm, loss.pe, loss.ps_ttm) == (18, -8.5, None, None)
+    assert (profit.total_mv, profit.circ_mv, profit.pe, profit.pb) == (2.52e10, 2.5e10, 13.1, 3.2)
+    assert [r.row for r in valuations.refused] == ["trade_date=2024-06-17"]
+    assert await provider.daily_valuations(KNOWN, date(2020, 1, 1), date(2020, 2, 1)) == []
+
+
+async def test_reports_are_known_from_their_announcement_or_the_deadline(stub, provider):
+    annual, quarter = await provider.financial_reports(KNOWN)
+    assert (annual.eps, annual.roe_waa, annual.gross_margin, annual.net_profit) == (1.61, 30.2, 71.5, 2.0e8)
+    assert (annual.event_time, annual.available_at) == (
+        datetime(2023, 12, 31, 7, tzinfo=UTC),
+        datetime(2024, 4, 3, 10, tzinfo=UTC),
+    )
+    assert (quarter.announced_on, quarter.gross_margin, quarter.roic) == (date(2024, 4, 30), None, None)
+
+
+async def test_a_dividend_is_known_when_its_dates_are_and_a_plan_is_none(stub, provider):
+    shares, cash = await provider.dividends(KNOWN)
+    assert (cash.cash_per_share, cash.bonus_per_share, cash.ex_date) == (0.5, 0.0, date(2024, 6, 19))
+    assert cash.available_at == datetime(2024, 6, 12, 10, tzinfo=UTC)
+    assert (shares.cash_per_share, shares.bonus_per_share) == (0.0, 0.3)
+    assert shares.available_at == datetime(
+        2023, 6, 15, 10, tzinfo=UTC
+    )  # only its plan has an announcement date
+
+
+async def test_macro_figures_have_a_period_and_a_release_after_it(stub, provider):
+    figures = await provider.macro(date(2024, 1, 1), date(2024, 12, 31))
+    by_name = {(o.series, o.period): o for o in figures}
+    assert {series for series, _ in by_name} == {
+        "pmi_manufacturing",
+        "cpi_yoy",
+        "ppi_yoy",
+        "m2_yoy",
+        "lpr_1y",
+    }
+    cpi = by_name["cpi_yoy", date(2024, 2, 1)]
+    assert (cpi.value, cpi.unit, cpi.event_time) == (0.7, "%", datetime(2024, 2, 29, 7, tzinfo=UTC))
+    assert by_name["m2_yoy", date(2024, 2, 1)].value == 0.7
+    assert by_name["ppi_yoy", date(2024, 1, 1)].value == -0.8
+    assert by_name["lpr_1y", date(2024, 2, 20)].value == 3.45
+    assert all(o.available_at > datetime(2024, 1, 31, tzinfo=UTC) for o in figures)
+    assert (figures.refused, len(figures)) == ((), 9)
+
+
+async def test_announcements_count_from_the_moment_they_could_be_seen(stub, provider):
+    items = await provider.news(KNOWN, date(2024, 6, 16), date(2024, 6, 19))
+    notices = [item for item in items if item.kind == "announcement"]
+    assert len(notices) == 151  # two pages
+    latest = notices[-1]
+    assert latest.available_at == datetime(2024, 6, 19, 10, 2, 31, 656000, tzinfo=UTC)  # printed: 20 June
+    assert latest.url == "https://data.eastmoney.com/notices/detail/600519/AN000000000000000900.html"
+    [article] = [item for item in items if item.kind == "news"]
+    assert (article.title, article.event_time) == (
+        "600519除息日成交平稳",
+        datetime(2024, 6, 19, 12, 15, tzinfo=UTC),
+    )
+    earlier = await provider.news(KNOWN, date(2024, 6, 16), date(2024, 6, 18))
+    assert latest.url not in {item.url for item in earlier}
+
+
+async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stub, provider):
+    companies = {company.symbol: company for company in await provider.companies()}
+    assert companies["600519.SH"].list_date == date(2001, 8, 27)
+    assert (companies["600519.SH"].pinyin, companies["688001.SH"].board) == ("gzmt", "star")
+    assert (companies["000012.SZ"].name, companies["000012.SZ"].industry) == ("第12", "J 金融业")
+    assert companies["430047.BJ"].industry == "软件"
+    assert companies["600001.SH"].delist_date == date(2009, 12, 29)
+    assert companies["000003.SZ"].delist_date == date(2002, 6, 14)
+    assert not [symbol for symbol in companies if symbol.startswith("9009")]
+
+
+async def test_the_list_is_read_again_every_time(stub, provider):
+    await provider.companies()
+    await provider.companies()
+    assert stub.hosts().count("query.sse.com.cn") == 2 * 3
+    assert stub.hosts().count("www.szse.cn") == 2 * 2
+
+
+async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
+    assert await provider.daily_bars(UNKNOWN, *JUNE) == []
+    assert await provider.daily_valuations(UNKNOWN, *JUNE) == []
+    assert await provider.financial_reports(UNKNOWN) == []
+    assert await provider.dividends(UNKNOWN) == []
+    assert await provider.news(UNKNOWN, *JUNE) == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        '{"version":null,"result":null,"success":false,"message":"系统繁忙","code":9500}',
+        '{"result":null}',
+        "[]",
+    ],
+)
+async def test_an_answer_without_data_is_not_taken_for_an_empty_one(stub, provider, answer):
+    stub.broken = (200, answer)
+    with pytest.raises(Unavailable, match="cannot read the answer of stock_fhps_detail_em"):
+        await provider.dividends(KNOWN)
+
+
+@pytest.mark.parametrize(
+    "broken", [(502, "<html>Bad Gateway</html>"), (429, "slow down"), (200, "<html>验证码</html>"), (200, "")]
+)
+async def test_a_page_that_fails_is_unavailable_after_another_attempt(stub, provider, broken):
+    stub.broken = broken
+    for ask in (
+        provider.daily_bars(KNOWN, *JUNE),
+        provider.daily_valuations(KNOWN, *JUNE),
+        provider.news(KNOWN, *JUNE),
+    ):
+        with pytest.raises(Unavailable) as caught:
+            await ask
+        assert not isinstance(caught.value, NotOffered)
+    assert stub.hosts().count("push2his.eastmoney.com") == 2
+
+
+async def test_a_passing_failure_costs_an_attempt_and_nothing_else(stub, provider):
+    stub.broken, stub.broken_for = (502, "<html>"), 1
+    assert len(await provider.daily_bars(KNOWN, *JUNE)) == 4
+
+
+async def test_a_service_that_does_not_answer_is_unavailable_in_time(stub):
+    stub.slow = 2.0
+    impatient = AkshareProvider(pace=FAST, deadline=0.2, pauses=())
+    with pytest.raises(Unavailable, match=r"akshare did not answer within 0\.2 s"):
+        await impatient.financial_reports(KNOWN)
+
+
+async def test_requests_keep_their_distance(stub):
+    paced = AkshareProvider(pace=Pace(calls=1, per_seconds=0.1, concurrency=1), pauses=())
+    await paced.daily_bars(KNOWN, *JUNE)
+    await paced.daily_bars(UNKNOWN, *JUNE)
+    assert len(stub.times) == 3
+    assert min(later - sooner for sooner, later in pairwise(stub.times)) >= 0.1
+    assert Pace(calls=1, per_seconds=0.3, concurrency=1) == PACE
+
+
+async def test_every_call_is_recorded(stub):
+    record = Record()
+    await AkshareProvider(recorder=record, pace=FAST).daily_bars(KNOWN, *JUNE)
+    assert [(c.service_name, c.operation, c.status) for c in record.calls] == [
+        ("akshare", "stock_zh_a_hist", "success"),
+        ("akshare", "hfq.js", "success"),
+    ]
+    assert record.calls[0].request_params["symbol"] == "600519"
+
+
+async def test_other_markets_are_not_offered(provider):
+    with pytest.raises(NotOffered, match="A-shares only, not AAPL"):
+        await provider.daily_bars("AAPL", *JUNE)
+
+
+async def test_without_the_extra_the_message_says_how_to_get_it(provider, monkeypatch):
+    monkeypatch.setitem(sys.modules, "akshare", None)
+    with pytest.raises(NotOffered) as caught:
+        await provider.daily_bars(KNOWN, *JUNE)
+    assert "pip install 'moot[akshare]'" in caught.value.in_locale("zh-CN")
+    assert "pip install 'moot[akshare]'" in caught.value.in_locale("en-US")

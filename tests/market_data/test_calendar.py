@@ -1,0 +1,106 @@
+"""Trading days as the exchanges keep them, and a clear word where the knowledge ends."""
+
+import subprocess
+import sys
+from datetime import date
+
+import pytest
+
+from moot.modules.market_data.domain.calendar import TradingCalendar
+from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.symbol import Market
+
+CN, US, DEMO = (trading_calendar(market) for market in (Market.CN, Market.US, Market.DEMO))
+WEEK = TradingCalendar(Market.CN, [date(2026, 11, 9), date(2026, 11, 10), date(2026, 11, 13)])
+
+
+def test_shanghai_trades_on_242_days_of_2026() -> None:
+    sessions = CN.sessions(date(2026, 1, 1), date(2026, 12, 31))
+    assert (len(sessions), sessions[0], sessions[-1]) == (242, date(2026, 1, 5), date(2026, 12, 31))
+
+
+def test_national_day_and_spring_festival_are_holidays_and_make_up_weekends_are_not_traded() -> None:
+    assert CN.sessions(date(2026, 10, 1), date(2026, 10, 7)) == []
+    assert (CN.previous_session(date(2026, 10, 3)), CN.next_session(date(2026, 10, 3))) == (
+        date(2026, 9, 30),
+        date(2026, 10, 8),
+    )
+    assert not CN.is_session(date(2026, 2, 17))
+    assert not CN.is_session(date(2026, 10, 10))  # a Saturday on which offices work
+
+
+def test_new_york_keeps_its_own_days() -> None:
+    assert not US.is_session(date(2026, 11, 26))
+    assert US.is_session(date(2026, 10, 1))
+    assert len(US.sessions(date(2026, 1, 1), date(2026, 12, 31))) == 251
+
+
+def test_the_demo_market_keeps_its_rule() -> None:
+    assert DEMO.first == date(2018, 1, 2)
+    assert DEMO.sessions(date(2024, 9, 29), date(2024, 10, 9)) == [
+        date(2024, 9, 30),
+        date(2024, 10, 8),
+        date(2024, 10, 9),
+    ]
+    assert DEMO.is_session(date(2060, 6, 1))
+
+
+def test_a_session_is_not_its_own_neighbour() -> None:
+    assert (WEEK.previous_session(date(2026, 11, 10)), WEEK.next_session(date(2026, 11, 10))) == (
+        date(2026, 11, 9),
+        date(2026, 11, 13),
+    )
+    assert (WEEK.previous_session(date(2026, 11, 12)), WEEK.next_session(date(2026, 11, 12))) == (
+        date(2026, 11, 10),
+        date(2026, 11, 13),
+    )
+    assert (WEEK.first, WEEK.last) == (date(2026, 11, 9), date(2026, 11, 13))
+    assert [WEEK.is_session(date(2026, 11, day)) for day in (9, 11, 13)] == [True, False, True]
+
+
+@pytest.mark.parametrize(
+    ("ask", "days"),
+    [
+        ("is_session", [date(2026, 11, 14)]),
+        ("sessions", [date(2026, 11, 10), date(2026, 11, 14)]),
+        ("next_session", [date(2026, 11, 13)]),
+        ("previous_session", [date(2026, 12, 1)]),
+    ],
+)
+def test_past_its_end_a_calendar_names_its_last_day_and_the_remedy(ask: str, days: list[date]) -> None:
+    with pytest.raises(Unavailable) as caught:
+        getattr(WEEK, ask)(*days)
+    assert (caught.value.code, caught.value.details["last"]) == ("CALENDAR_ENDED", "2026-11-13")
+    for locale in LOCALES:
+        said = caught.value.in_locale(locale)
+        assert "2026-11-13" in said
+        assert "pip install -U exchange-calendars" in said
+
+
+@pytest.mark.parametrize(
+    ("ask", "days"),
+    [
+        ("is_session", [date(2026, 11, 8)]),
+        ("sessions", [date(2026, 11, 8), date(2026, 11, 10)]),
+        ("next_session", [date(2026, 11, 8)]),
+        ("previous_session", [date(2026, 11, 9)]),
+    ],
+)
+def test_before_its_beginning_a_calendar_names_its_first_day(ask: str, days: list[date]) -> None:
+    with pytest.raises(Unavailable) as caught:
+        getattr(WEEK, ask)(*days)
+    assert caught.value.code == "CALENDAR_NOT_BEGUN"
+    assert all("2026-11-09" in caught.value.in_locale(locale) for locale in LOCALES)
+
+
+def test_the_real_calendar_of_shanghai_ends_with_an_error_and_not_with_a_guess() -> None:
+    with pytest.raises(Unavailable, match="ends on 2"):
+        CN.is_session(date(CN.last.year + 1, 1, 4))
+
+
+def test_no_calendar_is_read_before_it_is_asked_for() -> None:
+    module = "moot.modules.market_data.infrastructure.exchange_calendar"
+    code = f"import sys, {module}; sys.exit('pandas' in sys.modules or 'exchange_calendars' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

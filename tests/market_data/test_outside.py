@@ -1,0 +1,219 @@
+"""Calls to a service outside: at its pace, within a deadline, again where that helps, and all on record."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any
+
+import pytest
+import structlog
+
+from moot.modules.market_data.domain.call_record import LONGEST_RESPONSE
+from moot.modules.market_data.domain.provider import NotOffered
+from moot.modules.market_data.infrastructure.providers.outside import HttpAnswer, Outside, Pace, Trouble
+from moot.shared.domain.errors import Unavailable
+from tests.fakes.call_record import BrokenRecord, Record
+
+FREE = Pace(calls=1000, per_seconds=1, concurrency=50)
+
+
+class StoppedWatch:
+    """Time that passes only while somebody sleeps; sleepers wake in order."""
+
+    def __init__(self) -> None:
+        self.time = 0.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        until = self.time + seconds
+        await asyncio.sleep(0)
+        self.time = max(self.time, until)
+
+
+def outside(watch: StoppedWatch | None = None, pace: Pace = FREE, **changes: Any) -> Outside:
+    watch = watch or StoppedWatch()
+    return Outside("service", pace, now=watch.now, sleep=watch.sleep, **changes)
+
+
+def answering(*outcomes: Any) -> Callable[[], Awaitable[Any]]:
+    """One outcome after the other, raised if it is an error; the last one stays."""
+    left = list(outcomes)
+
+    async def fn() -> Any:
+        outcome = left.pop(0) if len(left) > 1 else left[0]
+        if isinstance(outcome, BaseException):
+            raise outcome
+        return outcome
+
+    return fn
+
+
+BUSY = Trouble(Unavailable("busy"), passing=True)
+
+
+class TestPace:
+    async def test_fifty_callers_at_once_never_exceed_the_window(self) -> None:
+        watch = StoppedWatch()
+        starts: list[float] = []
+
+        async def fn() -> None:
+            starts.append(watch.now())
+
+        way = outside(watch, Pace(calls=7, per_seconds=10, concurrency=5))
+        await asyncio.gather(*(way.call("x", {}, fn) for _ in range(50)))
+
+        busiest = max(sum(start <= other < start + 10 for other in starts) for start in starts)
+        assert len(starts) == 50
+        assert busiest == 7
+        assert starts[-1] == 70
+
+    async def test_a_place_is_free_again_only_a_window_after_its_call_ended(self) -> None:
+        watch = StoppedWatch()
+        starts: list[float] = []
+
+        async def slow() -> None:
+            starts.append(watch.now())
+            await watch.sleep(3)
+
+        way = outside(watch, Pace(calls=1, per_seconds=10, concurrency=1))
+        await way.call("x", {}, slow)
+        await way.call("x", {}, slow)
+        assert starts == [0, 13]
+
+    async def test_no_more_calls_run_at_once_than_allowed(self) -> None:
+        running, most = 0, 0
+
+        async def fn() -> None:
+            nonlocal running, most
+            running += 1
+            most = max(most, running)
+            await asyncio.sleep(0.001)
+            running -= 1
+
+        way = Outside("service", Pace(calls=1000, per_seconds=1, concurrency=4))
+        await asyncio.gather(*(way.call("x", {}, fn) for _ in range(50)))
+        assert most == 4
+
+    async def test_a_caller_that_gives_up_waiting_leaves_its_place_to_others(self) -> None:
+        record = Record()
+        way = Outside("service", Pace(calls=1, per_seconds=0.2, concurrency=1), recorder=record)
+        await way.call("first", {}, answering("a"))
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.02):
+                await way.call("second", {}, answering("b"))
+        assert await way.call("third", {}, answering("c")) == "c"
+        assert [call.operation for call in record.calls] == ["first", "third"]
+
+
+class TestAnotherAttempt:
+    async def test_passing_trouble_is_tried_again_after_growing_pauses(self) -> None:
+        watch = StoppedWatch()
+        assert await outside(watch).call("x", {}, answering(BUSY, BUSY, BUSY, "fine")) == "fine"
+        assert watch.slept == [3, 6, 12]
+
+    async def test_after_the_last_pause_the_caller_hears_the_trouble(self) -> None:
+        record = Record()
+        with pytest.raises(Unavailable, match="busy"):
+            await outside(recorder=record).call("x", {}, answering(BUSY))
+        assert len(record.calls) == 4
+
+    @pytest.mark.parametrize("error", [ConnectionResetError("gone"), TimeoutError(), OSError("down")])
+    async def test_what_the_network_does_is_passing(self, error: OSError) -> None:
+        way = outside(passing=(OSError,))
+        assert await way.call("x", {}, answering(error, "fine")) == "fine"
+
+    @pytest.mark.parametrize(
+        "error", [Trouble(Unavailable("token")), Unavailable("token"), NotOffered("no permission")]
+    )
+    async def test_what_no_attempt_can_change_is_asked_once(self, error: Exception) -> None:
+        record = Record()
+        with pytest.raises(Unavailable, match=r"token|permission"):
+            await outside(recorder=record).call("x", {}, answering(error, "fine"))
+        assert len(record.calls) == 1
+
+    async def test_a_call_past_its_deadline_is_broken_off_and_tried_again(self) -> None:
+        tries = 0
+
+        async def fn() -> str:
+            nonlocal tries
+            tries += 1
+            await asyncio.sleep(5 if tries == 1 else 0)
+            return "fine"
+
+        assert await outside(deadline=0.02).call("x", {}, fn) == "fine"
+        assert tries == 2
+
+    async def test_the_message_of_a_time_out_names_service_operation_and_deadline(self) -> None:
+        with pytest.raises(Unavailable) as told:
+            await outside(deadline=0.01, pauses=()).call("bars", {}, lambda: asyncio.sleep(5))
+        assert told.value.in_locale("en-US").startswith("service did not answer within 0.01 s (bars).")
+        assert told.value.in_locale("zh-CN").startswith("service 在 0.01 秒内没有应答（bars）")
+
+    async def test_a_defect_is_not_hidden_and_not_repeated(self) -> None:
+        record = Record()
+        with pytest.raises(KeyError):
+            await outside(recorder=record).call("x", {}, answering(KeyError("column")))
+        assert [(call.status, call.error_message) for call in record.calls] == [
+            ("failed", "broken off before an answer")
+        ]
+
+
+class TestRecord:
+    async def test_each_attempt_is_recorded_once_with_what_came_back(self) -> None:
+        watch, record = StoppedWatch(), Record()
+
+        async def fn() -> HttpAnswer:
+            await watch.sleep(0.25)
+            if not record.calls:
+                raise Trouble(Unavailable("HTTP 502"), passing=True, answer=HttpAnswer(502, "oops"))
+            return HttpAnswer(200, "[]")
+
+        await outside(watch, recorder=record).call("daily", {"symbol": "A"}, fn)
+        shared = {"service_name": "service", "operation": "daily", "request_params": {"symbol": "A"}}
+        assert [call.model_dump() for call in record.calls] == [
+            shared
+            | {"response_data": "oops", "status_code": 502, "latency_ms": 250}
+            | {"status": "failed", "error_message": "HTTP 502"},
+            shared
+            | {"response_data": "[]", "status_code": 200, "latency_ms": 250}
+            | {"status": "success", "error_message": None},
+        ]
+
+    async def test_an_answer_that_is_not_http_is_recorded_as_it_prints(self) -> None:
+        record = Record()
+        await outside(recorder=record).call("x", {}, answering([1, 2]))
+        assert record.calls[0].response_data == "[1, 2]"
+        assert record.calls[0].status_code is None
+
+    async def test_a_long_answer_is_cut_on_record(self) -> None:
+        record = Record()
+        await outside(recorder=record).call("x", {}, answering(HttpAnswer(200, "x" * 1_000_000)))
+        kept = record.calls[0].response_data
+        assert kept is not None
+        assert kept.endswith("x… (1000000 characters)")
+        assert len(kept) < LONGEST_RESPONSE + 30
+
+    async def test_a_cancelled_call_is_on_record(self) -> None:
+        record = Record()
+        task = asyncio.create_task(outside(recorder=record).call("x", {}, lambda: asyncio.sleep(5)))
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert [call.status for call in record.calls] == ["failed"]
+
+    async def test_a_recorder_that_fails_does_not_cost_the_answer(self) -> None:
+        with structlog.testing.capture_logs() as logs:
+            assert await outside(recorder=BrokenRecord()).call("x", {}, answering("fine")) == "fine"
+        assert [(line["event"], line["log_level"]) for line in logs] == [("call not recorded", "warning")]
+
+    async def test_the_text_of_a_network_error_stays_out_of_message_and_record(self) -> None:
+        record = Record()
+        leaky = ConnectionError("POST with secret-123 failed")
+        with pytest.raises(Unavailable) as told:
+            await outside(recorder=record).call("x", {}, answering(leaky))
+        assert "secret-123" not in f"{told.value} {record.calls}"
+        assert "ConnectionError" in str(told.value)
