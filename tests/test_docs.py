@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from pydantic import SecretStr
 
 from moot.cli import app
 from moot.desk import Moot
@@ -134,7 +135,7 @@ def test_the_settings_table_is_complete_and_states_the_defaults(monkeypatch: pyt
     for name in stated:
         monkeypatch.delenv(name, raising=False)
     defaults = Settings()
-    empty = {f"MOOT_{name.upper()}" for name, value in defaults if value in {None, ""}}
+    empty = {f"MOOT_{name.upper()}" for name, value in defaults if value in (None, "", SecretStr(""))}
     assert {name for name, value in stated.items() if not value} == empty
     for name, value in stated.items():
         monkeypatch.setenv(name, value)

@@ -137,5 +137,6 @@ def _sources(settings: Settings) -> Sources:
         tushare_token=settings.tushare_token,
         tushare_url=settings.tushare_url,
         more=[name.strip() for name in settings.data_sources.split(",") if name.strip()],
+        files=settings.data_files,
         order=settings.data_order,
     )

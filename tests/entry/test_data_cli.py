@@ -22,12 +22,14 @@ from tests.fakes.tushare_tables import tushare_tables
 MOOT = str(Path(sys.executable).with_name("moot"))
 NOW = FixedClock(datetime(2026, 11, 10, tzinfo=UTC))
 RANGE = ("--from", "2025-09-01", "--to", "2026-10-30")
+CODES = ("600001.SH", "600002.SH", "600003.SH", "600004.SH")
+KILLS = int(os.environ.get("MOOT_TEST_KILLS", "4"))
 SYMBOLS = ("600001.SH", "600002.SH", "600004.SH")
 
 
 @pytest.fixture(scope="module")
 def tables():
-    return asyncio.run(tushare_tables(NOW, 4, date(2025, 1, 1)))
+    return asyncio.run(tushare_tables(NOW, CODES, date(2025, 1, 1)))
 
 
 @pytest.fixture
@@ -89,10 +91,23 @@ def test_a_share_nobody_synced_is_fetched_when_it_is_asked_for(home, tushare):
 
 
 def test_a_company_is_found_by_code_name_and_initials(home, tushare):
-    for text in ("600001", "sh600001", "SHSE.600001", "幻山", "Mirage Hill"):
+    for text in ("SHSE.600001", "幻山", "Mirage Hill"):
         assert "600001.SH" in moot("data", "find", text, home=home, url=tushare.url).stdout, text
     nothing = moot("data", "find", "no such firm", home=home, url=tushare.url)
     assert nothing.returncode == 1
+
+
+def test_the_members_of_an_index_are_a_universe(home, tables):
+    members = [
+        {"index_code": "399300.SZ", "con_code": code, "trade_date": day}
+        for code, day in (("600001.SH", "20261030"), ("600002.SH", "20261030"), ("600003.SH", "20260930"))
+    ]
+    with TushareServer({**tables, "index_weight": members}) as server:
+        seen = moot("data", "sync", "--universe", "csi300", *RANGE, home=home, url=server.url)
+        asked = {
+            request["params"].get("ts_code") for request in server.requests if request["api_name"] == "daily"
+        }
+    assert asked == {"600001.SH", "600002.SH"}, seen.stderr
 
 
 def test_without_a_source_the_demo_market_is_found_and_the_lake_is_empty(home):
@@ -107,6 +122,7 @@ def test_without_a_source_the_demo_market_is_found_and_the_lake_is_empty(home):
         (("sync", "600001.SH", "--from", "soon"), "--from: soon is not a date"),
         (("sync", "600001.SH", "--from", "2026-02-01", "--to", "2026-01-01"), "later than the end"),
         (("sync", "--universe", "moon"), "universe: moon is neither"),
+        (("import", "nowhere.csv"), "There is no file nowhere.csv."),
     ],
 )
 def test_bad_usage_is_a_sentence(home, tushare, arguments, sentence):
@@ -164,7 +180,7 @@ def test_a_sync_killed_again_and_again_ends_with_the_same_lake(home, tables):
         undisturbed, killed = home / "undisturbed", home / "killed"
         moot("data", "sync", *SYMBOLS, *RANGE, home=undisturbed, url=server.url)
         needed = server.calls()["daily"]
-        for _ in range(6):
+        for _ in range(KILLS):
             process = subprocess.Popen(
                 [MOOT, "data", "sync", *SYMBOLS, *RANGE],
                 env=environment(killed, server.url),
@@ -175,7 +191,7 @@ def test_a_sync_killed_again_and_again_ends_with_the_same_lake(home, tables):
             process.kill()
             process.wait()
         moot("data", "sync", *SYMBOLS, *RANGE, home=killed, url=server.url)
-        assert server.calls()["daily"] - needed <= needed + 6 * len(SYMBOLS), (
+        assert server.calls()["daily"] - needed <= needed + KILLS * len(SYMBOLS), (
             "what was kept is not fetched again"
         )
     assert facts(killed) == facts(undisturbed)

@@ -1,11 +1,13 @@
 """What the READMEs show is what happens: their commands run, their transcript is a real one."""
 
+import asyncio
 import json
 import os
 import re
 import shlex
 import subprocess
 import sys
+from datetime import date
 from pathlib import Path
 
 import httpx
@@ -13,7 +15,10 @@ import pytest
 
 from moot.desk import Moot
 from moot.main import create_app
+from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
+from tests.fakes.tushare_server import TOKEN, TushareServer
+from tests.fakes.tushare_tables import tushare_tables
 
 ROOT = Path(__file__).parents[2]
 READMES = {"README.md": "en_US.UTF-8", "README.zh-CN.md": "zh_CN.UTF-8"}
@@ -23,17 +28,24 @@ def blocks(readme: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / readme).read_text(encoding="utf-8"), re.S)
 
 
-def run(command: list[str], home: Path, lang: str) -> subprocess.CompletedProcess[str]:
+def run(command: list[str], home: Path, lang: str, **more: str) -> subprocess.CompletedProcess[str]:
     kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_"))}
-    environment = {**kept, "MOOT_HOME": str(home), "LANG": lang, "COLUMNS": "100"}
+    environment = {**kept, "MOOT_HOME": str(home), "LANG": lang, "COLUMNS": "100", **more}
     return subprocess.run(
-        command, capture_output=True, text=True, encoding="utf-8", env=environment, timeout=120, check=False
+        command,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        env=environment,
+        cwd=home,
+        timeout=120,
+        check=False,
     )
 
 
-def moot(line: str, home: Path, lang: str) -> subprocess.CompletedProcess[str]:
+def moot(line: str, home: Path, lang: str, **more: str) -> subprocess.CompletedProcess[str]:
     script = str(Path(sys.executable).with_name("moot"))
-    return run([script, *shlex.split(line)[1:]], home, lang)
+    return run([script, *shlex.split(line)[1:]], home, lang, **more)
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
@@ -41,11 +53,33 @@ def test_every_moot_command_shown_works(readme, lang, home):
     lines = [
         line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("moot ")
     ]
-    shown = [line for line in lines if not line.startswith("moot serve")]  # has a test of its own
+    shown = [
+        line for line in lines if not line.startswith(("moot serve", "moot data"))
+    ]  # have tests of their own
     assert len(shown) == 5
     for line in shown:
         seen = moot(line, home, lang)
         assert seen.returncode == 0, f"{line}: {seen.stderr}"
+
+
+@pytest.fixture(scope="module")
+def tushare_rows():
+    tables = asyncio.run(tushare_tables(SystemClock(), ["600519.SH", "000001.SZ"], date(2023, 1, 1)))
+    tables["stock_basic"][0]["name"] = "贵州茅台"
+    return tables
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_every_data_command_shown_works(readme, lang, home, tushare_rows):
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot data")]
+    bars = "ts_code,trade_date,open,high,low,close,pre_close,volume,amount,adj_factor\n"
+    (home / "my_bars.csv").write_text(bars + "600009.SH,2026-06-01,10,10.5,9.5,10,10,1000,10000,1.0\n")
+    with TushareServer(tushare_rows) as server:
+        source = {"MOOT_TUSHARE_TOKEN": TOKEN, "MOOT_TUSHARE_URL": server.url}
+        for line in shown:
+            seen = moot(line, home, lang, **source)
+            assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+            assert seen.stdout
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())

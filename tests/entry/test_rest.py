@@ -325,3 +325,42 @@ async def test_the_documentation_loads_nothing_from_elsewhere(client):
     assert len(assets) == 3
     for asset in assets:
         assert (await client.get(asset)).status_code == 200
+
+
+DATA = "/api/v1/market-data"
+
+
+async def test_market_data_are_read_as_they_were_known(client):
+    asked = {"start": "2026-01-01", "end": "2026-06-30", "as_of": "2026-03-31T12:00:00Z"}
+    bars = (await client.get(f"{DATA}/900001.DEMO/bars", params=asked)).json()
+    assert bars[0]["trade_date"] >= "2026-01-01"
+    assert bars[-1]["trade_date"] == "2026-03-31"
+    valuations = (await client.get(f"{DATA}/900001.DEMO/valuations", params=asked)).json()
+    assert [v["trade_date"] for v in valuations] == [b["trade_date"] for b in bars]
+    for part in ("reports", "news"):
+        facts = (await client.get(f"{DATA}/900001.DEMO/{part}", params={"as_of": asked["as_of"]})).json()
+        assert facts
+        assert max(fact["available_at"] for fact in facts) <= asked["as_of"]
+
+
+async def test_companies_are_found_and_shown(client):
+    found = (await client.get(f"{DATA}/symbols", params={"q": "幻山"})).json()
+    assert [match["company"]["symbol"] for match in found] == ["900001.DEMO"]
+    company = (await client.get(f"{DATA}/900001.DEMO")).json()
+    assert (company["name_en"], company["synthetic"]) == ("Mirage Hill Distillers", True)
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/900099.DEMO", "SYMBOL_UNKNOWN"),
+        ("/600519.SH/bars", "SYMBOL_UNSUPPORTED"),
+        ("/900001.DEMO/bars?start=soon", "INVALID_REQUEST"),
+        ("/900001.DEMO/bars?as_of=2026-01-01T00:00:00", "INVALID_REQUEST"),
+        ("/900001.DEMO/reports?periods=0", "INVALID_REQUEST"),
+        ("/symbols", "INVALID_REQUEST"),
+    ],
+)
+async def test_bad_questions_about_market_data_are_400s(client, path, code):
+    answer = await client.get(DATA + path)
+    assert (answer.status_code, answer.json()["code"]) == (400, code)

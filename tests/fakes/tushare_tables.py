@@ -1,5 +1,6 @@
-"""The demo market as Tushare would tell it, under codes of the Shanghai exchange: a whole market for tests."""
+"""The demo market as Tushare would tell it, under codes of the real exchanges: a whole market for tests."""
 
+from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
@@ -10,18 +11,12 @@ from moot.shared.domain.clock import Clock
 EVER = (date(2000, 1, 1), date(2100, 1, 1))
 
 
-def as_a_share(demo_symbol: str) -> str:
-    """`900001.DEMO` is told as `600001.SH`."""
-    return f"600{demo_symbol[3:6]}.SH"
-
-
-async def tushare_tables(clock: Clock, count: int, since: date) -> dict[str, list[dict[str, Any]]]:
-    """Rows by interface for the first `count` companies, newest first as on the wire."""
+async def tushare_tables(clock: Clock, codes: Sequence[str], since: date) -> dict[str, list[dict[str, Any]]]:
+    """Rows by interface, newest first as on the wire: the companies of the demo market under `codes`."""
     market = DemoMarket(seed=1, clock=clock)
     tables: dict[str, list[dict[str, Any]]] = {name: [] for name in ("stock_basic", "daily", "adj_factor")}
     tables |= {name: [] for name in ("daily_basic", "anns_d", *FIGURES)}
-    for company in (await market.companies())[:count]:
-        code = as_a_share(company.symbol)
+    for code, company in zip(codes, await market.companies(), strict=False):
         tables["stock_basic"].append(
             {
                 "ts_code": code,

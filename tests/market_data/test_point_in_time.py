@@ -9,7 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.facts import Company, Dividend, Fact, SpecialTreatment
+from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import (
     FakeMarketDataProvider,
@@ -196,3 +198,29 @@ async def test_dividends_are_seen_when_they_were_declared() -> None:
     data = MarketData({Market.DEMO: FakeMarketDataProvider(payouts=[payout])})
     assert await data.dividends(SYMBOL, as_of=declared - timedelta(seconds=1)) == []
     assert await data.dividends(SYMBOL, as_of=declared) == [payout]
+
+
+@settings(max_examples=25, deadline=None)
+@given(provider=planted(), as_of=moments)
+async def test_the_lake_shows_no_more_than_the_source_it_was_filled_from(
+    tmp_path_factory: pytest.TempPathFactory, provider: FakeMarketDataProvider, as_of: datetime
+) -> None:
+    lake = Lake(tmp_path_factory.mktemp("lake"), Market.DEMO)
+    ever = (date(2000, 1, 1), date(2100, 1, 1))
+    for dataset, facts in {
+        Dataset.COMPANIES: provider.directory,
+        Dataset.BARS: provider.bars,
+        Dataset.VALUATIONS: provider.valuations,
+        Dataset.REPORTS: provider.reports,
+        Dataset.MACRO: provider.observations,
+    }.items():
+        subject = SYMBOL.text if SHAPES[dataset].by_symbol else Market.DEMO
+        lake.store(dataset, subject, facts, covered=ever, at=NOW)
+    stored = MarketData({Market.DEMO: lake})
+    seen = [
+        *await stored.daily_bars(SYMBOL, *ever, as_of=as_of),
+        *await stored.daily_valuations(SYMBOL, *ever, as_of=as_of),
+        *await stored.financial_reports(SYMBOL, LIFETIME, as_of=as_of),
+        *await stored.macro(SYMBOL, LIFETIME, as_of=as_of),
+    ]
+    assert all(fact.available_at <= as_of for fact in seen)

@@ -222,3 +222,29 @@ class TestTheSyncedSource:
             Unavailable, match=r"daily bars of 600519\.SH could not be fetched: tushare: too many"
         ):
             await synced.daily_bars("600519.SH", START, END)
+
+    async def test_looks_a_company_up_where_there_is_no_list_and_keeps_it(self):
+        class ByName(Source):
+            async def company(self, symbol):
+                return a_company("AAPL") if symbol == "AAPL" else None
+
+        store = FakeStore()
+        source = ByName("yfinance", {"companies": NotOffered("no list")})
+        sync = SyncService(store, {Market.US: {"yfinance": source}}, FixedClock(NOW))
+        synced = SyncedSource(FakeMarketDataProvider(), sync, Market.US)
+        assert await synced.companies() == []
+        assert await synced.company("AAPL") == a_company("AAPL")
+        assert await synced.company("NOPE") is None
+        assert store.facts[Dataset.COMPANIES, "US"] == [a_company("AAPL")]
+
+
+@pytest.mark.parametrize(
+    ("dataset", "complete"), [(Dataset.MACRO, date(2026, 4, 16)), (Dataset.NEWS, date(2026, 6, 28))]
+)
+async def test_days_about_which_more_may_come_are_asked_for_again_later(dataset, complete):
+    store, source = FakeStore(), Source("tushare")
+    for hours in (0, 3, 30):
+        sync = service(store, source, now=NOW + timedelta(hours=hours))
+        await sync.bring(dataset, "600519.SH", Market.CN, date(2026, 1, 1), END)
+    assert source.times("macro" if dataset is Dataset.MACRO else "news") == 2
+    assert store.kept[dataset, "600519.SH"].ranges[0][1] == complete

@@ -118,8 +118,8 @@ def data_find(text: Annotated[str, typer.Argument(help=say("help.data_text"))]) 
 
 @data.command("import", help=say("help.data_import"))
 def data_import(
-    file: Annotated[Path, typer.Argument(exists=True, dir_okay=False, help=say("help.data_file"))],
-    mapping: Annotated[Path | None, typer.Option(exists=True, help=say("help.data_mapping"))] = None,
+    file: Annotated[Path, typer.Argument(help=say("help.data_file"))],
+    mapping: Annotated[Path | None, typer.Option(help=say("help.data_mapping"))] = None,
 ) -> None:
     from moot.cli.data import bring_in
 

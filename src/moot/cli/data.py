@@ -17,7 +17,7 @@ from moot.desk import Moot
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.examination import Remark
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Holding, Import
+from moot.modules.market_data.application.upkeep import Holding, Imports
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -45,7 +45,7 @@ def sync(symbols: Sequence[str], universe: str | None, start: str | None, end: s
 
             def watch(event: SyncEvent) -> None:
                 progress.advance(task)
-                if event.outcome == "failed" or event.refused:
+                if event.errors or event.refused:
                     progress.console.print(_line(event), soft_wrap=True, markup=False)
 
             return await upkeep.sync(plan, watch=watch)
@@ -94,11 +94,16 @@ def find(text: str) -> None:
 
 
 def bring_in(file: Path, mapping: Path | None) -> None:
-    async def work(desk: Moot) -> list[Import]:
+    async def work(desk: Moot) -> Imports:
+        for path in (file, mapping):
+            if path is not None and not path.is_file():  # nothing else runs here
+                raise InvalidInput(SAY("data.no_file", path=path))
         return await desk.market_data.upkeep().bring_in(file, mapping)
 
     imports = _on_desk(work)
-    for done in imports:
+    for guess in imports.guessed:
+        typer.echo(_said(guess))
+    for done in imports.done:
         typer.echo(say("data.imported", dataset=_said(done.name), rows=done.rows, subjects=done.subjects))
         _refusals(done.refused)
 
@@ -120,11 +125,11 @@ def _progress() -> Progress:
 
 def _line(event: SyncEvent) -> str:
     what = f"{event.subject} {say(f'data.name.{event.dataset}')}"
+    errors = [f"{source}: {_said(error)}" if source else _said(error) for source, error in event.errors]
     if event.outcome == "failed":
-        why = "; ".join(
-            f"{source}: {_said(error)}" if source else _said(error) for source, error in event.errors
-        )
-        return say("data.failed", what=what, why=why)
+        return say("data.failed", what=what, why="; ".join(errors))
+    if not event.refused:
+        return say("data.fell_back", what=what, source=event.source, why="; ".join(errors))
     first = event.refused[0]
     return say("data.refused", what=what, count=len(event.refused), row=first.row, why=first.why)
 

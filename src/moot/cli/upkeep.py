@@ -98,7 +98,7 @@ def examine() -> None:
             asyncio.run(_database(settings)),
             _postgres_driver(),
             Finding("note", say("doctor.model")),
-            Finding("note", say("doctor.market_data")),
+            _sources(settings),
             Finding("ok", say("doctor.locale", locale=settings.locale or environment_locale())),
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
@@ -138,6 +138,20 @@ async def _database(settings: Settings) -> Finding:
         detail = e.in_locale(environment_locale())
         return Finding("problem", say("doctor.database_bad", url=where, detail=detail))
     return Finding("ok", say("doctor.database", url=where, revision=database.head()))
+
+
+def _sources(settings: Settings) -> Finding:
+    """Which sources are configured, and whether the extra that each of them needs is installed."""
+    named = [name.strip() for name in settings.data_sources.split(",") if name.strip()]
+    missing = [name for name in named if not importlib.util.find_spec(name)]
+    if missing:
+        return Finding("problem", say("doctor.source_missing", name=missing[0]))
+    tushare = ["tushare"] if settings.tushare_token.get_secret_value() else []
+    files = ["files"] if settings.data_files else []
+    sources = ", ".join([*tushare, *named, *files])
+    return Finding(
+        "ok" if sources else "note", say("doctor.market_data", sources=sources or say("doctor.no_sources"))
+    )
 
 
 def _postgres_driver() -> Finding:

@@ -20,7 +20,7 @@ from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
-from moot.modules.market_data.infrastructure.providers.files import read_import
+from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.shared.domain.clock import Clock
@@ -29,7 +29,7 @@ from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.database import Database
 
 BY_REQUEST = ("akshare", "yfinance")
-KNOWN = ("tushare", *BY_REQUEST)
+KNOWN = ("tushare", *BY_REQUEST, "files")
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,7 @@ class Sources:
     tushare_token: SecretStr
     tushare_url: str
     more: Sequence[str] = ()
+    files: Path | None = None
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -111,4 +112,5 @@ def _providers(sources: Sources, recorder: CallRecorder) -> dict[Market, dict[st
     usa: dict[str, MarketDataProvider] = (
         {"yfinance": YfinanceProvider(recorder=recorder)} if "yfinance" in sources.more else {}
     )
-    return {Market.CN: china, Market.US: usa}
+    own: dict[str, MarketDataProvider] = {"files": FilesProvider(sources.files)} if sources.files else {}
+    return {Market.CN: china | own, Market.US: usa | own}

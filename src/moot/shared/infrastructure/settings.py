@@ -30,6 +30,9 @@ class Settings(BaseSettings):
     data_sources: str = Field(
         default="", description="more sources, by comma: akshare (A-shares), yfinance (US), each an extra"
     )
+    data_files: Path | None = Field(
+        default=None, description="a YAML that describes files of your own, as a source"
+    )
     data_order: dict[str, list[str]] = Field(
         default_factory=dict, description='sources by dataset, as JSON: {"bars": ["akshare", "tushare"]}'
     )

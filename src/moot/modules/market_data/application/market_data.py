@@ -18,7 +18,7 @@ from moot.modules.market_data.domain.facts import (
     MacroObservation,
     NewsItem,
 )
-from moot.modules.market_data.domain.provider import MarketDataProvider
+from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import unmarked
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
@@ -46,8 +46,11 @@ class MarketData:
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
-        known = {company.symbol: company for company in await self._provider(symbol).companies()}
+        source = self._provider(symbol)
+        known = {company.symbol: company for company in await source.companies()}
         company = known.get(symbol.text)
+        if company is None and isinstance(source, CompanyLookup):
+            company = await source.company(symbol.text)
         if company is None:
             raise self._unknown(symbol, known)
         today = symbol.local_date(as_of)

@@ -1,5 +1,6 @@
 """The lake, brought up to date before it is read: a symbol nobody synced is fetched when it is first asked for."""
 
+import asyncio
 from datetime import date, timedelta
 
 from moot.modules.market_data.application.sync import SyncService
@@ -13,7 +14,7 @@ from moot.modules.market_data.domain.facts import (
     MacroObservation,
     NewsItem,
 )
-from moot.modules.market_data.domain.provider import Batch, MarketDataProvider
+from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
@@ -34,8 +35,24 @@ class SyncedSource:
         return self._lake.name
 
     async def companies(self) -> Batch[Company]:
-        await self._bring(Dataset.COMPANIES, self._market.value)
+        """The list; a market whose sources have none is made of the companies that were looked up one by one."""
+        try:
+            await self._bring(Dataset.COMPANIES, self._market.value)
+        except Unavailable:
+            if not self._lookups():
+                raise
         return await self._lake.companies()
+
+    async def company(self, symbol: str) -> Company | None:
+        """Looked up where a source can, and kept."""
+        for source in self._lookups():
+            found = await source.company(symbol)
+            if found is not None:
+                keep, now = self._sync.store.store, self._sync.clock.now()
+                place = self._market.value
+                await asyncio.to_thread(keep, Dataset.COMPANIES, place, [found], covered=None, at=now)
+                return found
+        return None
 
     async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
         await self._bring(Dataset.BARS, symbol, start, end)
@@ -60,6 +77,10 @@ class SyncedSource:
     async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
         await self._bring(Dataset.NEWS, symbol, start, end)
         return await self._lake.news(symbol, start, end)
+
+    def _lookups(self) -> list[CompanyLookup]:
+        there = self._sync.providers.get(self._market, {}).values()
+        return [source for source in there if isinstance(source, CompanyLookup)]
 
     async def _bring(
         self, dataset: Dataset, subject: str, start: date | None = None, end: date | None = None

@@ -1,5 +1,6 @@
 """Keeping the lake: what to fetch, what is held, what was imported, and whether it can be trusted."""
 
+import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -13,15 +14,16 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain.calendar import TradingCalendar
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
-from moot.modules.market_data.domain.provider import Batch, MarketDataProvider, Refusal
+from moot.modules.market_data.domain.provider import Batch, IndexMembers, MarketDataProvider, Refusal
 from moot.modules.market_data.domain.store import Coverage
 from moot.modules.market_data.domain.texts import SAY
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
 HISTORY = timedelta(days=3 * 366)
 SHARED = [dataset for dataset in Dataset if not SHAPES[dataset].by_symbol]
+INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
 OWN = [dataset for dataset in Dataset if SHAPES[dataset].by_symbol]
 
 ReadImport = Callable[[Path, Path | None], Mapping[Dataset, Batch[BaseModel]]]
@@ -59,6 +61,14 @@ class Import:
     rows: int
     subjects: int
     refused: tuple[Refusal, ...]
+
+
+@dataclass(frozen=True)
+class Imports:
+    """`guessed` is what had to be guessed about the file, in words."""
+
+    done: list[Import]
+    guessed: Sequence[Message]
 
 
 @dataclass(frozen=True)
@@ -103,16 +113,17 @@ class MarketDataUpkeep:
             for kept in sorted(self.syncing.store.inventory(), key=_by_dataset)
         ]
 
-    async def bring_in(self, file: Path, mapping: Path | None) -> list[Import]:
+    async def bring_in(self, file: Path, mapping: Path | None) -> Imports:
         """Read a file a user has and keep it; rows that make no sense are refused by name."""
         now = self.syncing.clock.now()
         done = []
-        for dataset, batch in self.read_import(file, mapping).items():
+        found = await asyncio.to_thread(self.read_import, file, mapping)
+        for dataset, batch in found.items():
             groups = _by_subject(dataset, batch)
             for subject, facts in groups.items():
                 self.syncing.store.store(dataset, subject, facts, covered=_span(dataset, facts), at=now)
             done.append(Import(SAY(f"dataset.{dataset}"), len(batch), len(groups), batch.refused))
-        return done
+        return Imports(done, getattr(found, "guessed", ()))
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""
@@ -133,10 +144,19 @@ class MarketDataUpkeep:
     async def _universe(self, universe: str | None) -> list[Symbol]:
         if universe is None:
             return []
+        if universe in INDEXES:
+            return [Symbol.parse(code) for code in await self._members(INDEXES[universe])]
         if universe == "all":
             companies = await self.sources[Market.CN].companies() if Market.CN in self.sources else []
             return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
         return [Symbol.parse((await self.directory.resolve(text)).symbol) for text in _listed_in(universe)]
+
+    async def _members(self, index: str) -> list[str]:
+        today = self.syncing.clock.now().date()
+        for source in self.syncing.providers.get(Market.CN, {}).values():
+            if isinstance(source, IndexMembers):
+                return await source.constituents(index, today)
+        raise Unavailable(SAY("upkeep.no_members", index=index))
 
 
 def _listed_in(universe: str) -> list[str]:

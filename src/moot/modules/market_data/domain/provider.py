@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar, runtime_checkable
 
 from moot.modules.market_data.domain.facts import (
     Company,
@@ -39,6 +39,19 @@ class NotOffered(Unavailable):
     """This source does not have this kind of data, or not for this market; another one may."""
 
     code = "NOT_OFFERED"
+
+
+@runtime_checkable
+class CompanyLookup(Protocol):
+    """A source that has no list of companies, or not the whole of it, but knows one by its symbol."""
+
+    async def company(self, symbol: str) -> Company | None: ...
+
+
+@runtime_checkable
+class IndexMembers(Protocol):
+    async def constituents(self, index: str, day: date) -> list[str]:
+        """The symbols in an index on the last day up to `day` for which they are known."""
 
 
 class MarketDataProvider(Protocol):

@@ -43,7 +43,9 @@ LIST_STATES = ("L", "D", "P")
 """Listed, delisted, paused."""
 LONGEST_HOLIDAY = timedelta(days=12)
 """How far the day printed on an announcement may lie from the day it became visible."""
+TWO_MONTHS = timedelta(days=62)
 COLUMNS = {
+    "index_weight": "index_code,con_code,trade_date",
     "stock_basic": "ts_code,name,fullname,enname,cnspell,industry,market,list_date,delist_date",
     "namechange": "ts_code,name,start_date,end_date",
     "daily": "ts_code,trade_date,open,high,low,close,pre_close,vol,amount",
@@ -137,6 +139,17 @@ class TushareProvider:
         batch = screened(NewsItem, map(tushare_rows.announcement, found), SHAPES[Dataset.NEWS].key)
         seen = [item for item in batch if start <= item.available_at.astimezone(ZONE).date() <= end]
         return Batch(sorted(seen, key=lambda item: (item.available_at, item.url)), batch.refused)
+
+    async def constituents(self, index: str, day: date) -> list[str]:
+        """Published by the month: the newest list of the last two."""
+        params = {
+            "index_code": index,
+            "start_date": f"{day - TWO_MONTHS:%Y%m%d}",
+            "end_date": f"{day:%Y%m%d}",
+        }
+        found = await self._rows("index_weight", params)
+        newest = max((row["trade_date"] for row in found), default=None)
+        return sorted({row["con_code"] for row in found if row["trade_date"] == newest})
 
     async def _rows(self, api: str, params: Mapping[str, Any]) -> list[Row]:
         return await self._client.rows(api, params, COLUMNS.get(api, ""), PAGE_ROWS.get(api, OTHER_PAGE_ROWS))
