@@ -12,6 +12,7 @@ import time
 from datetime import UTC, date, datetime
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from moot.modules.market_data.infrastructure.lake import Lake
@@ -166,12 +167,13 @@ def test_a_file_can_be_imported(home):
     assert "daily bars: 3 rows imported, for 1 symbols." in seen.stdout, seen.stdout + seen.stderr
 
 
-def facts(home: Path) -> dict[str, list[object]]:
-    """Everything the lake holds, by file, without when it was stored."""
-    lake = Lake(home / "lake")
-    return {
-        f"{kept.dataset}/{kept.subject}": [kept.ranges, kept.rows, kept.sources] for kept in lake.inventory()
+def facts(home: Path) -> dict[str, object]:
+    """Everything the lake holds, by file: its rows, and what it claims to cover; not when it was stored."""
+    kept = {f"{c.dataset}/{c.subject}": (c.ranges, c.sources) for c in Lake(home / "lake").inventory()}
+    rows = {
+        str(p.relative_to(home)): pl.read_parquet(p).to_dicts() for p in (home / "lake").rglob("*.parquet")
     }
+    return {**kept, **rows}
 
 
 def test_a_sync_killed_again_and_again_ends_with_the_same_lake(home, tables):
