@@ -66,8 +66,9 @@ def a_company(symbol: str = SYMBOL, **changes: Any) -> Company:
 
 
 def a_bar(day: date, available_at: datetime | None = None, **changes: Any) -> DailyBar:
-    prices = dict.fromkeys(("open", "high", "low", "close", "pre_close"), changes.pop("price", 10.0))
-    fields = {"symbol": SYMBOL, "volume": 100, "amount": 1000.0, "adj_factor": 1.0} | prices | changes
+    price = changes.pop("price", 10.0)
+    prices = dict.fromkeys(("open", "high", "low", "close", "pre_close"), price)
+    fields = {"symbol": SYMBOL, "volume": 100, "amount": 100 * price, "adj_factor": 1.0} | prices | changes
     return DailyBar(trade_date=day, **_times(day, available_at), **fields)
 
 

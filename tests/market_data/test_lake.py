@@ -128,6 +128,7 @@ microseconds = st.integers(0, 10**15 * 3)
 def bars(draw: st.DrawFn) -> DailyBar:
     low, a, b, high = sorted(draw(st.lists(numbers, min_size=4, max_size=4)))
     zone = draw(st.sampled_from([UTC, ZoneInfo("Asia/Shanghai"), ZoneInfo("America/New_York")]))
+    volume = draw(st.integers(0, 10**15))
     moment = datetime(1990, 1, 1, tzinfo=UTC) + timedelta(microseconds=draw(microseconds))
     return a_bar(
         draw(st.dates(date(1990, 1, 1), date(2100, 1, 1))),
@@ -137,8 +138,8 @@ def bars(draw: st.DrawFn) -> DailyBar:
         high=high,
         low=low,
         pre_close=draw(numbers),
-        volume=draw(st.integers(0, 10**15)),
-        amount=draw(st.floats(0, 1e15)),
+        volume=volume,
+        amount=volume * draw(st.sampled_from([0.0, low, high])),
         adj_factor=draw(numbers),
         suspended=draw(st.booleans()),
     )

@@ -224,3 +224,9 @@ async def test_the_lake_shows_no_more_than_the_source_it_was_filled_from(
         *await stored.macro(SYMBOL, LIFETIME, as_of=as_of),
     ]
     assert all(fact.available_at <= as_of for fact in seen)
+
+
+@pytest.mark.parametrize("wrong", [{"volume": 1}, {"amount": 1.0}, {"amount": 1e7}])
+def test_a_bar_in_other_units_than_its_prices_is_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(ValidationError, match="not in the same units"):
+        a_bar(date(2024, 6, 4), **wrong)

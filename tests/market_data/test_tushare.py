@@ -26,7 +26,7 @@ def server() -> Iterator[TushareServer]:
 
 def a_quote(day: str, **changes: Any) -> dict[str, Any]:
     prices = {"open": 10.0, "high": 10.5, "low": 9.9, "close": 10.2, "pre_close": 10.1}
-    return {"ts_code": SYMBOL, "trade_date": day, **prices, "vol": 307660.03, "amount": 2324365.54, **changes}
+    return {"ts_code": SYMBOL, "trade_date": day, **prices, "vol": 307660.03, "amount": 313813.24, **changes}
 
 
 def a_factor(day: str, factor: float | None = 5.347) -> dict[str, Any]:
@@ -55,7 +55,7 @@ class TestBars:
             "close": 10.2,
             "pre_close": 10.1,
             "volume": 30_766_003,
-            "amount": 2_324_365_540.0,
+            "amount": 313_813_240.0,
             "adj_factor": 5.347,
             "suspended": False,
             "is_st": False,
@@ -104,10 +104,10 @@ class TestBars:
         assert why in refusal.why
 
     async def test_numbers_sent_as_text_are_converted_like_numbers(self, server: TushareServer) -> None:
-        quoted(server, a_quote("20240102", vol="3076", close="10.2"))
+        quoted(server, a_quote("20240102", vol="307660", close="10.2"))
         async with provider(server) as tushare:
             [bar] = await tushare.daily_bars(SYMBOL, *YEAR)
-        assert (bar.volume, bar.close) == (307_600, 10.2)
+        assert (bar.volume, bar.close) == (30_766_000, 10.2)
 
     async def test_a_day_that_comes_twice_is_kept_once_and_counted(self, server: TushareServer) -> None:
         quoted(server, a_quote("20240102"), a_quote("20240102", close=10.3))
@@ -326,6 +326,15 @@ class TestDividends:
 def a_company(symbol: str, name: str, status: str = "L", **changes: Any) -> dict[str, Any]:
     fields = {"industry": "白酒", "market": "主板", "cnspell": "gzmt", "list_date": "20010827"}
     return {"ts_code": symbol, "name": name, "list_status": status, **fields, "delist_date": None, **changes}
+
+
+async def test_the_members_of_an_index_are_those_of_the_newest_list(server: TushareServer) -> None:
+    server.tables["index_weight"] = [
+        {"index_code": "399300.SZ", "con_code": code, "trade_date": day}
+        for code, day in (("600519.SH", "20240531"), ("000001.SZ", "20240531"), ("600000.SH", "20240430"))
+    ]
+    async with provider(server) as tushare:
+        assert await tushare.constituents("399300.SZ", date(2024, 6, 10)) == ["000001.SZ", "600519.SH"]
 
 
 class TestCompanies:

@@ -79,12 +79,13 @@ def status() -> None:
 
 def find(text: str) -> None:
     async def work(desk: Moot) -> list[Match]:
-        return await desk.market_data.directory().find(text)
+        directory = desk.market_data.directory()
+        found = await directory.find(text)
+        if not found:
+            await directory.resolve(text)  # says why there is nothing
+        return found
 
     matches = _on_desk(work)
-    if not matches:
-        typer.echo(say("data.not_found", text=text))
-        raise typer.Exit(1)
     table = Table(box=None, show_header=False, pad_edge=False)
     for match in matches:
         company = match.company

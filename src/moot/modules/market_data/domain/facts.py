@@ -12,6 +12,9 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validato
 Price = Annotated[float, Field(gt=0)]
 Percent = float
 
+UNIT_SLACK = 5
+"""How far the mean price of a day may seem to lie outside its range before its units are wrong."""
+
 
 class Fact(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
@@ -58,6 +61,15 @@ class DailyBar(Observed):
     def _range_holds_open_and_close(self) -> Self:
         if not self.low <= min(self.open, self.close) <= max(self.open, self.close) <= self.high:
             raise ValueError("low <= open, close <= high does not hold")
+        return self
+
+    @model_validator(mode="after")
+    def _amount_fits_volume(self) -> Self:
+        """Amount over volume is a price: lots taken for shares, or thousands for yuan, are far off it."""
+        if self.volume and self.amount:
+            mean = self.amount / self.volume
+            if not self.low / UNIT_SLACK <= mean <= self.high * UNIT_SLACK:
+                raise ValueError("amount and volume are not in the same units as the prices")
         return self
 
 
