@@ -84,6 +84,8 @@ def units(case: Case) -> Iterator[Remark]:
 def factors(case: Case) -> Iterator[Remark]:
     """A reference price below the previous close and the step of the factor tell the same story, or one is wrong."""
     for before, bar in pairwise(case.bars):
+        if case.calendar.next_session(before.trade_date) != bar.trade_date:
+            continue  # what happened in between is not known
         by_price = before.close / bar.pre_close
         by_factor = bar.adj_factor / before.adj_factor
         if abs(by_price / by_factor - 1) > TOLERANCE:
