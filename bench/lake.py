@@ -26,7 +26,23 @@ BUDGET = 2.0
 
 def lines() -> list[Line]:
     with filled_lake() as folder:
-        return [year_of_bars(folder), universe_scan(folder)]
+        return [year_as_a_frame(folder), year_of_bars(folder), universe_scan(folder)]
+
+
+def year_as_a_frame(folder: Path) -> Line:
+    """250 bars of one symbol, point in time and adjusted, against a frame of the raw rows."""
+    lake, file = Lake(folder), folder / Dataset.BARS / "600000.SH.parquet"
+    days = pl.col("trade_date").is_between(*A_YEAR)
+
+    def year() -> None:
+        assert lake.scan_bars(*A_YEAR, as_of=AS_OF, symbols=["600000.SH"]).height == 250
+
+    def bare() -> None:
+        assert pl.read_parquet(file).filter(days).height == 250
+
+    rounds = [(wall(year), wall(bare)) for _ in range(200)][20:]
+    ours, theirs = zip(*rounds, strict=True)
+    return compared("a year of bars / bare polars, as a frame", ours, theirs, "250 bars of one symbol")
 
 
 def year_of_bars(folder: Path) -> Line:

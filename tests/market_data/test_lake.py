@@ -120,6 +120,13 @@ async def test_an_empty_lake_answers_with_nothing(lake: Lake, dataset: Dataset) 
     assert lake.scan_bars(*EVER, as_of=AT).is_empty()
 
 
+def test_a_scan_may_be_narrowed_to_some_symbols(lake: Lake) -> None:
+    for symbol in ("600000.SH", "600001.SH"):
+        lake.store(Dataset.BARS, symbol, [a_bar(date(2024, 1, 2), symbol=symbol)], covered=None, at=AT)
+    seen = lake.scan_bars(*EVER, as_of=AT, symbols=["600001.SH", "600002.SH"])
+    assert seen["symbol"].to_list() == ["600001.SH"]
+
+
 numbers = st.floats(1e-6, 1e12)
 microseconds = st.integers(0, 10**15 * 3)
 

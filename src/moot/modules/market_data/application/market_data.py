@@ -31,7 +31,13 @@ class Universe(Protocol):
     """All symbols of a market at once."""
 
     def scan_bars(
-        self, start: date, end: date, *, as_of: datetime, adjusted: bool = True
+        self,
+        start: date,
+        end: date,
+        *,
+        as_of: datetime,
+        adjusted: bool = True,
+        symbols: Sequence[str] | None = None,
     ) -> pl.DataFrame: ...
 
 
@@ -85,11 +91,18 @@ class MarketData:
         return _known(await self._provider(symbol).dividends(symbol.text), as_of)
 
     async def universe_bars(
-        self, market: Market, start: date, end: date, *, as_of: datetime, adjusted: bool = True
+        self,
+        market: Market,
+        start: date,
+        end: date,
+        *,
+        as_of: datetime,
+        adjusted: bool = True,
+        symbols: Sequence[str] | None = None,
     ) -> pl.DataFrame:
-        """The bars of every symbol of the market known at `as_of`, as one frame, in one pass."""
+        """The bars of every symbol of the market, or of `symbols`, known at `as_of`: one frame, in one pass."""
         scan = self._universes[market].scan_bars
-        return await asyncio.to_thread(scan, start, end, as_of=as_of, adjusted=adjusted)
+        return await asyncio.to_thread(scan, start, end, as_of=as_of, adjusted=adjusted, symbols=symbols)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""

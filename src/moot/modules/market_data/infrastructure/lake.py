@@ -130,25 +130,42 @@ class Lake:
         """What is kept, by dataset and symbol, from metadata alone; a damaged file is a row that says so."""
         return [row_of(dataset, path) for dataset in Dataset for path in files_of(self._folder, dataset)]
 
-    def scan_bars(self, start: date, end: date, *, as_of: datetime, adjusted: bool = True) -> pl.DataFrame:
-        """The bars of all symbols known at `as_of`, by symbol and day, in one pass.
+    def scan_bars(
+        self,
+        start: date,
+        end: date,
+        *,
+        as_of: datetime,
+        adjusted: bool = True,
+        symbols: Sequence[str] | None = None,
+    ) -> pl.DataFrame:
+        """The bars of all symbols, or of `symbols`, known at `as_of`, by symbol and day, in one pass.
 
         Prices are scaled, symbol by symbol, to the last factor of the range that was known.
         """
-        files = [path for path in files_of(self._folder, Dataset.BARS) if _market_of(path) in self._markets]
+        files = self._bar_files(symbols)
         refuse_foreign(files)
         if not files:
             return pl.DataFrame(schema=schema_of(DailyBar))
         known = (pl.col("trade_date").is_between(start, end), pl.col("available_at") <= as_of.astimezone(UTC))
-        bars = scan(Dataset.BARS, files).filter(*known)
-        if adjusted:
-            factor = pl.col("adj_factor")
-            bars = bars.with_columns(pl.col(PRICES) * (factor / factor.last().over("symbol")))
         try:
-            return bars.collect()
+            bars = scan(Dataset.BARS, files).filter(*known).collect()
         except UNREADABLE:
             refuse_unreadable(Dataset.BARS, files)
             raise
+        factor = pl.col("adj_factor")
+        return (
+            bars.with_columns(pl.col(PRICES) * (factor / factor.last().over("symbol"))) if adjusted else bars
+        )
+
+    def _bar_files(self, symbols: Sequence[str] | None) -> list[Path]:
+        if symbols is None:
+            kept = files_of(self._folder, Dataset.BARS)
+            return [path for path in kept if _market_of(path) in self._markets]
+        named = (
+            self._path(Dataset.BARS, _file_name(Dataset.BARS, symbol)) for symbol in sorted(set(symbols))
+        )
+        return [path for path in named if path.exists()]
 
     def sql(self, query: str, *, as_of: datetime) -> list[dict[str, Any]]:
         """The answer to one SELECT over tables named after the datasets, as they were known at `as_of`."""
