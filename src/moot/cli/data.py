@@ -125,7 +125,7 @@ def _progress() -> Progress:
 
 
 def _line(event: SyncEvent) -> str:
-    what = f"{event.subject} {say(f'data.name.{event.dataset}')}"
+    what = f"{event.subject} {_said(event.name)}"
     errors = [f"{source}: {_said(error)}" if source else _said(error) for source, error in event.errors]
     if event.outcome == "failed":
         return say("data.failed", what=what, why="; ".join(errors))

@@ -48,6 +48,11 @@ class SyncEvent:
     errors: tuple[tuple[str, Message | str], ...] = ()
     """By source, why it was passed over before another one answered, or before all had failed."""
 
+    @property
+    def name(self) -> Message:
+        """The dataset, as people call it."""
+        return SAY(f"dataset.{self.dataset}")
+
 
 SyncWatch = Callable[[SyncEvent], None]
 
