@@ -2,6 +2,7 @@
 
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -12,6 +13,7 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.facts import Company, Dividend, Fact, SpecialTreatment
 from moot.modules.market_data.infrastructure.lake import Lake
+from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import (
     FakeMarketDataProvider,
@@ -230,3 +232,20 @@ async def test_the_lake_shows_no_more_than_the_source_it_was_filled_from(
 def test_a_bar_in_other_units_than_its_prices_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match="not in the same units"):
         a_bar(date(2024, 6, 4), **wrong)
+
+
+async def test_a_universe_is_read_as_it_was_known(tmp_path: Path) -> None:
+    lake = Lake(tmp_path, Market.CN)
+    days = (date(2024, 6, 3), date(2024, 6, 4))
+    for symbol in ("600000.SH", "600001.SH"):
+        bars = [a_bar(day, symbol=symbol) for day in days]
+        lake.store(Dataset.BARS, symbol, bars, covered=days, at=NOW)
+    data = MarketData({}, {Market.CN: lake})
+    first_evening = datetime(2024, 6, 3, 12, tzinfo=UTC)
+    seen = await data.universe_bars(Market.CN, *days, as_of=first_evening)
+    assert list(seen.select("symbol", "trade_date").iter_rows()) == [
+        ("600000.SH", days[0]),
+        ("600001.SH", days[0]),
+    ]
+    with pytest.raises(InvalidInput, match="without a data source"):
+        await data.universe_bars(Market.US, *days, as_of=first_evening)

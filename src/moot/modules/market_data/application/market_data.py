@@ -101,6 +101,8 @@ class MarketData:
         symbols: Sequence[str] | None = None,
     ) -> pl.DataFrame:
         """The bars of every symbol of the market, or of `symbols`, known at `as_of`: one frame, in one pass."""
+        if market not in self._universes:
+            raise self._unsupported(market.value, market)
         scan = self._universes[market].scan_bars
         return await asyncio.to_thread(scan, start, end, as_of=as_of, adjusted=adjusted, symbols=symbols)
 
@@ -126,12 +128,13 @@ class MarketData:
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
         if provider is None:
-            raise InvalidInput(
-                SAY("market_unsupported", symbol=symbol.text, market=symbol.market.value),
-                code="SYMBOL_UNSUPPORTED",
-                field="symbol",
-            )
+            raise self._unsupported(symbol.text, symbol.market)
         return provider
+
+    @staticmethod
+    def _unsupported(asked: str, market: Market) -> InvalidInput:
+        said = SAY("market_unsupported", symbol=asked, market=market.value)
+        return InvalidInput(said, code="SYMBOL_UNSUPPORTED", field="symbol")
 
     @staticmethod
     def _unknown(symbol: Symbol, known: dict[str, Company]) -> InvalidInput:
