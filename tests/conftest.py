@@ -6,12 +6,21 @@ from pathlib import Path
 from shutil import copyfile
 
 import pytest
+import structlog
 
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
+from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
 
 BACKENDS = ["sqlite", "postgres"]
+
+
+@pytest.fixture(autouse=True)
+def logging_as_it_was() -> Iterator[None]:
+    """Whoever sets up logging sets it up for its own test."""
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -23,6 +32,13 @@ def clock() -> FixedClock:
 def home(tmp_path: Path) -> Path:
     """Where Moot keeps its files in this test."""
     return tmp_path
+
+
+@pytest.fixture
+async def llm_server() -> AsyncIterator[LLMServer]:
+    """A model to talk to over HTTP."""
+    async with running_llm_server() as server:
+        yield server
 
 
 @pytest.fixture(params=BACKENDS)

@@ -5,13 +5,12 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
-import structlog
 
 from moot.modules.market_data.domain.call_record import LONGEST_RESPONSE
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.outside import HttpAnswer, Outside, Pace, Trouble
 from moot.shared.domain.errors import Unavailable
-from tests.fakes.call_record import BrokenRecord, Record
+from tests.fakes.call_record import Record
 
 FREE = Pace(calls=1000, per_seconds=1, concurrency=50)
 
@@ -204,11 +203,6 @@ class TestRecord:
         with pytest.raises(asyncio.CancelledError):
             await task
         assert [call.status for call in record.calls] == ["failed"]
-
-    async def test_a_recorder_that_fails_does_not_cost_the_answer(self) -> None:
-        with structlog.testing.capture_logs() as logs:
-            assert await outside(recorder=BrokenRecord()).call("x", {}, answering("fine")) == "fine"
-        assert [(line["event"], line["log_level"]) for line in logs] == [("call not recorded", "warning")]
 
     async def test_the_text_of_a_network_error_stays_out_of_message_and_record(self) -> None:
         record = Record()

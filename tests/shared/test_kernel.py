@@ -11,6 +11,7 @@ import structlog
 
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.validation import invalid_input
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.settings import load_settings
@@ -109,3 +110,20 @@ def test_the_sdk_is_one_import_away():
     probe = "from moot import Moot; print(Moot.__module__)"
     seen = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
     assert seen.stdout.strip() == "moot.desk"
+
+
+@pytest.mark.parametrize(
+    ("path", "field"),
+    [
+        (("body", "query"), "query"),
+        (("query", "page"), "page"),
+        (("body", "steps", 0, "query"), "steps.0.query"),
+        (("steps", "path"), "steps.path"),
+        (("query",), "query"),
+        (("body",), "body"),
+        ((), "body"),
+    ],
+)
+def test_a_field_may_have_the_name_of_a_part_of_the_request(path, field):
+    refused = invalid_input([{"type": "missing", "loc": path, "msg": "Field required", "input": {}}])
+    assert refused.details["errors"][0]["field"] == field

@@ -19,6 +19,14 @@ from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import Base
 
 FOUR_TABLES = {"research_sessions", "node_executions", "llm_call_logs", "external_api_call_logs"}
+ALL_TABLES = FOUR_TABLES | {
+    "llm_configs",
+    "llm_spending",
+    "web_search_cache",
+    "audit_chain",
+    "audit_heads",
+    "alembic_version",
+}
 
 # How each database spells the types below.
 SPELLINGS = {
@@ -82,7 +90,7 @@ LLM_CALLS = """
     completion_tokens INTEGER null
     total_tokens INTEGER null
     temperature FLOAT
-    latency_ms INTEGER
+    latency_ms INTEGER null
     status VARCHAR(20)
     error_message TEXT null
     created_at TIMESTAMP
@@ -95,13 +103,24 @@ API_CALLS = """
     request_params JSONB
     response_data TEXT null
     status_code INTEGER null
-    latency_ms INTEGER
+    latency_ms INTEGER null
     status VARCHAR(20)
     error_message TEXT null
     created_at TIMESTAMP
 """
 LOGS_ALSO = """
     workspace_id VARCHAR(64)
+    cost FLOAT null
+    attempt INTEGER
+    request_digest VARCHAR(64) null
+    origin VARCHAR(10)
+"""
+LLM_CALLS_ALSO = """
+    alias VARCHAR(64) null
+    reasoning_text TEXT null
+    tool_calls JSONB null
+    finish_reason VARCHAR(50) null
+    ordinal INTEGER
 """
 
 
@@ -116,6 +135,7 @@ class Schema:
             index["name"]: (table, index["column_names"])
             for table in self.tables
             for index in inspector.get_indexes(table)
+            if "duplicates_constraint" not in index
         }
         self.foreign_keys = {
             (table, *key["constrained_columns"], key["referred_table"], *key["referred_columns"])
@@ -178,7 +198,7 @@ class TestTables:
 
     @pytest.mark.accepts("A2-19")
     def test_llm_call_logs(self, schema: Schema) -> None:
-        assert schema.columns("llm_call_logs") == schema.expected(LLM_CALLS, LOGS_ALSO)
+        assert schema.columns("llm_call_logs") == schema.expected(LLM_CALLS, LOGS_ALSO, LLM_CALLS_ALSO)
         assert schema.primary_keys["llm_call_logs"] == ["id"]
 
     @pytest.mark.accepts("A2-20")
@@ -211,8 +231,9 @@ class TestTables:
             {"attempts": "1", "reused": "0"},
             {"attempts": "1", "reused": "false"},
         )
-        assert schema.defaults("llm_call_logs") == {"workspace_id": "default"}
-        assert schema.defaults("external_api_call_logs") == {"workspace_id": "default"}
+        call = {"workspace_id": "default", "attempt": "1", "origin": "live"}
+        assert schema.defaults("llm_call_logs") == {**call, "ordinal": "0"}
+        assert schema.defaults("external_api_call_logs") == call
 
     @pytest.mark.accepts("A2-22", "A2-23", "A2-24", "A2-25")
     def test_indexes(self, schema: Schema) -> None:
@@ -228,6 +249,8 @@ class TestTables:
                 "external_api_call_logs",
                 ["session_id", "created_at"],
             ),
+            "ix_llm_call_logs_created_at": ("llm_call_logs", ["created_at"]),
+            "ix_web_search_cache_expires_at": ("web_search_cache", ["expires_at"]),
         }
 
     async def test_moments_keep_their_time_zone_in_postgres(self, postgres_database: Database) -> None:
@@ -298,7 +321,7 @@ class TestRevisions:
         assert await asyncio.gather(*upgrades, return_exceptions=True) == [None] * 4
 
         assert [await database.current() for database in databases] == [databases[0].head()] * 4
-        assert await tables_of(databases[0]) == FOUR_TABLES | {"alembic_version"}
+        assert await tables_of(databases[0]) == ALL_TABLES
         for database in databases:
             await database.close()
 
@@ -320,7 +343,7 @@ class TestRevisions:
         upgrades = (database.upgrade() for database in databases)
         assert await asyncio.gather(*upgrades, return_exceptions=True) == [None, None]
         for database in databases:
-            assert await tables_of(database) == FOUR_TABLES | {"alembic_version"}
+            assert await tables_of(database) == ALL_TABLES
             await database.close()
 
     async def test_an_unknown_one_is_refused(self, database: Database) -> None:

@@ -11,11 +11,10 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncService
 from moot.modules.market_data.application.synced_source import SyncedSource
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
-from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder
+from moot.modules.market_data.domain.call_record import CallRecorder
 from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.call_log import SqlCallRecorder
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
@@ -26,7 +25,7 @@ from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceP
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.call_audit import ExternalCalls
 
 BY_REQUEST = ("akshare", "yfinance")
 KNOWN = ("tushare", *BY_REQUEST, "files")
@@ -58,15 +57,14 @@ def _refuse_unknown(setting: str, names: Iterable[str], known: Sequence[str]) ->
 
 
 class MarketDataContainer:
-    """`database` keeps the calls to sources outside; without one they are not kept."""
+    """`calls` keeps the calls to sources outside."""
 
     def __init__(
-        self, clock: Clock, *, demo_seed: int, lake: Path, sources: Sources, database: Database | None = None
+        self, clock: Clock, *, demo_seed: int, lake: Path, sources: Sources, calls: ExternalCalls
     ) -> None:
         self.clock = clock
-        recorder = SqlCallRecorder(database, clock) if database else NO_RECORD
         self._store = Lake(lake)
-        self._providers = _providers(sources, recorder)
+        self._providers = _providers(sources, calls)
         self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(seed=demo_seed, clock=clock),

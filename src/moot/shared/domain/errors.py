@@ -37,3 +37,15 @@ class Unavailable(AppError):
     """Something Moot depends on is missing or not ready; the same request may succeed later."""
 
     code = "UNAVAILABLE"
+
+
+class Conflict(AppError):
+    """What was asked for contradicts what is already there."""
+
+    code = "CONFLICT"
+
+
+class UpstreamFailed(AppError):
+    """A service outside answered, but not with what it promises."""
+
+    code = "UPSTREAM_FAILED"

@@ -55,13 +55,18 @@ def invalid_input(errors: Sequence[ErrorDetails]) -> InvalidInput:
 
 def _problem(error: ErrorDetails) -> dict[str, Any]:
     context = error.get("ctx", {})
-    path = [part for part in error["loc"] if part not in PARTS_OF_A_REQUEST]
-    problem: dict[str, Any] = {"field": ".".join(map(str, path)) or "body", "problem": error["type"]}
+    problem: dict[str, Any] = {"field": _field(error["loc"]), "problem": error["type"]}
     if error["type"] not in {"missing", "json_invalid"}:
         problem["got"] = context["got"] if "got" in context else repr(error["input"])[:80]
     if allowed := _allowed(context):
         problem["allowed"] = allowed
     return problem | {"hint": str(context.get("error") or error["msg"])}
+
+
+def _field(path: Sequence[int | str]) -> str:
+    """FastAPI puts the part of the request in front; further on, or alone, the same word is a field's own name."""
+    inside = path[1:] if path and path[0] in PARTS_OF_A_REQUEST else ()
+    return ".".join(map(str, inside or path)) or "body"
 
 
 def _allowed(context: Mapping[str, Any]) -> list[str]:

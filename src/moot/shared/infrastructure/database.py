@@ -28,7 +28,7 @@ class Database:
         self._backend = self._url.get_backend_name()
         self._engine = open_engine(self._url, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
-        self._group_commit = GroupCommit(self.session)
+        self._group_commit = GroupCommit(self._transact)
 
     @property
     def safe_url(self) -> str:
@@ -43,9 +43,8 @@ class Database:
         """Run `work` in a transaction and return when it is committed. `work` may run twice, never commit twice."""
         if self._backend == "sqlite":
             await self._group_commit(work)
-            return
-        async with transaction(self.session) as session:
-            await work(session)
+        else:
+            await self._transact([work])
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
@@ -89,6 +88,11 @@ class Database:
     async def close(self) -> None:
         await self._group_commit.finish()
         await self._engine.dispose()
+
+    async def _transact(self, works: list[Work]) -> None:
+        async with transaction(self.session) as session:
+            for work in works:
+                await work(session)
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[AsyncConnection]:

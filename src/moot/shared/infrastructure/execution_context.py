@@ -4,10 +4,13 @@ The coordinator sets it at the entry of a run and resets it at the exit; model a
 which session they belong to. asyncio gives each parallel node its own copy.
 """
 
+from collections import Counter
 from contextvars import ContextVar
+from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
@@ -15,8 +18,28 @@ DEFAULT_WORKSPACE = "default"
 """Every row belongs to a workspace; until there are others, to this one."""
 
 
+@dataclass
+class Tally:
+    """What is counted while a session runs, by all its parallel parts.
+
+    `calls` are those of each agent, `requests` what they took over the wire; `unpriced` requests have a cost nobody
+    knows.
+    """
+
+    audit_gaps: int = 0
+    calls: Counter[str] = field(default_factory=Counter)
+    requests: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    unpriced: int = 0
+
+
 class ExecutionContext(BaseModel):
-    """`session_id` is empty when nothing is persisted; `as_of` is the session's frozen clock."""
+    """`session_id` is empty when nothing is persisted; `as_of` is the session's frozen clock.
+
+    `answers` says where calls are answered from: live; from the record first, when a session goes on after a
+    crash (`resume`); from the record only (`replay`).
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -26,6 +49,16 @@ class ExecutionContext(BaseModel):
     workspace: str = DEFAULT_WORKSPACE
     experts: tuple[str, ...] = ()
     """Who was asked, so that the judge can tell whether enough of them answered."""
+    max_cost: float | None = None
+    answers: Literal["live", "resume", "replay"] = "live"
+    tally: Tally = Field(default_factory=Tally, exclude=True, repr=False)
 
 
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
+
+
+def count_audit_gap() -> None:
+    """A row of the session under way could not be written."""
+    context = current_execution_ctx.get()
+    if context is not None:
+        context.tally.audit_gaps += 1

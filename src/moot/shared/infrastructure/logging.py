@@ -3,12 +3,13 @@
 import logging
 import sys
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import structlog
 from structlog.typing import EventDict, Processor
 
 from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.redaction import REDACT
 
 
 def configure_logging(level: str, file: Path | None = None) -> None:
@@ -29,11 +30,17 @@ def configure_logging(level: str, file: Path | None = None) -> None:
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             add_session,
             *render,
+            without_secrets,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
         logger_factory=structlog.WriteLoggerFactory(file=stream),
         cache_logger_on_first_use=False,
     )
+
+
+def without_secrets(_logger: object, _method: str, line: Any) -> str:
+    """The last to touch a line, when it is rendered, traceback and all."""
+    return REDACT.text(line)
 
 
 def add_session(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -1,21 +1,34 @@
-"""One tree of settings, read from `MOOT_*` environment variables. Defaults work on a fresh machine."""
+"""One tree of settings: `MOOT_*` environment variables, then `settings.toml` in Moot's home, then defaults.
 
+The defaults work on a fresh machine; `moot init` writes the file.
+"""
+
+import tomllib
 from pathlib import Path
 from typing import Literal
 
 from pydantic import Field, SecretStr, ValidationError
-from pydantic_settings import BaseSettings, SettingsConfigDict
+from pydantic_settings import (
+    BaseSettings,
+    PydanticBaseSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
 
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
 
+SETTINGS_FILE = "settings.toml"
+
+
+def default_home() -> Path:
+    return Path.home() / ".moot"
+
 
 class Settings(BaseSettings):
-    model_config = SettingsConfigDict(env_prefix="MOOT_", env_ignore_empty=True, frozen=True, extra="ignore")
+    model_config = SettingsConfigDict(env_prefix="MOOT_", env_ignore_empty=True, frozen=True, extra="forbid")
 
-    home: Path = Field(
-        default_factory=lambda: Path.home() / ".moot", description="where Moot keeps its files"
-    )
+    home: Path = Field(default_factory=default_home, description="where Moot keeps its files")
     database_url: str = Field(default="", description="SQLAlchemy URL; empty: an SQLite file in home")
     persistence: bool = Field(default=True, description="off: nothing is stored and session_id is empty")
     locale: Locale | None = Field(
@@ -25,6 +38,52 @@ class Settings(BaseSettings):
     judge_quorum: int = Field(
         default=2, ge=1, description="experts a verdict needs when more than two are asked"
     )
+    llm_base_url: str = Field(default="", description="an OpenAI-compatible endpoint: the model `default`")
+    llm_api_key: SecretStr = Field(default=SecretStr(""), description="its key, if it wants one")
+    llm_model: str = Field(default="", description="the name of its model")
+    llm_price_in: float | None = Field(
+        default=None, ge=0, description="price of a million prompt tokens of that model"
+    )
+    llm_price_out: float | None = Field(
+        default=None, ge=0, description="price of a million completion tokens of that model"
+    )
+    llm_proxy: str = Field(default="", description="HTTP proxy on the way to that model")
+    llm_deadline: float = Field(
+        default=50.0, gt=0, description="seconds a model call may take, retries included"
+    )
+    llm_max_tokens: int = Field(default=4096, ge=1, description="tokens an agent's answer may have")
+    analyst: Literal["auto", "rubric", "llm"] = Field(
+        default="auto", description="who judges: `auto` is a model when one is configured, else rules"
+    )
+    analyst_fallback: Literal["none", "rubric"] = Field(
+        default="none", description="`rubric`: rules judge where a model failed, and the result says so"
+    )
+    min_grounding: float = Field(
+        default=0.8, ge=0, le=1, description="share of a model's numbers that must stand in its evidence"
+    )
+    currency: str = Field(default="CNY", description="currency of prices, budgets and costs")
+    budget_session_tokens: int | None = Field(
+        default=None, gt=0, le=10**15, description="tokens a session may use"
+    )
+    budget_session_cost: float | None = Field(
+        default=None, gt=0, le=10**9, description="what a session may cost"
+    )
+    budget_day_tokens: int | None = Field(
+        default=None, gt=0, le=10**15, description="tokens a workspace may use in a UTC day"
+    )
+    budget_day_cost: float | None = Field(
+        default=None, gt=0, le=10**9, description="what a workspace may cost in a day"
+    )
+    audit: Literal["best_effort", "strict"] = Field(
+        default="best_effort", description="`strict`: a call that cannot be recorded is not made"
+    )
+    secret_key: SecretStr = Field(
+        default=SecretStr(""),
+        description="encrypts stored keys; empty: a file in home that only you can read",
+    )
+    bocha_api_key: SecretStr = Field(default=SecretStr(""), description="key of Bocha web search")
+    bocha_url: str = Field(default="https://api.bochaai.com", description="where Bocha is reached")
+    searxng_url: str = Field(default="", description="a SearXNG instance, for web search without a key")
     tushare_token: SecretStr = Field(default=SecretStr(""), description="token of Tushare Pro, for A-shares")
     tushare_url: str = Field(default="https://api.tushare.pro", description="where Tushare Pro is reached")
     data_sources: str = Field(
@@ -43,11 +102,26 @@ class Settings(BaseSettings):
     def resolved_database_url(self) -> str:
         return self.database_url or f"sqlite:///{self.home.expanduser() / 'moot.db'}"
 
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        home = init_settings().get("home") or env_settings().get("home") or default_home()
+        file = Path(home).expanduser() / SETTINGS_FILE
+        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+
 
 def load_settings() -> Settings:
-    """Read the environment; say which variable is wrong, and why, when one is."""
+    """Read the environment and the file; say which setting is wrong, and why, when one is."""
     try:
         return Settings()
+    except tomllib.TOMLDecodeError as e:
+        raise InvalidInput(f"{SETTINGS_FILE}: {e}", code="SETTINGS_INVALID") from None
     except ValidationError as e:
         wrong = "; ".join(f"MOOT_{str(err['loc'][0]).upper()}: {err['msg']}" for err in e.errors())
         raise InvalidInput(wrong, code="SETTINGS_INVALID") from None

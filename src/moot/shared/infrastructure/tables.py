@@ -1,10 +1,10 @@
-"""What every table is built from, and the one table that belongs to no context: the calls to outside services."""
+"""What every table is built from, and the tables that belong to no context: outside calls, and the audit chain."""
 
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Dialect, Index, MetaData, String, Text
+from sqlalchemy import JSON, DateTime, Dialect, Float, Index, MetaData, String, Text, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -54,15 +54,23 @@ class Base(DeclarativeBase):
 
 
 class CallLog:
-    """The columns of every call log. No foreign key: a call is on the record even where its session is not."""
+    """The columns of every call log. No foreign key: a call is on the record even where its session is not.
+
+    A row is committed before the call, as `started`, and completed after it: success, failed, or unknown when
+    nobody was left to say. `origin` tells a live call from one answered by a cache or by the record.
+    """
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     session_id: Mapped[UUID | None]
     workspace_id: Mapped[str] = mapped_column(String(64), server_default=DEFAULT_WORKSPACE)
-    latency_ms: Mapped[int]
+    latency_ms: Mapped[int | None]
     status: Mapped[str] = mapped_column(String(20))
     error_message: Mapped[str | None] = mapped_column(Text)
     created_at: Mapped[datetime]
+    cost: Mapped[float | None] = mapped_column(Float)
+    attempt: Mapped[int] = mapped_column(server_default=text("1"))
+    request_digest: Mapped[str | None] = mapped_column(String(64))
+    origin: Mapped[str] = mapped_column(String(10), server_default="live")
 
 
 class ExternalAPICallLog(CallLog, Base):
@@ -79,3 +87,27 @@ class ExternalAPICallLog(CallLog, Base):
     request_params: Mapped[dict[str, Any]]
     response_data: Mapped[str | None] = mapped_column(Text)
     status_code: Mapped[int | None]
+
+
+class AuditEntryRow(Base):
+    """One link of a session's chain: `digest` is of the row it vouches for, `hash` of the link and all before it."""
+
+    __tablename__ = "audit_chain"
+
+    session_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True)
+    kind: Mapped[str] = mapped_column(String(30))
+    row_id: Mapped[UUID]
+    digest: Mapped[str] = mapped_column(String(64))
+    previous_hash: Mapped[str] = mapped_column(String(64))
+    hash: Mapped[str] = mapped_column(String(64))
+
+
+class AuditHeadRow(Base):
+    """Where a session's chain ends. Kept apart from the chain, so that a tail that was cut off is missed."""
+
+    __tablename__ = "audit_heads"
+
+    session_id: Mapped[UUID] = mapped_column(primary_key=True)
+    length: Mapped[int]
+    hash: Mapped[str] = mapped_column(String(64))

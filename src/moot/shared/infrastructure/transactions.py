@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
+from typing import Generic, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
@@ -13,6 +14,7 @@ from moot.shared.domain.texts import SAY
 
 SessionFactory = Callable[[], AsyncSession]
 Work = Callable[[AsyncSession], Awaitable[None]]
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -34,8 +36,8 @@ def store_errors() -> Iterator[None]:
 
 
 @dataclass
-class _Order:
-    work: Work
+class _Order(Generic[T]):
+    item: T
     done: asyncio.Future[None]
 
     def settle(self, error: Exception | None = None) -> None:
@@ -48,20 +50,20 @@ class _Order:
 
 
 @dataclass
-class GroupCommit:
+class GroupCommit(Generic[T]):
     """One writer: what arrives while a commit is under way goes into the next one, together.
 
     On SQLite, writers with connections of their own wait for each other's locks; one that commits for all of
-    them does not. Work that fails is done again by itself, so that it takes no other down.
+    them does not. A group that fails is committed again one by one, so that one takes no other down.
     """
 
-    session_factory: SessionFactory
-    _waiting: list[_Order] = field(default_factory=list)
+    commit: Callable[[list[T]], Awaitable[None]]
+    _waiting: list[_Order[T]] = field(default_factory=list)
     _writer: asyncio.Task[None] | None = None
 
-    async def __call__(self, work: Work) -> None:
-        """Return when `work` is committed; raise what kept it from that."""
-        order = _Order(work, asyncio.get_running_loop().create_future())
+    async def __call__(self, item: T) -> None:
+        """Return when `item` is committed; raise what kept it from that."""
+        order = _Order(item, asyncio.get_running_loop().create_future())
         self._waiting.append(order)
         if self._writer is None or self._writer.done():
             self._writer = asyncio.create_task(self._write_all())
@@ -79,16 +81,14 @@ class GroupCommit:
             except Exception:  # noqa: BLE001  # bulkhead: one bad row must not cost the rows beside it
                 await self._one_by_one(orders)
 
-    async def _one_by_one(self, orders: list[_Order]) -> None:
+    async def _one_by_one(self, orders: list[_Order[T]]) -> None:
         for order in orders:
             try:
                 await self._commit([order])
             except Exception as e:  # noqa: BLE001  # bulkhead: the error belongs to whoever ordered the work
                 order.settle(e)
 
-    async def _commit(self, orders: list[_Order]) -> None:
-        async with transaction(self.session_factory) as session:
-            for order in orders:
-                await order.work(session)
+    async def _commit(self, orders: list[_Order[T]]) -> None:
+        await self.commit([order.item for order in orders])
         for order in orders:
             order.settle()

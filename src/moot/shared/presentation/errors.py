@@ -9,14 +9,28 @@ from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 
-from moot.shared.domain.errors import AppError, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.errors import (
+    AppError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    Unavailable,
+    UpstreamFailed,
+)
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
 
 logger = structlog.get_logger(__name__)
 
-STATUS: dict[type[AppError], int] = {InvalidInput: 400, NotFound: 404, Unavailable: 503, AppError: 500}
+STATUS: dict[type[AppError], int] = {
+    InvalidInput: 400,
+    NotFound: 404,
+    Conflict: 409,
+    AppError: 500,
+    UpstreamFailed: 502,
+    Unavailable: 503,
+}
 
 
 class ErrorBody(BaseModel):

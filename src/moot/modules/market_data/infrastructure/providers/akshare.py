@@ -2,7 +2,7 @@
 
 from datetime import date, timedelta
 
-from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder
+from moot.modules.market_data.domain.call_record import CallRecorder
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
@@ -26,7 +26,7 @@ from moot.modules.market_data.infrastructure.providers.akshare_client import (
     Row,
 )
 from moot.modules.market_data.infrastructure.providers.akshare_rows import LISTINGS, SERIES, ZONE
-from moot.modules.market_data.infrastructure.providers.outside import PAUSES, Outside, Pace
+from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
 from moot.shared.domain.symbol import Market, Symbol
 
 PACE = Pace(calls=1, per_seconds=0.3, concurrency=1)
@@ -49,7 +49,7 @@ class AkshareProvider:
     def __init__(
         self,
         *,
-        recorder: CallRecorder = NO_RECORD,
+        recorder: CallRecorder = NOT_RECORDED,
         pace: Pace = PACE,
         deadline: float = DEADLINE,
         pauses: tuple[float, ...] = PAUSES,

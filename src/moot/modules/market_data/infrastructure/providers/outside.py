@@ -8,19 +8,18 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, TypeVar
+from uuid import UUID
 
-import structlog
-
-from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder, ExternalCall
+from moot.modules.market_data.domain.call_record import CallRecorder, cut
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
-
-logger = structlog.get_logger(__name__)
+from moot.shared.infrastructure.call_audit import ExternalCalls
 
 T = TypeVar("T")
 Now = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
+NOT_RECORDED = ExternalCalls(None)
 PAUSES = (3.0, 6.0, 12.0)
 """Seconds before the second, third and fourth attempt."""
 
@@ -65,7 +64,7 @@ class Outside:
         service: str,
         pace: Pace,
         *,
-        recorder: CallRecorder = NO_RECORD,
+        recorder: CallRecorder = NOT_RECORDED,
         deadline: float = 30.0,
         pauses: tuple[float, ...] = PAUSES,
         passing: tuple[type[Exception], ...] = (),
@@ -84,27 +83,28 @@ class Outside:
         `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
         attempt would change; anything else it raises is a defect.
         """
-        pauses = iter(self._pauses)
-        while True:
-            outcome = await self._attempt(operation, params, fn)
+        pauses = [*self._pauses, None]
+        for attempt, pause in enumerate(pauses, 1):
+            async with self._gate.slot():
+                call_id = await self._recorder.begin(self._service, operation, params, attempt=attempt)
+                outcome = await self._attempt(call_id, operation, fn)
             if not isinstance(outcome, Trouble):
                 return outcome
-            pause = next(pauses, None)
             if pause is None or not outcome.passing:
                 raise outcome.error
             await self._sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(
-        self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]
+        self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]
     ) -> T | Trouble:
-        async with self._gate.slot():
-            started = self._now()
-            outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
-            try:
-                outcome = await self._outcome(operation, fn)
-            finally:
-                await self._record(operation, params, self._now() - started, outcome)
-            return outcome
+        started = self._now()
+        outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
+        try:
+            outcome = await self._outcome(operation, fn)
+        finally:
+            await self._record(call_id, self._now() - started, outcome)
+        return outcome
 
     async def _outcome(self, operation: str, fn: Callable[[], Awaitable[T]]) -> T | Trouble:
         said = {"source": self._service, "operation": operation}
@@ -121,24 +121,18 @@ class Outside:
             unreachable = SAY("outside.unreachable", **said, error=type(e).__name__)
             return Trouble(Unavailable(unreachable), passing=True)
 
-    async def _record(self, operation: str, params: Mapping[str, Any], took: float, outcome: object) -> None:
+    async def _record(self, call_id: UUID | None, took: float, outcome: object) -> None:
         failed = outcome if isinstance(outcome, Trouble) else None
         answer = failed.answer if failed else outcome
         http = answer if isinstance(answer, HttpAnswer) else None
-        call = ExternalCall(
-            service_name=self._service,
-            operation=operation,
-            request_params=dict(params),
-            response_data=http.text if http else (None if answer is None else str(answer)),
-            status_code=http.status_code if http else None,
-            latency_ms=round(took * 1000),
+        await self._recorder.end(
+            call_id,
             status="failed" if failed else "success",
+            latency_ms=round(took * 1000),
+            status_code=http.status_code if http else None,
+            response_data=cut(http.text if http else (None if answer is None else str(answer))),
             error_message=str(failed) if failed else None,
         )
-        try:
-            await self._recorder.record(call)
-        except Exception:  # bulkhead: a lost record must not cost the answer
-            logger.warning("call not recorded", service=self._service, operation=operation, exc_info=True)
 
 
 class _Gate:

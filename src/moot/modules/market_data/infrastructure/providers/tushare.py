@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 from pydantic import SecretStr
 
-from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder
+from moot.modules.market_data.domain.call_record import CallRecorder
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
@@ -25,7 +25,7 @@ from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.screening import screened
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
-from moot.modules.market_data.infrastructure.providers.outside import PAUSES, Outside, Pace
+from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
 from moot.modules.market_data.infrastructure.providers.tushare_client import TushareClient
 from moot.modules.market_data.infrastructure.providers.tushare_macro import SERIES
 from moot.modules.market_data.infrastructure.providers.tushare_reports import FIGURES, KEYS, report_rows
@@ -67,7 +67,7 @@ class TushareProvider:
         token: SecretStr,
         *,
         base_url: str = BASE_URL,
-        recorder: CallRecorder = NO_RECORD,
+        recorder: CallRecorder = NOT_RECORDED,
         timeout: float = 30.0,
         pace: Pace = PACE,
         pauses: tuple[float, ...] = PAUSES,

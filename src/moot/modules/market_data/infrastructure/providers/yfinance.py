@@ -3,7 +3,7 @@
 from datetime import date
 from typing import Any
 
-from moot.modules.market_data.domain.call_record import NO_RECORD, CallRecorder
+from moot.modules.market_data.domain.call_record import CallRecorder
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
@@ -18,7 +18,7 @@ from moot.modules.market_data.domain.provider import Batch, NotOffered
 from moot.modules.market_data.domain.screening import screened
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import yfinance_rows
-from moot.modules.market_data.infrastructure.providers.outside import PAUSES, Outside, Pace
+from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
 from moot.modules.market_data.infrastructure.providers.yfinance_client import (
     REQUEST_SECONDS,
     SOURCE,
@@ -43,7 +43,7 @@ class YfinanceProvider:
     def __init__(
         self,
         *,
-        recorder: CallRecorder = NO_RECORD,
+        recorder: CallRecorder = NOT_RECORDED,
         pace: Pace = PACE,
         deadline: float = DEADLINE,
         pauses: tuple[float, ...] = PAUSES,

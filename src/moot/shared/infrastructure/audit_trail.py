@@ -1,0 +1,206 @@
+"""The chain: one append-only list per session that vouches for every row of its record.
+
+A link holds the digest of the row it was written with, in the same transaction, and a hash over itself and all links
+before it. Where the chain ends is kept apart. So whoever changes, removes, reorders or cuts off afterwards is found
+by `verify`; whoever can rewrite the chain *and* its head is not: the chain proves integrity against that head.
+"""
+
+import hashlib
+import math
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from itertools import groupby
+from typing import Any, Literal, NamedTuple, cast
+from uuid import UUID
+
+from pydantic_core import to_json
+from sqlalchemy import Table, bindparam, insert, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
+from moot.shared.infrastructure.transactions import GroupCommit
+
+GENESIS = "0" * 64
+HEADS_REMEMBERED = 10_000
+CHAIN, HEADS = cast(Table, AuditEntryRow.__table__), cast(Table, AuditHeadRow.__table__)
+
+Head = tuple[int, str]
+"""The length of a chain and the hash of its last link."""
+
+
+@dataclass(frozen=True)
+class Kind:
+    """What a link can vouch for: these columns of a row of this table. An upsert leaves `fixed` ones as they are."""
+
+    name: str
+    table: type[Base]
+    columns: tuple[str, ...]
+    fixed: frozenset[str] = frozenset()
+
+    @property
+    def rows(self) -> Table:
+        return cast(Table, self.table.__table__)
+
+    def digest(self, row: Mapping[Any, Any]) -> str:
+        content = [[name, _canonical(row[name])] for name in self.columns]
+        return hashlib.sha256(to_json(content)).hexdigest()
+
+
+class Record(NamedTuple):
+    """A row to be written and vouched for. Without a session there is no chain, only the row."""
+
+    kind: Kind
+    write: Literal["insert", "update", "upsert"]
+    session_id: UUID | None
+    values: dict[str, Any]
+
+
+class AuditTrail:
+    """Writes rows together with their links. Those that wait together are committed together."""
+
+    def __init__(self, database: Database) -> None:
+        self.database = database
+        self.kinds: dict[str, Kind] = {}
+        self._heads: OrderedDict[UUID, Head] = OrderedDict()
+        self._append = GroupCommit(self._commit)
+
+    def vouches_for(self, *kinds: Kind) -> None:
+        """Whoever writes rows says which, so that they can be verified."""
+        self.kinds |= {kind.name: kind for kind in kinds}
+
+    async def append(
+        self,
+        kind: Kind,
+        values: Mapping[str, Any],
+        *,
+        session_id: UUID | None,
+        write: Literal["insert", "update", "upsert"] = "insert",
+    ) -> None:
+        """Commit the row (`values` hold its `id`) and its link; secrets are taken out first."""
+        clean = {name: REDACT(value) for name, value in values.items()}
+        await self._append(Record(kind, write, session_id, clean))
+
+    async def finish(self) -> None:
+        await self._append.finish()
+
+    async def _commit(self, records: list[Record]) -> None:
+        sessions = {record.session_id for record in records if record.session_id}
+        reached: dict[UUID, Head] = {}
+
+        async def work(db: AsyncSession) -> None:
+            reached.clear()
+            await _write_rows(db, records)
+            for session_id in sessions:
+                reached[session_id] = self._heads.get(session_id) or await _stored_head(db, session_id)
+            await _write_links(db, [_link(record, reached) for record in records if record.session_id])
+            await _write_heads(db, reached)
+
+        try:
+            await self.database.write(work)
+        except Exception:  # somebody else may have written to the chain: ask the database next time
+            for session_id in sessions:
+                self._heads.pop(session_id, None)
+            raise
+        self._heads.update(reached)
+        while len(self._heads) > HEADS_REMEMBERED:
+            self._heads.popitem(last=False)
+
+
+def link_hash(previous: str, session_id: UUID, seq: int, kind: str, row_id: UUID, digest: str) -> str:
+    return hashlib.sha256(f"{previous}|{session_id}|{seq}|{kind}|{row_id}|{digest}".encode()).hexdigest()
+
+
+def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
+    session_id, kind, row_id = record.session_id, record.kind, record.values["id"]
+    assert session_id is not None
+    length, previous = heads[session_id]
+    digest = kind.digest(record.values)
+    link = link_hash(previous, session_id, length + 1, kind.name, row_id, digest)
+    heads[session_id] = (length + 1, link)
+    return {
+        "session_id": session_id,
+        "seq": length + 1,
+        "kind": kind.name,
+        "row_id": row_id,
+        "digest": digest,
+        "previous_hash": previous,
+        "hash": link,
+    }
+
+
+async def _stored_head(db: AsyncSession, session_id: UUID) -> Head:
+    head = await db.get(AuditHeadRow, session_id)
+    return (head.length, head.hash) if head else (0, GENESIS)
+
+
+async def _write_rows(db: AsyncSession, records: Iterable[Record]) -> None:
+    """One statement for all rows that are written the same way."""
+
+    def shape(record: Record) -> tuple[str, str, tuple[str, ...]]:
+        return record.write, record.kind.table.__tablename__, tuple(record.values)
+
+    for _, alike in groupby(sorted(records, key=shape), key=shape):
+        rows = list(alike)
+        await _write_alike(db, rows[0], [row.values for row in rows])
+
+
+async def _write_alike(db: AsyncSession, example: Record, rows: list[dict[str, Any]]) -> None:
+    table = example.kind.rows
+    match example.write:
+        case "insert":
+            await db.execute(insert(table), rows)
+        case "upsert":
+            await _upsert(db, table, rows, example.kind.fixed)
+        case "update":
+            names = [name for name in example.values if name != "id"]
+            found = update(table).where(table.c.id == bindparam("row_id"))
+            given = [{"row_id": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
+            await db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
+
+
+async def _write_links(db: AsyncSession, links: list[dict[str, Any]]) -> None:
+    if links:
+        await db.execute(insert(CHAIN), links)
+
+
+async def _write_heads(db: AsyncSession, heads: Mapping[UUID, Head]) -> None:
+    if heads:
+        rows = [{"session_id": s, "length": length, "hash": link} for s, (length, link) in heads.items()]
+        await _upsert(db, HEADS, rows)
+
+
+async def _upsert(
+    db: AsyncSession, table: Table, rows: list[dict[str, Any]], fixed: frozenset[str] = frozenset()
+) -> None:
+    dialect = postgresql if db.get_bind().dialect.name == "postgresql" else sqlite
+    statement = dialect.insert(table)
+    keys = [column.name for column in table.primary_key]
+    new = {name: statement.excluded[name] for name in rows[0] if name not in {*keys, *fixed}}
+    await db.execute(statement.on_conflict_do_update(index_elements=keys, set_=new), rows)
+
+
+def _canonical(value: Any) -> Any:
+    """The same for a value before it was stored and after it was read, whichever database kept it."""
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    if isinstance(value, UUID | date):
+        return str(value)
+    if isinstance(value, Mapping):
+        return [[str(name), _canonical(value[name])] for name in sorted(value)]
+    if isinstance(value, list | tuple):
+        return [_canonical(member) for member in value]
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return _number(value)
+    return value
+
+
+def _number(value: float) -> Any:
+    """JSON knows no difference between 1 and 1.0, and no NaN."""
+    if not math.isfinite(value):
+        return None
+    return int(value) if abs(value) < 2**53 and value == int(value) else repr(float(value))

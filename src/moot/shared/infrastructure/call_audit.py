@@ -1,0 +1,138 @@
+"""Puts calls on the record: a row before the call, completed after it. One door for model calls and all others."""
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Literal
+from uuid import UUID, uuid4
+
+import structlog
+from sqlalchemy import select
+
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.texts import SAY
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.shared.infrastructure.execution_context import (
+    DEFAULT_WORKSPACE,
+    count_audit_gap,
+    current_execution_ctx,
+)
+from moot.shared.infrastructure.tables import ExternalAPICallLog
+from moot.shared.infrastructure.transactions import transaction
+
+logger = structlog.get_logger(__name__)
+
+INTENT = ("id", "session_id", "workspace_id", "created_at", "attempt", "request_digest", "origin")
+OUTCOME = ("status", "latency_ms", "error_message")
+
+EXTERNAL_CALL = Kind(
+    "external_call", ExternalAPICallLog, (*INTENT, "service_name", "operation", "request_params")
+)
+EXTERNAL_ANSWER = Kind("external_answer", ExternalAPICallLog, (*OUTCOME, "status_code", "response_data"))
+
+
+class CallAudit:
+    """Best effort: a row that cannot be written is logged and counted, and the call goes on. `strict` refuses it."""
+
+    def __init__(self, trail: AuditTrail, clock: Clock, *, strict: bool = False) -> None:
+        self.trail, self._clock, self._strict = trail, clock, strict
+        trail.vouches_for(EXTERNAL_CALL, EXTERNAL_ANSWER)
+
+    async def begin(self, kind: Kind, values: Mapping[str, Any]) -> UUID | None:
+        """Commit the intent; None when it could not be kept."""
+        context = current_execution_ctx.get()
+        session_id = UUID(context.session_id) if context and context.session_id else None
+        row = {
+            "id": uuid4(),
+            "session_id": session_id,
+            "workspace_id": context.workspace if context else DEFAULT_WORKSPACE,
+            "status": "started",
+            "created_at": self._clock.now(),
+            **values,
+        }
+        written = await self._write(kind, row, session_id, "insert")
+        return row["id"] if written else None
+
+    async def end(self, kind: Kind, call_id: UUID | None, values: Mapping[str, Any]) -> None:
+        if call_id is None:
+            return
+        context = current_execution_ctx.get()
+        session_id = UUID(context.session_id) if context and context.session_id else None
+        await self._write(kind, {"id": call_id, **values}, session_id, "update")
+
+    async def close_abandoned(self, intent: Kind, outcome: Kind, before: datetime) -> int:
+        """Calls begun before that moment and never completed: nobody is left to say how they ended."""
+        table = intent.rows
+        left = select(table.c.id, table.c.session_id).where(
+            table.c.status == "started", table.c.created_at < before
+        )
+        async with transaction(self.trail.database.session) as db:
+            abandoned = (await db.execute(left)).all()
+        unknown = dict.fromkeys(outcome.columns) | {"status": "unknown"}
+        for call_id, session_id in abandoned:
+            await self.trail.append(
+                outcome, {"id": call_id, **unknown}, session_id=session_id, write="update"
+            )
+        return len(abandoned)
+
+    async def _write(
+        self, kind: Kind, row: dict[str, Any], session_id: UUID | None, how: Literal["insert", "update"]
+    ) -> bool:
+        try:
+            await self.trail.append(kind, row, session_id=session_id, write=how)
+        except Exception as e:  # bulkhead: a lost record must not cost the answer, unless it was asked to
+            count_audit_gap()
+            logger.warning("call not recorded", kind=kind.name, call_id=str(row["id"]), exc_info=True)
+            if self._strict:
+                raise Unavailable(SAY("audit.not_written"), code="AUDIT_FAILED") from e
+            return False
+        return True
+
+
+class ExternalCalls:
+    """Calls to outside services that are no models. Without an audit nothing is kept."""
+
+    def __init__(self, audit: CallAudit | None) -> None:
+        self._audit = audit
+
+    async def begin(
+        self,
+        service_name: str,
+        operation: str,
+        request_params: Mapping[str, Any],
+        *,
+        origin: str = "live",
+        attempt: int = 1,
+        request_digest: str | None = None,
+    ) -> UUID | None:
+        if self._audit is None:
+            return None
+        intent = {
+            "service_name": service_name,
+            "operation": operation,
+            "request_params": dict(request_params),
+            "origin": origin,
+            "attempt": attempt,
+            "request_digest": request_digest,
+        }
+        return await self._audit.begin(EXTERNAL_CALL, intent)
+
+    async def end(
+        self,
+        call_id: UUID | None,
+        *,
+        status: Literal["success", "failed"],
+        latency_ms: int,
+        status_code: int | None = None,
+        response_data: str | None = None,
+        error_message: str | None = None,
+    ) -> None:
+        if self._audit is not None:
+            outcome = {
+                "status": status,
+                "latency_ms": latency_ms,
+                "status_code": status_code,
+                "response_data": response_data,
+                "error_message": error_message,
+            }
+            await self._audit.end(EXTERNAL_ANSWER, call_id, outcome)

@@ -1,0 +1,66 @@
+"""Writes `settings.toml`: some keys change, everything else in it stays as it was, comments included."""
+
+import json
+import os
+import re
+import tempfile
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+TABLE = re.compile(r"\s*\[")
+
+
+class NotSimple(ValueError):
+    """The file sets one of the keys in a way that only its author can change."""
+
+
+def change_settings(file: Path, changes: Mapping[str, str | None]) -> None:
+    """Set keys, or remove those that are None. Whole or not at all; after it, only its owner can read the file."""
+    target = file.resolve()  # a link stays a link
+    before = target.read_text(encoding="utf-8") if target.exists() else ""
+    wanted = {
+        name: value for name, value in {**tomllib.loads(before), **changes}.items() if value is not None
+    }
+    after = _changed(before, changes)
+    if not _says(after, wanted):
+        raise NotSimple(file)
+    _replace(target, after)
+
+
+def _changed(text: str, changes: Mapping[str, str | None]) -> str:
+    """Line by line, above the first table; a key that is not there yet is added below the others."""
+    lines = text.splitlines()
+    top = next((at for at, line in enumerate(lines) if TABLE.match(line)), len(lines))
+    own: list[str] = []
+    left = dict(changes)
+    for line in lines[:top]:
+        name = line.partition("=")[0].strip()
+        own += _assigned(name, left.pop(name)) if name in left else [line]
+    new = [line for name, value in left.items() for line in _assigned(name, value)]
+    return "\n".join([*own, *new, *lines[top:], ""])
+
+
+def _assigned(name: str, value: str | None) -> list[str]:
+    return [] if value is None else [f"{name} = {json.dumps(value, ensure_ascii=False)}"]
+
+
+def _says(text: str, wanted: Mapping[str, object]) -> bool:
+    try:
+        return tomllib.loads(text) == wanted
+    except tomllib.TOMLDecodeError:
+        return False
+
+
+def _replace(file: Path, text: str) -> None:
+    file.parent.mkdir(parents=True, exist_ok=True)
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # nobody else can read it
+    try:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            out.write(text)
+            out.flush()
+            os.fsync(out.fileno())
+        Path(name).replace(file)
+    except BaseException:
+        Path(name).unlink(missing_ok=True)
+        raise
