@@ -32,6 +32,7 @@ def argument(direction: Side, confidence: float = 0.4) -> Argument:
         acknowledged=[f"{direction} concession"],
         triggers=[f"{direction} trigger"],
         narrative_report=f"{direction} story",
+        engine="llm",
     )
 
 

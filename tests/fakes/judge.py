@@ -29,6 +29,8 @@ VERDICT: dict[str, Any] = {
     "narrative_report": "A story.",
     "levels": {"entry": 10.0, "stop": 9.0, "target": 12.0},
     "engine": "llm",
+    "grounding": None,
+    "warnings": [],
 }
 
 

@@ -1,0 +1,384 @@
+"""The one door to language models: every call is routed, budgeted, recorded, and tried again where that helps.
+
+Whatever asks a model asks here, so what is true of one call is true of all: no other place retries or fails over.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager
+from uuid import UUID
+
+import structlog
+
+from moot.modules.llm_platform.application.call_key import CallKey, mismatch
+from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation, most
+from moot.modules.llm_platform.domain.call_record import CallJournal, CallOutcome, RecordedCall
+from moot.modules.llm_platform.domain.chat import (
+    ChatMessage,
+    ChatModel,
+    ChatRequest,
+    ChatResult,
+    ModelReply,
+    ResponseSchema,
+    Tool,
+    Usage,
+)
+from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
+from moot.modules.llm_platform.domain.model_config import LLMConfig
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
+
+__all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool"]
+
+logger = structlog.get_logger(__name__)
+
+PAUSES = (1.0, 2.0)
+"""Seconds before the second and third attempt with the same model, unless its vendor asks for more."""
+JITTER = 0.25
+PATIENCE = 5.0
+"""Seconds to wait for a model while another could be asked."""
+
+Sleep = Callable[[float], Awaitable[None]]
+
+
+class LLMService:
+    """`deadline` is for a whole call with all its attempts, in seconds."""
+
+    def __init__(
+        self,
+        registry: ModelRegistry,
+        model: ChatModel,
+        journal: CallJournal,
+        budget: Budget,
+        *,
+        deadline: float = 50.0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._registry, self._model = registry, model
+        self._journal, self._budget = journal, budget
+        self._deadline, self._sleep = deadline, sleep
+
+    @property
+    def configured(self) -> bool:
+        """Whether there is any active model for the workspace under way."""
+        return self._registry.any_active(_workspace())
+
+    async def chat(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[Tool] | None = None,
+        response_schema: ResponseSchema | None = None,
+        *,
+        tool_choice: str = "auto",
+        temperature: float = 0.7,
+        max_tokens: int = 4096,
+        alias: str | None = None,
+        tags: Sequence[str] | None = None,
+        caller_module: str = "",
+        caller_agent: str | None = None,
+    ) -> ChatResult:
+        """Ask the model chosen by `alias`, by `tags`, or else the first by priority; fail over to the next."""
+        request = ChatRequest(
+            messages=list(messages),
+            tools=list(tools or []),
+            tool_choice=tool_choice,
+            response_schema=response_schema,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        key = CallKey.next(caller_module, caller_agent)
+        recorded = await self._from_record(key, request)
+        return recorded or await self._live(key, request, alias, tags)
+
+    async def stream(
+        self,
+        messages: Sequence[ChatMessage],
+        tools: Sequence[Tool] | None = None,
+        *,
+        tool_choice: str = "auto",
+        temperature: float = 0.7,
+        max_tokens: int = 4096,
+        alias: str | None = None,
+        tags: Sequence[str] | None = None,
+        caller_module: str = "",
+        caller_agent: str | None = None,
+    ) -> AsyncIterator[str | ChatResult]:
+        """Pieces of the content as they come, and at the end the whole result. Fails over before the first piece."""
+        request = ChatRequest(
+            messages=list(messages),
+            tools=list(tools or []),
+            tool_choice=tool_choice,
+            temperature=temperature,
+            max_tokens=max_tokens,
+        )
+        key = CallKey.next(caller_module, caller_agent)
+        recorded = await self._from_record(key, request)
+        if recorded is not None:
+            yield recorded.content
+            yield recorded
+            return
+        tries = _Tries(self._candidates(alias, tags), self._deadline)
+        for config in tries.each():
+            spoke = False
+            tries.attempts += 1
+            try:
+                async with self._on_record(key, config, request, tries.attempts) as call:
+                    async for piece in self._pieces(config, request, tries.seconds_left()):
+                        if isinstance(piece, str):
+                            spoke = True
+                            yield piece
+                        else:
+                            call.reply = piece
+                yield call.result()
+            except ModelTrouble as trouble:
+                tries.failed(config, trouble)
+                if spoke:
+                    break
+            else:
+                return
+        raise tries.gave_up(alias)
+
+    async def generate(
+        self,
+        prompt: str,
+        system_message: str | None = None,
+        temperature: float = 0.7,
+        alias: str | None = None,
+        tags: Sequence[str] | None = None,
+        caller_module: str = "",
+        caller_agent: str | None = None,
+    ) -> str:
+        """The plain text a model answers `prompt` with."""
+        system = [ChatMessage(role="system", content=system_message)] if system_message else []
+        result = await self.chat(
+            [*system, ChatMessage(role="user", content=prompt)],
+            temperature=temperature,
+            alias=alias,
+            tags=tags,
+            caller_module=caller_module,
+            caller_agent=caller_agent,
+        )
+        return result.content
+
+    def candidates(self, alias: str | None = None, tags: Sequence[str] | None = None) -> list[LLMConfig]:
+        """The models such a call would ask, in order."""
+        return self._candidates(alias, tags)
+
+    def _candidates(self, alias: str | None, tags: Sequence[str] | None) -> list[LLMConfig]:
+        return self._registry.candidates(alias=alias, tags=tags, workspace=_workspace())
+
+    async def _live(
+        self, key: CallKey, request: ChatRequest, alias: str | None, tags: Sequence[str] | None
+    ) -> ChatResult:
+        tries = _Tries(self._candidates(alias, tags), self._deadline)
+        for candidate in tries.each():
+            config, pauses = candidate, [*PAUSES, None]
+            while pauses:
+                tries.attempts += 1
+                try:
+                    return await self._attempt(key, config, request, tries)
+                except ModelTrouble as trouble:
+                    tries.failed(config, trouble)
+                    if simpler := self._without(trouble.unsupported, config):
+                        config = simpler
+                        continue
+                    pause = pauses.pop(0)
+                    if pause is None or not trouble.passing or not await self._wait(pause, trouble, tries):
+                        break
+            if tries.seconds_left() <= 0:
+                break
+        raise tries.gave_up(alias)
+
+    async def _attempt(
+        self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: "_Tries"
+    ) -> ChatResult:
+        async with self._on_record(key, config, request, tries.attempts) as call:
+            try:
+                async with asyncio.timeout(tries.seconds_left()):
+                    call.reply = await self._model.complete(config, request)
+            except TimeoutError:
+                raise _too_slow(config, self._deadline) from None
+        return call.result()
+
+    async def _pieces(
+        self, config: LLMConfig, request: ChatRequest, seconds: float
+    ) -> AsyncIterator[str | ModelReply]:
+        """The model's pieces, all of them within `seconds`."""
+        end = time.monotonic() + seconds
+        pieces = aiter(self._model.stream(config, request))
+        while True:
+            try:
+                async with asyncio.timeout(end - time.monotonic()):
+                    piece = await anext(pieces)
+            except StopAsyncIteration:
+                return
+            except TimeoutError:
+                raise _too_slow(config, self._deadline) from None
+            yield piece
+
+    async def _wait(self, pause: float, trouble: ModelTrouble, tries: "_Tries") -> bool:
+        """Wait and say yes, if another attempt with the same model is worth it."""
+        seconds = max(trouble.retry_after or 0.0, pause * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
+        if seconds >= tries.seconds_left() or (seconds > PATIENCE and tries.others_left):
+            return False
+        await self._sleep(seconds)
+        return True
+
+    def _without(self, unsupported: str | None, config: LLMConfig) -> LLMConfig | None:
+        """The same model, to be asked without what it refused, once each; None when that would not help."""
+        known = config.capabilities
+        if unsupported is None or unsupported == "tools" or getattr(known, unsupported) is False:
+            return None
+        self._registry.note_capability(config.alias, unsupported, False, _workspace())
+        return config.model_copy(update={"capabilities": known.model_copy(update={unsupported: False})})
+
+    @asynccontextmanager
+    async def _on_record(
+        self, key: CallKey, config: LLMConfig, request: ChatRequest, attempt: int
+    ) -> AsyncIterator["_Call"]:
+        """Reserve and record before; record and settle after, however the request ends."""
+        reservation = await self._budget.reserve(most(request, config))
+        call = _Call(config, reservation)
+        try:
+            call_id = await self._journal.begin(key.intent(config, request, attempt))
+            try:
+                yield call
+            except ModelTrouble as trouble:
+                call.trouble = trouble
+                raise
+            finally:
+                await self._journal.end(call_id, call.outcome())
+                call.call_id = call_id
+                call.count()
+        except BaseException:
+            await self._budget.settle(reservation, call.used())
+            raise
+        await self._budget.settle(reservation, call.used())
+
+    async def _from_record(self, key: CallKey, request: ChatRequest) -> ChatResult | None:
+        """The recorded answer to this very question, when the session goes on, or is replayed, from its record."""
+        if key.answers == "live":
+            return None
+        answered = await self._journal.answered(key.session_id, key.agent, key.ordinal)
+        for recorded in answered:
+            if recorded.request_digest == key.digest(recorded.model_name, request):
+                if key.answers == "resume":
+                    await self._note(key, recorded, request)
+                return _as_recorded(recorded)
+        if key.answers == "replay":
+            raise mismatch(key, request, answered)
+        return None
+
+    async def _note(self, key: CallKey, recorded: RecordedCall, request: ChatRequest) -> None:
+        """On the record too: that this answer was not asked for again."""
+        intent = key.intent_of(recorded, request)
+        call_id = await self._journal.begin(intent)
+        await self._journal.end(call_id, CallOutcome(status="success", latency_ms=0, reply=recorded.reply))
+
+
+class _Tries:
+    """The attempts of one call: the models to ask, the time left, and what went wrong so far."""
+
+    def __init__(self, candidates: Sequence[LLMConfig], deadline: float) -> None:
+        self._candidates = candidates
+        self.others_left = len(candidates)
+        self.attempts = 0
+        self._end = time.monotonic() + deadline
+        self._troubles: dict[str, ModelTrouble] = {}
+
+    def each(self) -> Iterator[LLMConfig]:
+        for config in self._candidates:
+            self.others_left -= 1
+            yield config
+
+    def seconds_left(self) -> float:
+        return self._end - time.monotonic()
+
+    def failed(self, config: LLMConfig, trouble: ModelTrouble) -> None:
+        self._troubles[config.alias] = trouble
+        logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
+
+    def gave_up(self, alias: str | None) -> LLMConnectionError | NoAvailableModel:
+        if len(self._troubles) == 1:
+            name, trouble = next(iter(self._troubles.items()))
+            return LLMConnectionError(SAY("llm.one_failed", alias=name, why=trouble.message), alias=name)
+        failures = [SAY("llm.failure", alias=name, why=t.message) for name, t in self._troubles.items()]
+        return NoAvailableModel(SAY("llm.all_failed", failures=failures), aliases=list(self._troubles))
+
+
+class _Call:
+    """One request under way: what it may use, and what became of it."""
+
+    def __init__(self, config: LLMConfig, reservation: Reservation) -> None:
+        self._config, self._reserved = config, reservation.amount
+        self._started = time.perf_counter()
+        self.reply: ModelReply | None = None
+        self.trouble: ModelTrouble | None = None
+        self.call_id: UUID | None = None
+
+    @property
+    def cost(self) -> float | None:
+        usage = self.reply.usage if self.reply else None
+        return self._config.cost(usage.prompt_tokens, usage.completion_tokens) if usage else None
+
+    def result(self) -> ChatResult:
+        assert self.reply is not None
+        return ChatResult(
+            **self.reply.model_dump(),
+            alias=self._config.alias,
+            vendor=self._config.vendor,
+            cost=self.cost,
+            call_id=self.call_id,
+        )
+
+    def outcome(self) -> CallOutcome:
+        took = round((time.perf_counter() - self._started) * 1000)
+        if self.reply is not None:
+            return CallOutcome(status="success", latency_ms=took, reply=self.reply, cost=self.cost)
+        if self.trouble is not None:
+            return CallOutcome(status="failed", latency_ms=took, error_message=str(self.trouble))
+        return CallOutcome(status="unknown", latency_ms=took, error_message="broken off before an answer")
+
+    def count(self) -> None:
+        """For the session under way, so that its report can say what it took."""
+        context = current_execution_ctx.get()
+        if context is None:
+            return
+        usage = self.reply.usage if self.reply else Usage(total_tokens=0)
+        context.tally.requests += 1
+        context.tally.tokens += usage.total_tokens or 0
+        context.tally.cost += self.cost or 0.0
+        context.tally.unpriced += self.reply is not None and self.cost is None
+
+    def used(self) -> Amount:
+        """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
+        if self.trouble is not None and not self.trouble.billed:
+            return Amount()
+        total = self.reply.usage.total_tokens if self.reply else None
+        if total is None:
+            return self._reserved
+        return Amount(tokens=total, cost=self.cost if self.cost is not None else self._reserved.cost)
+
+
+def _workspace() -> str:
+    context = current_execution_ctx.get()
+    return context.workspace if context else DEFAULT_WORKSPACE
+
+
+def _too_slow(config: LLMConfig, seconds: float) -> ModelTrouble:
+    said = SAY("llm.too_slow", model=config.model_name, seconds=f"{seconds:g}")
+    return ModelTrouble(said, billed=True)
+
+
+def _as_recorded(recorded: RecordedCall) -> ChatResult:
+    return ChatResult(
+        **recorded.reply.model_dump(),
+        alias=recorded.alias,
+        vendor=recorded.vendor,
+        cost=recorded.cost,
+        origin="record",
+        call_id=recorded.id,
+    )

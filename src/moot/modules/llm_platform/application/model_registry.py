@@ -1,0 +1,113 @@
+"""The models at hand: what is stored and what the environment says, and which of them fit a request."""
+
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from uuid import UUID
+
+import structlog
+
+from moot.modules.llm_platform.domain.exceptions import NoAvailableModel, not_configured
+from moot.modules.llm_platform.domain.model_config import ConfigRepository, LLMConfig
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.messages import Message
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+logger = structlog.get_logger(__name__)
+
+
+class ModelRegistry:
+    """Answers from memory; `refresh` reads what is stored. `defaults` hold until a stored config takes their alias.
+
+    One that is stored but switched off, or whose key cannot be decrypted, still hides the default of its alias:
+    nobody is sent to a model that was replaced on purpose.
+    """
+
+    def __init__(self, repository: ConfigRepository | None, defaults: Sequence[LLMConfig] = ()) -> None:
+        self._repository = repository
+        self.defaults = tuple(defaults)
+        self._known = _by_place(defaults)
+        self._learned: dict[tuple[UUID, datetime | None], dict[str, bool]] = {}
+        self._refreshing = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Reload; if that fails, go on with what was known. One at a time, so that the latest read wins."""
+        if self._repository is None:
+            return
+        async with self._refreshing:
+            try:
+                stored = await self._repository.list()
+            except Exception:  # bulkhead: a registry that cannot be read must not stop the desk
+                logger.warning("models not reloaded, those known before stay", exc_info=True)
+                return
+            self._known = _by_place(self.defaults) | _by_place(stored)
+        for config in stored:
+            if config.unreadable:
+                logger.warning("model left out, encrypted with another secret", alias=config.alias)
+
+    def candidates(
+        self,
+        alias: str | None = None,
+        tags: Sequence[str] | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> list[LLMConfig]:
+        """Whom to ask, in that order; never empty: raises `NoAvailableModel`."""
+        active = self._active(workspace)
+        if alias is not None:
+            fitting = [config for config in active if config.alias == alias]
+        else:
+            fitting = [config for config in active if set(tags or ()) <= set(config.tags)]
+        if not fitting:
+            raise self._nobody(alias, tags, workspace)
+        return fitting
+
+    def any_active(self, workspace: str = DEFAULT_WORKSPACE) -> bool:
+        return bool(self._active(workspace))
+
+    def all(self) -> list[LLMConfig]:
+        """Every model that may be called, of all workspaces."""
+        usable = (config for config in self._known.values() if config.usable)
+        return sorted(map(self._as_learned, usable), key=lambda config: config.preference)
+
+    def note_capability(
+        self, alias: str, name: str, supported: bool, workspace: str = DEFAULT_WORKSPACE
+    ) -> None:
+        """Remember what a model turned out to do or to refuse, until its config changes."""
+        if config := self._known.get((workspace, alias)):
+            self._learned.setdefault((config.id, config.updated_at), {})[name] = supported
+
+    def _active(self, workspace: str) -> list[LLMConfig]:
+        return [config for config in self.all() if config.workspace_id == workspace]
+
+    def _as_learned(self, config: LLMConfig) -> LLMConfig:
+        learned = self._learned.get((config.id, config.updated_at))
+        if not learned:
+            return config
+        return config.model_copy(update={"capabilities": config.capabilities.model_copy(update=learned)})
+
+    def _nobody(self, alias: str | None, tags: Sequence[str] | None, workspace: str) -> NoAvailableModel:
+        known = [config for config in self._known.values() if config.workspace_id == workspace]
+        if not known:
+            return not_configured()
+        if any(config.alias == alias and config.unreadable for config in known):
+            return NoAvailableModel(SAY("config.unreadable", alias=alias), alias=alias)
+        known.sort(key=lambda config: config.preference)
+        asked = {"alias": alias, "tags": list(tags or ())}
+        message = SAY("config.none_fits", asked=_asked(alias, tags), known=[_named(c) for c in known])
+        return NoAvailableModel(message, asked=asked, known=[config.alias for config in known])
+
+
+def _by_place(configs: Iterable[LLMConfig]) -> dict[tuple[str, str], LLMConfig]:
+    return {(config.workspace_id, config.alias): config for config in configs}
+
+
+def _asked(alias: str | None, tags: Sequence[str] | None) -> Message:
+    if alias is not None:
+        return SAY("config.asked_alias", alias=alias)
+    return SAY("config.asked_tags", tags=list(tags)) if tags else SAY("config.asked_any")
+
+
+def _named(config: LLMConfig) -> Message:
+    named = SAY("config.named_tags", alias=config.alias, tags=config.tags) if config.tags else config.alias
+    state = "on" if config.usable else "locked" if config.is_active else "off"
+    return SAY(f"config.{state}", model=named)

@@ -1,0 +1,177 @@
+"""An agent's turn: a prompt and evidence in, a checked answer out."""
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from pathlib import Path
+from typing import Generic, TypeVar
+
+import structlog
+from pydantic import BaseModel
+
+from moot.modules.llm_platform.application.answer_checks import (
+    NARRATIVE,
+    NARRATIVE_LENGTH,
+    Statements,
+    in_another_language,
+    narrative_length,
+    statements,
+)
+from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
+from moot.modules.llm_platform.application.llm_service import LLMService
+from moot.modules.llm_platform.application.prompt_files import Prompts
+from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema
+from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError
+from moot.modules.llm_platform.domain.parsing import Normaliser, parse_llm_json_output
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.grounding import Grounding, ground
+from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.texts import SAY as COMMON
+
+logger = structlog.get_logger(__name__)
+
+A = TypeVar("A", bound=BaseModel)
+
+PROMPTS = Prompts(Path(__file__).parent / "answer_rules")
+NAMED_OFFENDERS = 5
+
+
+@dataclass(frozen=True)
+class Brief(Generic[A]):
+    """What one agent is asked.
+
+    `system` says who it is and how it judges; `case` is what it is to judge, beside the evidence. `normalise` runs on
+    the parsed answer before it is validated as `answer`. `own` names the fields whose numbers are the agent's own
+    judgement and so need no evidence.
+    """
+
+    module: str
+    agent: str
+    system: str
+    case: str
+    evidence: Sequence[Evidence]
+    answer: type[A]
+    locale: Locale
+    temperature: float = 0.3
+    normalise: Normaliser | None = None
+    own: frozenset[str] = frozenset({"confidence", "confidence_score", "score"})
+
+
+@dataclass(frozen=True)
+class Spoken(Generic[A]):
+    """`input` is the user message, `output` the text the model answered with, both for the record."""
+
+    answer: A
+    input: str
+    output: str
+    grounding: Grounding
+    warnings: list[str] = field(default_factory=list)
+
+
+class Speaker:
+    """Asks once, and once more with the concrete errors if the answer does not hold; then it is a failure."""
+
+    def __init__(self, llm: LLMService, *, min_grounding: float = 0.8, max_tokens: int = 4096) -> None:
+        self._llm, self._min_grounding, self._max_tokens = llm, min_grounding, max_tokens
+
+    async def ask(self, brief: Brief[A]) -> Spoken[A]:
+        """The answer, or an `LLMOutputParseError`. What goes wrong on the way to the model passes as it is."""
+        opening = [
+            ChatMessage(role="system", content=brief.system),
+            ChatMessage(role="user", content=_question(brief)),
+        ]
+        reply = await self._say(brief, opening)
+        try:
+            return self._checked(brief, opening, reply)
+        except LLMOutputParseError as e:
+            logger.warning("answer refused, asked again", agent=brief.agent, error=str(e))
+            again = PROMPTS.filled("again", brief.locale, problem=e.in_locale(brief.locale))
+        correction = [
+            ChatMessage(role="assistant", content=reply.content or "{}"),
+            ChatMessage(role="user", content=again),
+        ]
+        reply = await self._say(brief, [*opening, *correction])
+        try:
+            return self._checked(brief, opening, reply)
+        except LLMOutputParseError as e:
+            raise LLMOutputParseError(SAY("answer.unusable", problem=e.message), **e.details) from e
+
+    async def _say(self, brief: Brief[A], messages: list[ChatMessage]) -> ChatResult:
+        name = re.sub(r"[^A-Za-z0-9_-]", "_", brief.answer.__name__)[:64]
+        return await self._llm.chat(
+            messages,
+            response_schema=ResponseSchema(name=name, json_schema=strict_schema(brief.answer)),
+            temperature=brief.temperature,
+            max_tokens=self._max_tokens,
+            caller_module=brief.module,
+            caller_agent=brief.agent,
+        )
+
+    def _checked(self, brief: Brief[A], opening: list[ChatMessage], reply: ChatResult) -> Spoken[A]:
+        if reply.finish_reason == "length":
+            raise LLMOutputParseError(SAY("answer.cut_off"), raw_length=len(reply.content))
+        normalisers = [brief.normalise] if brief.normalise else []
+        answer = parse_llm_json_output(
+            reply.content, brief.answer, normalizers=normalisers, context_label=brief.agent
+        )
+        said = statements(answer, brief.own)
+        grounding = ground(said.all_texts, brief.evidence, given=brief.case, own=said.own)
+        if problems := [*_language_problems(brief, said), *self._grounding_problems(grounding)]:
+            raise LLMOutputParseError(
+                reduce(lambda all_, more: COMMON("and_also", said=all_, more=more), problems),
+                raw_length=len(reply.content),
+                grounding=grounding.model_dump(),
+            )
+        return Spoken(answer, opening[-1].content, reply.content, grounding, _warnings(brief, answer))
+
+    def _grounding_problems(self, grounding: Grounding) -> list[Message]:
+        if grounding.score >= self._min_grounding:
+            return []
+        return [SAY("answer.ungrounded", offenders=grounding.offenders[:NAMED_OFFENDERS])]
+
+
+def _question(brief: Brief[A]) -> str:
+    low, high = map(str, NARRATIVE_LENGTH[brief.locale])
+    tells = NARRATIVE in brief.answer.model_fields
+    return PROMPTS.filled(
+        "turn",
+        brief.locale,
+        case=brief.case,
+        evidence="\n".join(_line(item, brief.locale) for item in brief.evidence)
+        or SAY("answer.no_evidence").in_locale(brief.locale),
+        narrative=PROMPTS.filled("narrative", brief.locale, low=low, high=high) if tells else "",
+        schema=json.dumps(told_schema(brief.answer), ensure_ascii=False),
+    )
+
+
+def _line(item: Evidence, locale: Locale) -> str:
+    """A text comes from outside: it is labelled, and quoted so that it cannot end its line or the list."""
+    value = item.value
+    if isinstance(value, str):
+        value = SAY("answer.outside_text", text=_quoted(value)).in_locale(locale)
+    return f"{item.id} | {value} | {item.unit or '-'} | {_quoted(item.source)} | {item.as_of:%Y-%m-%d}"
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False).replace("<", "\\u003c")
+
+
+def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:
+    shown = "\n".join([brief.case, *(f"{item.id} {item.value} {item.source}" for item in brief.evidence)])
+    fields = in_another_language(said.texts, brief.locale, shown)
+    language = SAY(f"answer.language.{brief.locale}")
+    return [SAY("answer.wrong_language", language=language, fields=fields)] if fields else []
+
+
+def _warnings(brief: Brief[A], answer: A) -> list[str]:
+    if NARRATIVE not in brief.answer.model_fields:
+        return []
+    length = narrative_length(getattr(answer, NARRATIVE), brief.locale)
+    low, high = NARRATIVE_LENGTH[brief.locale]
+    if low <= length <= high:
+        return []
+    logger.warning("narrative too short or too long", agent=brief.agent, length=length, low=low, high=high)
+    return [SAY("answer.narrative_length", length=length, low=low, high=high).in_locale(brief.locale)]

@@ -1,0 +1,116 @@
+"""The one door to the web's search services: every search passes here and is on the record."""
+
+import time
+from datetime import datetime, timedelta
+from typing import Literal
+from uuid import UUID
+
+import structlog
+
+from moot.modules.llm_platform.domain.exceptions import WebSearchError
+from moot.modules.llm_platform.domain.search import (
+    SearchAnswer,
+    SearchAudit,
+    SearchCache,
+    WebSearchProvider,
+    WebSearchRequest,
+    WebSearchResponse,
+    refine,
+)
+from moot.shared.domain.clock import Clock
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+
+__all__ = ["WebSearchRequest", "WebSearchService"]
+
+logger = structlog.get_logger(__name__)
+
+OPERATION = "web-search"
+PRESENT = timedelta(days=1)
+"""A session this young asks the web of today; an older one must not see what came after it."""
+
+
+class WebSearchService:
+    """What the provider found, or the cache still holds, without what is no use to the session that asks."""
+
+    def __init__(
+        self, provider: WebSearchProvider, audit: SearchAudit, cache: SearchCache | None, clock: Clock
+    ) -> None:
+        self._provider, self._audit, self._cache, self._clock = provider, audit, cache, clock
+
+    async def search(self, request: WebSearchRequest) -> WebSearchResponse:
+        past = self._past_moment()
+        if past is not None:  # "the last month" is counted from today, and says nothing about then
+            request = request.model_copy(update={"freshness": "noLimit"})
+        response = await self._remembered(request) or await self._found(request)
+        results = refine(response.results, as_of=past)
+        logger.info(
+            "web search",
+            service=self._provider.name,
+            query=request.query,
+            found=len(response.results),
+            kept=len(results),
+        )
+        return response.model_copy(update={"results": results})
+
+    async def _remembered(self, request: WebSearchRequest) -> WebSearchResponse | None:
+        started = time.monotonic()
+        response = await self._from_cache(request)
+        if response is not None:
+            call_id = await self._begin(request, "cache")
+            await self._end(
+                call_id, started, SearchAnswer(response=response, body=response.model_dump_json())
+            )
+        return response
+
+    async def _found(self, request: WebSearchRequest) -> WebSearchResponse:
+        call_id = await self._begin(request, "live")
+        started = time.monotonic()
+        try:
+            answer = await self._provider.search(request)
+        except BaseException as error:
+            await self._end(call_id, started, error)
+            raise
+        await self._end(call_id, started, answer)
+        await self._to_cache(request, answer.response)
+        return answer.response
+
+    async def _begin(self, request: WebSearchRequest, origin: Literal["live", "cache"]) -> UUID | None:
+        name = self._provider.name
+        params = request.model_dump(mode="json")
+        return await self._audit.begin(
+            name, OPERATION, params, origin=origin, request_digest=request.key(name)
+        )
+
+    async def _end(self, call_id: UUID | None, started: float, outcome: SearchAnswer | BaseException) -> None:
+        answer = outcome if isinstance(outcome, SearchAnswer) else None
+        status_code = outcome.status_code if isinstance(outcome, SearchAnswer | WebSearchError) else None
+        await self._audit.end(
+            call_id,
+            status="success" if answer else "failed",
+            latency_ms=round((time.monotonic() - started) * 1000),
+            status_code=status_code,
+            response_data=answer.body if answer else None,
+            error_message=None if answer else str(outcome) or type(outcome).__name__,
+        )
+
+    async def _from_cache(self, request: WebSearchRequest) -> WebSearchResponse | None:
+        if self._cache is None:
+            return None
+        try:
+            return await self._cache.get(request.key(self._provider.name))
+        except Exception:  # bulkhead: a broken cache costs a request, not the answer
+            logger.warning("search cache not read", query=request.query, exc_info=True)
+            return None
+
+    async def _to_cache(self, request: WebSearchRequest, response: WebSearchResponse) -> None:
+        if self._cache is None:
+            return
+        try:
+            await self._cache.put(request.key(self._provider.name), request, response)
+        except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
+            logger.warning("search cache not written", query=request.query, exc_info=True)
+
+    def _past_moment(self) -> datetime | None:
+        context = current_execution_ctx.get()
+        as_of = context.as_of if context else None
+        return as_of if as_of and as_of < self._clock.now() - PRESENT else None

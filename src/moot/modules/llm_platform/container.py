@@ -1,0 +1,147 @@
+"""Wires the models, the record of their calls, the budget and the web."""
+
+from datetime import timedelta
+
+from moot.modules.llm_platform.application.call_logs import (
+    ExternalAPICallLogQueryService,
+    LLMCallLogQueryService,
+)
+from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
+from moot.modules.llm_platform.application.engine_choice import EngineChoice
+from moot.modules.llm_platform.application.llm_service import LLMService
+from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.application.spending import UsageService
+from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.llm_platform.domain.budget import Limits, Unkept
+from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConfig
+from moot.modules.llm_platform.domain.search import WebSearchProvider
+from moot.modules.llm_platform.infrastructure.call_journal import (
+    MODEL_ANSWER,
+    MODEL_CALL,
+    NoJournal,
+    SqlCallJournal,
+)
+from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogReader
+from moot.modules.llm_platform.infrastructure.cipher import cipher_for
+from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+from moot.modules.llm_platform.infrastructure.search.bocha import BochaSearch
+from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch
+from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
+from moot.modules.llm_platform.infrastructure.search_cache import SqlSearchCache
+from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
+from moot.modules.market_data.application.market_data import MarketData
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.validation import checked
+from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
+from moot.shared.infrastructure.settings import Settings
+
+ABANDONED_AFTER = 4
+"""Deadlines. A call older than that has nobody who waits for it any more."""
+
+
+class LLMPlatformContainer:
+    """`audit` None: nothing is stored, so there are no configs but the environment's, no budgets and no cache."""
+
+    def __init__(
+        self, settings: Settings, *, audit: CallAudit | None, market_data: MarketData, clock: Clock
+    ) -> None:
+        self._settings, self._audit, self._clock = settings, audit, clock
+        trail = audit.trail if audit else None
+        database = trail.database if trail else None
+        home = settings.home.expanduser()
+        self._repository = (
+            SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
+        )
+        self.registry = ModelRegistry(self._repository, _environment_model(settings))
+        self._model = OpenAIChatModel()
+        limits = _limits(settings)
+        self._llm = LLMService(
+            self.registry,
+            self._model,
+            SqlCallJournal(audit, trail) if audit and trail else NoJournal(),
+            SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
+            deadline=settings.llm_deadline,
+        )
+        self._reader = SqlCallLogReader(database) if database else None
+        self._provider = _search_provider(settings, market_data, clock)
+        cache = SqlSearchCache(database, clock) if database and self.searches_the_web else None
+        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock)
+
+    @property
+    def searches_the_web(self) -> bool:
+        """Whether a real search service is configured. The demo market's is not for real companies."""
+        return not isinstance(self._provider, DemoSearch)
+
+    async def open(self) -> None:
+        """Load the stored models, and close the calls that a process which died left open."""
+        await self.registry.refresh()
+        if self._audit is not None:
+            before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
+            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, before)
+            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, before)
+
+    async def close(self) -> None:
+        await self._model.aclose()
+        await self._provider.aclose()
+
+    def llm_service(self) -> LLMService:
+        return self._llm
+
+    def speaker(self) -> Speaker:
+        settings = self._settings
+        return Speaker(self._llm, min_grounding=settings.min_grounding, max_tokens=settings.llm_max_tokens)
+
+    def engine_choice(self) -> EngineChoice:
+        return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
+
+    def config_service(self) -> ConfigService:
+        return ConfigService(self._repository, self.registry)
+
+    def usage_service(self) -> UsageService:
+        return UsageService(self._reader, self._clock, self._settings.currency)
+
+    def web_search_service(self) -> WebSearchService:
+        return self._web_search
+
+    def llm_call_logs(self) -> LLMCallLogQueryService | None:
+        return LLMCallLogQueryService(self._reader) if self._reader else None
+
+    def external_call_logs(self) -> ExternalAPICallLogQueryService | None:
+        return ExternalAPICallLogQueryService(self._reader) if self._reader else None
+
+
+def _environment_model(settings: Settings) -> list[LLMConfig]:
+    """The model of `MOOT_LLM_*`, held to the same rules as a stored one; asked last."""
+    if not settings.llm_base_url or not settings.llm_model:
+        return []
+    given = {
+        "alias": DEFAULT_ALIAS,
+        "vendor": "environment",
+        "base_url": settings.llm_base_url,
+        "model_name": settings.llm_model,
+        "api_key": settings.llm_api_key.get_secret_value() or None,
+        "price_in": settings.llm_price_in,
+        "price_out": settings.llm_price_out,
+        "proxy": settings.llm_proxy or None,
+        "priority": 0,
+    }
+    return [checked(ConfigBody, given).config()]
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        session_tokens=settings.budget_session_tokens,
+        session_cost=settings.budget_session_cost,
+        day_tokens=settings.budget_day_tokens,
+        day_cost=settings.budget_day_cost,
+    )
+
+
+def _search_provider(settings: Settings, market_data: MarketData, clock: Clock) -> WebSearchProvider:
+    if settings.bocha_api_key.get_secret_value():
+        return BochaSearch(settings.bocha_api_key, settings.bocha_url)
+    if settings.searxng_url:
+        return SearxngSearch(settings.searxng_url)
+    return DemoSearch(market_data, clock)

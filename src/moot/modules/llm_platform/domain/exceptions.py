@@ -1,0 +1,92 @@
+"""What can go wrong with models and the web, said so that the reader knows what to do."""
+
+from typing import Any
+
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.errors import AppError, Conflict, NotFound, Unavailable, UpstreamFailed
+from moot.shared.domain.messages import Message
+
+
+class ModelTrouble(AppError):
+    """One request to a model failed.
+
+    `passing` trouble may be gone in a moment; `retry_after` is what the vendor asked for, in seconds. `billed` says
+    that the vendor may charge for it all the same. `unsupported` names what the model cannot do (`json_schema`,
+    `tools`, `tool_choice`), so that it can be asked without.
+    """
+
+    code = "LLM_SERVICE_ERROR"
+
+    def __init__(
+        self,
+        message: str | Message,
+        *,
+        passing: bool = False,
+        retry_after: float | None = None,
+        status_code: int | None = None,
+        billed: bool = False,
+        unsupported: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.passing, self.retry_after, self.status_code = passing, retry_after, status_code
+        self.billed, self.unsupported = billed, unsupported
+
+
+class LLMConnectionError(Unavailable):
+    """The one model asked for did not answer."""
+
+    code = "LLM_SERVICE_ERROR"
+
+
+class NoAvailableModel(Unavailable):
+    """No model fits what was asked for, or none of those that do answered."""
+
+    code = "NO_AVAILABLE_MODEL"
+
+
+class BudgetExceeded(Unavailable):
+    """The call was not made, because it could have cost more than is left."""
+
+    code = "BUDGET_EXCEEDED"
+
+
+class ConfigNotFound(NotFound):
+    code = "LLM_CONFIG_NOT_FOUND"
+
+
+class DuplicateConfig(Conflict):
+    code = "LLM_CONFIG_DUPLICATE"
+
+
+class LLMOutputParseError(AppError):
+    """The model answered, but not what it was asked for. `details` say what was wrong with the answer."""
+
+    code = "LLM_JSON_PARSE_ERROR"
+
+
+class ReplayMismatch(AppError):
+    """The record holds no answer to what is asked now; `details` say which agent's prompt changed, and where."""
+
+    code = "REPLAY_MISMATCH"
+
+
+class WebSearchError(UpstreamFailed):
+    """The search service answered with an error; `status_code` is its own."""
+
+    code = "WEB_SEARCH_FAILED"
+
+    def __init__(self, message: str | Message, *, status_code: int | None = None, **details: Any) -> None:
+        super().__init__(message, **details)
+        self.status_code = status_code
+
+
+class WebSearchConnectionError(Unavailable):
+    code = "WEB_SEARCH_UNREACHABLE"
+
+
+class WebSearchConfigError(Unavailable):
+    code = "WEB_SEARCH_NOT_CONFIGURED"
+
+
+def not_configured() -> NoAvailableModel:
+    return NoAvailableModel(SAY("llm.not_configured"))

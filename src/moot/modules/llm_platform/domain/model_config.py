@@ -1,0 +1,125 @@
+"""A language model the desk may call, what is known about it, and where such knowledge is kept."""
+
+import re
+from collections.abc import Collection, Sequence
+from datetime import date
+from typing import Annotated, Literal, Protocol
+from uuid import UUID, uuid4
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
+
+from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+DEFAULT_ALIAS = "default"
+"""The model of `MOOT_LLM_BASE_URL`, `MOOT_LLM_API_KEY` and `MOOT_LLM_MODEL`."""
+
+ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Priority = Annotated[int, Field(ge=-10_000, le=10_000)]
+ContextSize = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+
+def _without_password(url: str) -> str:
+    return re.sub(r"//.*@", "//***@", url)
+
+
+ProxyUrl = Annotated[str, PlainSerializer(_without_password)]
+"""May hold a user and a password; dumped, it does not show them."""
+
+
+class Capabilities(BaseModel):
+    """None: not known yet; the first refusal tells. A model without `max_tokens` knows `max_completion_tokens`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    json_schema: bool | None = None
+    tools: bool | None = None
+    tool_choice: bool | None = None
+    temperature: bool | None = None
+    max_tokens: bool | None = None
+
+
+class ModelCard(BaseModel):
+    """What anybody may see of a model. Of several models the one with the larger `priority` is asked first.
+
+    Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `unreadable` names
+    the fields that were encrypted with another secret: until they are entered again the model cannot be called.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
+
+    id: UUID = Field(default_factory=uuid4)
+    workspace_id: str = DEFAULT_WORKSPACE
+    alias: str = Field(pattern=f"^{ALIAS.pattern}$")
+    vendor: str = Field(default="custom", min_length=1, max_length=50)
+    provider_type: Literal["openai"] = "openai"
+    base_url: str
+    model_name: str = Field(min_length=1, max_length=100)
+    description: str = ""
+    priority: Priority = 1
+    tags: list[str] = []
+    price_in: Price | None = None
+    price_out: Price | None = None
+    context_size: ContextSize | None = None
+    knowledge_cutoff: date | None = None
+    capabilities: Capabilities = Capabilities()
+    is_active: bool = True
+    unreadable: tuple[str, ...] = ()
+    created_at: AwareDatetime | None = None
+    updated_at: AwareDatetime | None = None
+
+    @property
+    def usable(self) -> bool:
+        return self.is_active and not self.unreadable
+
+    @property
+    def preference(self) -> tuple[int, str]:
+        """To sort by: who is asked first comes first."""
+        return -self.priority, self.alias
+
+
+class LLMConfig(ModelCard):
+    """Any OpenAI-compatible endpoint, with what it takes to call it. Printed or dumped it shows no secret."""
+
+    api_key: SecretStr = SecretStr("")
+    proxy: ProxyUrl | None = Field(default=None, repr=False)
+
+    def cost(self, prompt_tokens: int | None, completion_tokens: int | None) -> float | None:
+        """What so many tokens cost; None when the price or the count is not known."""
+        if self.price_in is None or self.price_out is None:
+            return None
+        if prompt_tokens is None or completion_tokens is None:
+            return None
+        return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1_000_000
+
+
+class ConfigRepository(Protocol):
+    """Keeps configs, their secrets encrypted. An alias is unique within its workspace."""
+
+    async def list(self, workspace: str | None = None) -> Sequence[LLMConfig]:
+        """Those of one workspace, or of all."""
+
+    async def get(self, alias: str, workspace: str) -> LLMConfig | None: ...
+
+    async def add(self, config: LLMConfig) -> None:
+        """Raises `DuplicateConfig`."""
+
+    async def update(self, config: LLMConfig, fields: Collection[str]) -> None:
+        """Write those fields and no others; raises `ConfigNotFound`."""
+
+    async def remove(self, alias: str, workspace: str) -> None:
+        """Raises `ConfigNotFound`."""
+
+
+class SecretUnreadable(Unavailable):
+    """Something was encrypted with another secret than the present one."""
+
+    code = "SECRET_UNREADABLE"
+
+
+def no_such_config(alias: str) -> ConfigNotFound:
+    return ConfigNotFound(SAY("config.not_found", alias=alias))

@@ -1,0 +1,181 @@
+"""Searching the web and reading a page: what is asked, what is found, and the ports to who searches and keeps."""
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Annotated, Any, Literal, Protocol
+from urllib.parse import urlsplit
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+
+from moot.shared.domain.errors import InvalidInput, UpstreamFailed
+
+Freshness = Literal["oneDay", "oneWeek", "oneMonth", "oneYear", "noLimit"]
+
+CACHE_TIME: dict[Freshness | None, timedelta] = {
+    "oneDay": timedelta(hours=4),
+    "oneWeek": timedelta(hours=12),
+    "oneMonth": timedelta(hours=24),
+    "oneYear": timedelta(hours=48),
+    "noLimit": timedelta(hours=24),
+    None: timedelta(hours=24),
+}
+DEFAULT_PORTS = {"http": 80, "https": 443}
+
+
+class WebSearchRequest(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
+    freshness: Freshness | None = None
+    summary: bool = True
+    count: int = Field(default=10, ge=1, le=50)
+
+    def key(self, provider: str) -> str:
+        """The same question to the same provider has the same key: for the cache, and as its digest on the record."""
+        said = f"{self.query}|{self.freshness}|{self.summary}|{self.count}|{provider}"
+        return hashlib.sha256(said.encode()).hexdigest()
+
+
+class WebSearchResultItem(BaseModel):
+    """A page somebody else wrote: quoted, never followed. `published_date` None: nobody said when."""
+
+    model_config = ConfigDict(frozen=True)
+
+    title: str
+    url: str
+    snippet: str = ""
+    summary: str | None = None
+    site_name: str | None = None
+    published_date: AwareDatetime | None = None
+
+
+class WebSearchResponse(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    query: str
+    total_matches: int | None = None
+    results: list[WebSearchResultItem]
+
+
+class SearchAnswer(BaseModel):
+    """A provider's response, and for the record how it came: the HTTP status and the body."""
+
+    model_config = ConfigDict(frozen=True)
+
+    response: WebSearchResponse
+    status_code: int | None = None
+    body: str = ""
+
+
+class WebSearchProvider(Protocol):
+    """`name` is how the service is called on the record. One call is one request; no retry, no cache, no record.
+
+    Raises `WebSearchError` (an HTTP error, with its status), `WebSearchConnectionError` (network, time-out) or
+    `WebSearchConfigError` (no key, found out when it is called, never when it is made).
+    """
+
+    name: str
+
+    async def search(self, request: WebSearchRequest) -> SearchAnswer: ...
+
+    async def aclose(self) -> None: ...
+
+
+class SearchCache(Protocol):
+    """Keeps responses as the provider gave them, each for its `CACHE_TIME`. What it raises costs no search."""
+
+    async def get(self, key: str) -> WebSearchResponse | None:
+        """None when there is none, or none that is still good."""
+
+    async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None: ...
+
+    async def cleanup_expired(self) -> int:
+        """How many were removed."""
+
+
+class SearchAudit(Protocol):
+    """Keeps searches: the intent before, the outcome after. `begin` raises only where none may go unrecorded."""
+
+    async def begin(
+        self,
+        service_name: str,
+        operation: str,
+        request_params: Mapping[str, Any],
+        *,
+        origin: str,
+        attempt: int = 1,
+        request_digest: str,
+    ) -> UUID | None: ...
+
+    async def end(
+        self,
+        call_id: UUID | None,
+        *,
+        status: Literal["success", "failed"],
+        latency_ms: int,
+        status_code: int | None,
+        response_data: str | None,
+        error_message: str | None,
+    ) -> None: ...
+
+
+class Page(BaseModel):
+    """What a page says, as text. `url` is where it was found after all redirects. Quoted, never followed."""
+
+    model_config = ConfigDict(frozen=True)
+
+    url: str
+    title: str
+    text: str
+
+
+class PageRefused(InvalidInput):
+    """The page was not read, because of where it lies or what it is; no other attempt changes that."""
+
+    code = "PAGE_REFUSED"
+
+
+class PageFailed(UpstreamFailed):
+    """The page could have been read, but did not come."""
+
+    code = "PAGE_FAILED"
+
+
+def refine(
+    results: Iterable[WebSearchResultItem], *, as_of: datetime | None = None
+) -> list[WebSearchResultItem]:
+    """Each page once, those that say something, newest first and undated last.
+
+    With `as_of` only what was certainly public by then: a page without a date may have been written later.
+    """
+    once: dict[str, WebSearchResultItem] = {}
+    for item in results:
+        if _says_something(item) and _public_by(item, as_of):
+            once.setdefault(same_page(item.url), item)
+    return sorted(once.values(), key=_newest_first)
+
+
+def same_page(url: str) -> str:
+    """The URL without what makes no difference to where it leads. The query string does make one."""
+    try:
+        parts = urlsplit(url.strip())
+    except ValueError:  # no URL at all: the same only as itself
+        return url
+    host = parts.netloc.lower().removesuffix(f":{DEFAULT_PORTS.get(parts.scheme)}")
+    path = "" if parts.path == "/" else parts.path
+    return parts._replace(netloc=host, path=path, fragment="").geturl()
+
+
+def _says_something(item: WebSearchResultItem) -> bool:
+    return bool(item.title.strip() and (item.snippet.strip() or (item.summary or "").strip()))
+
+
+def _public_by(item: WebSearchResultItem, as_of: datetime | None) -> bool:
+    return as_of is None or (item.published_date is not None and item.published_date <= as_of)
+
+
+def _newest_first(item: WebSearchResultItem) -> tuple[bool, float]:
+    on = item.published_date
+    return on is None, -on.timestamp() if on else 0.0

@@ -1,0 +1,138 @@
+"""Reads a page of the public web for whoever asks, and never lets itself be sent anywhere else."""
+
+import asyncio
+import re
+from collections.abc import Callable
+
+import aiohttp
+from aiohttp.abc import AbstractResolver
+from yarl import URL
+
+from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.modules.llm_platform.infrastructure.page_text import page_text, plain_text
+from moot.modules.llm_platform.infrastructure.public_addresses import (
+    Address,
+    CheckedResolver,
+    is_public,
+    literal,
+)
+
+HTML = ("text/html", "application/xhtml+xml")
+READABLE = (*HTML, "text/plain")
+WEB_PORTS = frozenset({80, 443})
+REDIRECTS = frozenset({301, 302, 303, 307, 308})
+UNCLEAR = re.compile(r"[\x00-\x20\x7f\\]")
+"""What one reader of a URL drops or turns into a slash, and another does not."""
+
+NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
+TOLD = 200
+
+
+class PageFetcher:
+    """`allows` decides on an address and port that a host turned out to have; a URL's port must be one of `ports`."""
+
+    def __init__(
+        self,
+        *,
+        timeout: float = 15.0,
+        max_bytes: int = 2_000_000,
+        max_redirects: int = 3,
+        ports: frozenset[int] = WEB_PORTS,
+        allows: Callable[[Address, int], bool] = lambda address, _: is_public(address),
+        resolver: AbstractResolver | None = None,
+    ) -> None:
+        self._timeout, self._max_bytes, self._max_redirects = timeout, max_bytes, max_redirects
+        self._ports, self._allows, self._resolver = ports, allows, resolver
+        self._session: aiohttp.ClientSession | None = None
+
+    async def text(self, url: str) -> Page:
+        """The page's own words. Raises `PageRefused` or `PageFailed`, which say why."""
+        try:
+            async with asyncio.timeout(self._timeout):
+                return await self._followed(url)
+        except TimeoutError:
+            raise PageFailed(SAY("fetch.timeout", url=url[:TOLD], seconds=self._timeout)) from None
+        except (aiohttp.ClientError, OSError) as e:
+            message = SAY("fetch.unreachable", url=url[:TOLD], error=type(e).__name__)
+            raise PageFailed(message) from e
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _followed(self, url: str) -> Page:
+        target = self._checked(url)
+        for _ in range(self._max_redirects + 1):
+            async with self._client().get(target, allow_redirects=False) as answer:
+                location = answer.headers.get("Location")
+                if answer.status not in REDIRECTS or not location:
+                    return await self._read(answer, str(target))
+            target = self._checked(location, base=target)
+        raise self._refused(url, "too_many_redirects", most=self._max_redirects)
+
+    def _checked(self, url: str, *, base: URL | None = None) -> URL:
+        """The URL as the client itself will read it, if it may be fetched. A name's address is checked later."""
+        target, address = self._parsed(url, base)
+        host, port = target.raw_host or "", target.port or 0
+        if target.scheme not in ("http", "https"):
+            raise self._refused(url, "scheme")
+        if target.raw_user is not None or target.raw_password is not None:
+            raise self._refused(host, "credentials")
+        if address is None and not NAME.fullmatch(host):
+            raise self._refused(url, "malformed")
+        if port not in self._ports:
+            raise self._refused(url, "port", port=port, allowed=sorted(self._ports))
+        if address is not None:
+            self._check_address(host, address, port)
+        return target
+
+    def _parsed(self, url: str, base: URL | None) -> tuple[URL, Address | None]:
+        try:
+            if UNCLEAR.search(url):
+                raise ValueError
+            target = base.join(URL(url)) if base else URL(url)
+            return target, literal(target.raw_host or "")
+        except ValueError:
+            raise self._refused(url, "malformed") from None
+
+    def _check_address(self, host: str, address: Address, port: int) -> None:
+        if not self._allows(address, port):
+            raise self._refused(host, "not_public", address=address)
+
+    def _client(self) -> aiohttp.ClientSession:
+        if self._session is None:
+            resolver = CheckedResolver(self._resolver or aiohttp.ThreadedResolver(), self._check_address)
+            self._session = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                headers={"Accept": ", ".join(READABLE), "User-Agent": "Moot"},
+                timeout=aiohttp.ClientTimeout(total=None),  # one deadline for all redirects: in `text`
+                trust_env=False,
+            )
+        return self._session
+
+    async def _read(self, answer: aiohttp.ClientResponse, url: str) -> Page:
+        if not 200 <= answer.status < 300:
+            raise PageFailed(SAY("fetch.status", url=url[:TOLD], status=answer.status), status=answer.status)
+        if answer.content_type not in READABLE:
+            raise self._refused(url, "content_type", got=answer.content_type[:TOLD], allowed=list(READABLE))
+        body = await self._body(answer, url)
+        read = page_text if answer.content_type in HTML else plain_text
+        title, text = await asyncio.to_thread(read, body, answer.charset)
+        return Page(url=url, title=title, text=text)
+
+    async def _body(self, answer: aiohttp.ClientResponse, url: str) -> bytes:
+        """Counted after decompression: a small file may unpack to a very large one."""
+        body = bytearray()
+        async for chunk in answer.content.iter_chunked(65_536):
+            body += chunk
+            if len(body) > self._max_bytes:
+                raise self._refused(url, "too_large", most=self._max_bytes)
+        return bytes(body)
+
+    @staticmethod
+    def _refused(url: str, why: str, **said: object) -> PageRefused:
+        message = SAY("fetch.refused", url=url[:TOLD], why=SAY(f"fetch.why.{why}", **said))
+        return PageRefused(message, reason=why)

@@ -1,0 +1,87 @@
+"""Which addresses belong to the public internet, and a resolver that gives no others."""
+
+import re
+import socket
+from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
+
+from aiohttp.abc import AbstractResolver, ResolveResult
+
+Address = IPv4Address | IPv6Address
+Check = Callable[[str, Address, int], None]
+"""Raises when the host must not be reached at that address and port."""
+
+NOT_PUBLIC_V4 = [
+    ip_network(block)
+    for block in (
+        "0.0.0.0/8",  # this network
+        "10.0.0.0/8",
+        "100.64.0.0/10",  # shared by a carrier's customers
+        "127.0.0.0/8",
+        "168.63.129.16/32",  # a cloud's own host, in a public range
+        "169.254.0.0/16",  # link-local, and where clouds keep a machine's credentials
+        "172.16.0.0/12",
+        "192.0.0.0/24",
+        "192.0.2.0/24",  # documentation
+        "192.88.99.0/24",  # relays to 6to4
+        "192.168.0.0/16",
+        "198.18.0.0/15",  # benchmarks
+        "198.51.100.0/24",
+        "203.0.113.0/24",
+        "224.0.0.0/4",
+        "240.0.0.0/4",
+    )
+]
+PUBLIC_V6 = ip_network("2000::/3")
+"""All that was ever given out. Loopback, mapped, translated, local and multicast addresses lie outside of it."""
+
+NOT_PUBLIC_V6 = [
+    ip_network(block)
+    for block in (
+        "2001::/23",  # protocols, among them Teredo, which wraps an IPv4 address
+        "2001:db8::/32",  # documentation
+        "2002::/16",  # 6to4, which wraps an IPv4 address
+        "3fff::/20",
+    )
+]
+NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
+
+
+def is_public(address: Address) -> bool:
+    if isinstance(address, IPv4Address):
+        return not any(address in block for block in NOT_PUBLIC_V4)
+    return address in PUBLIC_V6 and not any(address in block for block in NOT_PUBLIC_V6)
+
+
+def literal(host: str) -> Address | None:
+    """The address a host spells out; None when it is a name.
+
+    Raises `ValueError` for a number that is no plain address (`127.1`, `0x7f000001`, `0177.0.0.1`): what such a
+    spelling means depends on who reads it. An address with a zone (`fe80::1%eth0`) is none either.
+    """
+    if ":" in host:
+        if "%" in host:
+            raise ValueError(host)
+        return IPv6Address(host)
+    last = host.rstrip(".").rpartition(".")[2]
+    return IPv4Address(host) if NUMERIC_LABEL.fullmatch(last) else None
+
+
+class CheckedResolver(AbstractResolver):
+    """What it returns is what the connection is made to, so a name that changes its mind afterwards gains nothing."""
+
+    def __init__(self, resolver: AbstractResolver, check: Check) -> None:
+        self._resolver, self._check = resolver, check
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        if not found:
+            raise OSError("no address")
+        for answer in found:
+            self._check(host, ip_address(answer["host"]), answer["port"])
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()

@@ -1,0 +1,22 @@
+"""Searching the web over HTTP."""
+
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request
+
+from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
+
+router = APIRouter(prefix="/llm-platform", tags=["model platform"])
+
+
+def web_search_service(request: Request) -> WebSearchService:
+    service: WebSearchService = request.app.state.llm_platform.web_search_service()
+    return service
+
+
+@router.post("/web-search", summary="Search the web; newest first, undated last")
+async def web_search(
+    asked: WebSearchRequest, service: Annotated[WebSearchService, Depends(web_search_service)]
+) -> WebSearchResponse:
+    return await service.search(asked)

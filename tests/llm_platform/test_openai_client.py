@@ -1,0 +1,585 @@
+"""The client to OpenAI-compatible models, over real HTTP to a local server."""
+
+import asyncio
+import json
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from pydantic import SecretStr
+
+from moot.modules.llm_platform.domain.chat import (
+    ChatMessage,
+    ChatRequest,
+    ModelReply,
+    ResponseSchema,
+    Tool,
+    ToolCall,
+    Usage,
+)
+from moot.modules.llm_platform.domain.exceptions import ModelTrouble
+from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig
+from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+from moot.shared.domain.clock import FixedClock
+from tests.fakes.llm_server import Hang, Huge, LLMServer, Raw, Say, Status, Trickle
+
+CANARY = "canary/Key+0123456789=abc"
+NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
+QUESTION = ChatRequest(messages=[ChatMessage(role="user", content="What of 900001.DEMO?")])
+SEARCH = Tool(name="search", description="Searches.", parameters={"type": "object", "properties": {}})
+SCHEMA = ResponseSchema(name="verdict", json_schema={"type": "object"})
+EVERYTHING = QUESTION.model_copy(
+    update={"tools": [SEARCH], "response_schema": SCHEMA, "tool_choice": "search"}
+)
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[OpenAIChatModel]:
+    made = OpenAIChatModel(max_bytes=1_000_000, clock=FixedClock(NOW))
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+async def impatient() -> AsyncIterator[OpenAIChatModel]:
+    made = OpenAIChatModel(read_timeout=0.3)
+    yield made
+    await made.aclose()
+
+
+@pytest.fixture
+def config(llm_server: LLMServer) -> LLMConfig:
+    return config_for(llm_server.url)
+
+
+def config_for(url: str, **also: Any) -> LLMConfig:
+    given = {"alias": "main", "vendor": "acme", "base_url": url, "model_name": "acme-1", "api_key": CANARY}
+    return LLMConfig.model_validate(given | also)
+
+
+async def trouble_of(
+    model: OpenAIChatModel, config: LLMConfig, request: ChatRequest = QUESTION
+) -> ModelTrouble:
+    with pytest.raises(ModelTrouble) as raised:
+        await model.complete(config, request)
+    return raised.value
+
+
+async def streamed(
+    model: OpenAIChatModel, config: LLMConfig, request: ChatRequest = QUESTION
+) -> tuple[list[str], ModelReply]:
+    *pieces, reply = [piece async for piece in model.stream(config, request)]
+    assert isinstance(reply, ModelReply)
+    return [str(piece) for piece in pieces], reply
+
+
+# What is answered
+
+
+async def test_an_answer_comes_back_with_its_usage_and_the_vendors_name_of_the_model(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Say("Hold.", usage=(120, 30), model="acme-1-2026", finish_reason="length"))
+    reply = await model.complete(config, QUESTION)
+    assert reply == ModelReply(
+        content="Hold.",
+        usage=Usage(prompt_tokens=120, completion_tokens=30, total_tokens=150),
+        model="acme-1-2026",
+        finish_reason="length",
+    )
+    assert len(llm_server.requests) == 1
+    assert llm_server.requests[0].headers["Authorization"] == f"Bearer {CANARY}"
+
+
+async def test_thoughts_and_tool_calls_are_kept_apart_from_the_content(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Say(None, tool_calls=[("c1", "search", '{"q": 1}')], reasoning="Hm.", usage=None))
+    reply = await model.complete(config, QUESTION)
+    assert reply.content == ""
+    assert reply.reasoning == "Hm."
+    assert reply.tool_calls == [ToolCall(id="c1", name="search", arguments='{"q": 1}')]
+    assert reply.usage == Usage()
+
+
+async def test_nonsense_around_a_good_answer_is_left_out(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    usage = {"prompt_tokens": -5, "completion_tokens": "many", "total_tokens": 10**30}
+    call = {"function": {"name": "search", "arguments": {"q": "a"}}}
+    message = {"content": "half \ud800 and \x00", "reasoning": "Hm.", "tool_calls": [call]}
+    answer = {"choices": [{"message": message, "finish_reason": None}], "usage": usage, "error": None}
+    llm_server.script(Raw(json.dumps(answer).encode()))
+    assert await model.complete(config, QUESTION) == ModelReply(
+        content="half ? and �",
+        reasoning="Hm.",
+        tool_calls=[ToolCall(id="call_0", name="search", arguments='{"q": "a"}')],
+        model="acme-1",
+        finish_reason="tool_calls",
+    )
+
+
+# What is asked
+
+
+async def test_a_plain_question_asks_for_nothing_it_does_not_need(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    await model.complete(config, QUESTION)
+    assert llm_server.requests[0].path == "/v1/chat/completions"
+    assert llm_server.requests[0].body == {
+        "model": "acme-1",
+        "messages": [{"role": "user", "content": "What of 900001.DEMO?"}],
+        "temperature": 0.7,
+        "max_tokens": 4096,
+    }
+
+
+async def test_a_conversation_with_tools_is_told_whole(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    messages = [
+        ChatMessage(role="system", content="You judge."),
+        ChatMessage(role="assistant", tool_calls=[ToolCall(id="c1", name="search", arguments="{}")]),
+        ChatMessage(role="tool", content="found", tool_call_id="c1"),
+    ]
+    await model.complete(config, EVERYTHING.model_copy(update={"messages": messages}))
+    body = llm_server.requests[0].body
+    function = {"name": "search", "arguments": "{}"}
+    assert body["messages"] == [
+        {"role": "system", "content": "You judge."},
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [{"id": "c1", "type": "function", "function": function}],
+        },
+        {"role": "tool", "content": "found", "tool_call_id": "c1"},
+    ]
+    assert body["tools"] == [{"type": "function", "function": SEARCH.model_dump()}]
+    assert body["tool_choice"] == {"type": "function", "function": {"name": "search"}}
+    held = {"name": "verdict", "schema": {"type": "object"}, "strict": True}
+    assert body["response_format"] == {"type": "json_schema", "json_schema": held}
+
+
+async def test_a_model_that_knows_no_schema_is_not_sent_one(llm_server: LLMServer, model: OpenAIChatModel):
+    cannot = config_for(llm_server.url, vendor="OpenAI", capabilities=Capabilities(json_schema=False))
+    await model.complete(cannot, EVERYTHING.model_copy(update={"tool_choice": "required"}))
+    body = llm_server.requests[0].body
+    assert "response_format" not in body
+    assert body["tool_choice"] == "required"
+    assert body["max_completion_tokens"] == 4096
+    assert "max_tokens" not in body
+
+
+@pytest.mark.parametrize(("choice", "able"), [("auto", None), ("search", False)])
+async def test_a_choice_of_tools_is_sent_only_where_it_says_something_and_is_understood(
+    llm_server: LLMServer, model: OpenAIChatModel, choice: str, able: bool | None
+):
+    config = config_for(llm_server.url, capabilities=Capabilities(tool_choice=able))
+    await model.complete(config, EVERYTHING.model_copy(update={"tool_choice": choice}))
+    assert "tools" in llm_server.requests[0].body
+    assert "tool_choice" not in llm_server.requests[0].body
+
+
+async def test_without_a_key_none_is_sent_not_even_the_one_of_the_environment(
+    llm_server: LLMServer, model: OpenAIChatModel, monkeypatch: pytest.MonkeyPatch
+):
+    for name in ("OPENAI_API_KEY", "OPENAI_ADMIN_KEY", "OPENAI_ORG_ID", "OPENAI_PROJECT_ID"):
+        monkeypatch.setenv(name, "from-the-environment")
+    await model.complete(config_for(llm_server.url, api_key=SecretStr("")), QUESTION)
+    headers = llm_server.requests[0].headers
+    assert "Authorization" not in headers
+    assert "from-the-environment" not in str(headers)
+
+
+async def test_a_proxy_is_asked_to_reach_the_model(llm_server: LLMServer, model: OpenAIChatModel):
+    proxy = llm_server.url.removesuffix("/v1")
+    reply = await model.complete(config_for("http://model.invalid/v1", proxy=proxy), QUESTION)
+    assert reply.content == "ok"
+    assert llm_server.requests[0].headers["Host"] == "model.invalid"
+
+
+# What is refused
+
+
+@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
+async def test_trouble_that_may_pass_is_told_as_passing(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig, status: int
+):
+    llm_server.script(Status(status, '{"error": {"message": "busy now"}}'))
+    trouble = await trouble_of(model, config)
+    assert (trouble.passing, trouble.status_code, trouble.billed) == (True, status, False)
+    assert str(trouble) == f"acme (acme-1) answered with HTTP status {status}: busy now"
+    assert len(llm_server.requests) == 1
+
+
+@pytest.mark.parametrize("status", [307, 400, 401, 402, 403, 404, 422])
+async def test_trouble_that_will_not_pass_is_told_so(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig, status: int
+):
+    llm_server.script(Status(status, "", {"Location": "/v1/chat/completions"}))
+    trouble = await trouble_of(model, config)
+    assert (trouble.passing, trouble.status_code, trouble.unsupported) == (False, status, None)
+    assert "（未说明原因）" in trouble.in_locale("zh-CN")
+    assert len(llm_server.requests) == 1
+
+
+@pytest.mark.parametrize(
+    ("headers", "seconds"),
+    [
+        ({"Retry-After": "7"}, 7.0),
+        ({"Retry-After": "0"}, 0.0),
+        ({"Retry-After": "0.5"}, 0.5),
+        ({"Retry-After": "86400"}, 60.0),
+        ({"Retry-After": "-3"}, None),
+        ({"Retry-After": "nan"}, None),
+        ({"Retry-After": "soon"}, None),
+        ({"Retry-After": "Tue, 30 Jun 2026 10:00:20 GMT"}, 20.0),
+        ({"Retry-After": "Tue, 30 Jun 2026 09:00:00 GMT"}, 0.0),
+        ({"Retry-After": "Tue, 99 Jun 2026 09:00:00 GMT"}, None),
+        ({"Retry-After": "9", "retry-after-ms": "250"}, 0.25),
+        ({}, None),
+    ],
+)
+async def test_the_wait_a_vendor_asks_for_is_understood(
+    llm_server: LLMServer,
+    model: OpenAIChatModel,
+    config: LLMConfig,
+    headers: dict[str, str],
+    seconds: float | None,
+):
+    llm_server.script(Status(429, "slow down", headers))
+    assert (await trouble_of(model, config)).retry_after == seconds
+
+
+@pytest.mark.parametrize(
+    ("complaint", "unsupported"),
+    [
+        ("This response_format type is unavailable now", "json_schema"),
+        ("'json_schema' is not one of ['text']", "json_schema"),
+        ("tool_choice must be auto", "tool_choice"),
+        ("acme-1 does not support tools", "tools"),
+        ('"auto" tool choice requires --enable-auto-tool-choice', "tools"),
+        ("Function call is not available", "tools"),
+        ("maximum context length is 8192 tokens, 9000 used (300 in the functions)", None),
+        ("temperature is out of range", None),
+    ],
+)
+@pytest.mark.parametrize("status", [400, 422])
+async def test_what_a_model_cannot_do_is_named(
+    llm_server: LLMServer,
+    model: OpenAIChatModel,
+    config: LLMConfig,
+    complaint: str,
+    unsupported: str | None,
+    status: int,
+):
+    llm_server.script(*[Status(status, json.dumps({"error": {"message": complaint}}))] * 2)
+    assert (await trouble_of(model, config, EVERYTHING)).unsupported == unsupported
+    assert (await trouble_of(model, config, QUESTION)).unsupported is None  # it was not asked for
+
+
+async def test_an_error_inside_a_success_is_trouble(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Raw(b'{"error": {"code": 429, "message": "busy"}}'), Raw(b'{"error": "out of order"}'))
+    limited = await trouble_of(model, config)
+    assert (limited.status_code, limited.passing) == (429, True)
+    assert str(await trouble_of(model, config)) == "acme (acme-1) reported an error: out of order"
+
+
+# What is broken
+
+BROKEN = {
+    "empty": (b"", "the answer is empty.", "内容为空。"),
+    "html": (
+        b"<html>Log in</html>",
+        "the answer is a web page. Check base_url; it usually ends in /v1.",
+        "内容是网页。请检查 base_url，通常以 /v1 结尾。",
+    ),
+    "cut off": (b'{"choices": [{"mess', "the answer ends in the middle.", "内容不完整，中途截断。"),
+    "not JSON": (b"upstream failure", "the answer is not JSON.", "内容不是 JSON。"),
+    "not UTF-8": (b'"\xff\xfe"', "the answer is not JSON.", "内容不是 JSON。"),
+    "too deep": (b"[" * 200_000, "the answer is not JSON.", "内容不是 JSON。"),
+    "a key twice": (
+        b'{"choices": [], "choices": []}',
+        "the answer is JSON that names a key twice.",
+        "JSON 中有重复的键。",
+    ),
+    "NaN": (
+        b'{"choices": [NaN]}',
+        "the answer is JSON with NaN or Infinity in it.",
+        "JSON 中含有 NaN 或 Infinity。",
+    ),
+    "no choices": (b'{"id": "1"}', "the answer holds no `choices`.", "内容中没有 `choices`。"),
+    "a list": (b"[]", "the answer is JSON of another shape.", "JSON 的结构不符。"),
+    "odd choices": (b'{"choices": {"0": 1}}', "the answer is JSON of another shape.", "JSON 的结构不符。"),
+    "odd content": (
+        b'{"choices": [{"message": {"content": 5}}]}',
+        "the answer is JSON of another shape.",
+        "JSON 的结构不符。",
+    ),
+    "odd tool calls": (
+        b'{"choices": [{"message": {"tool_calls": 5}}]}',
+        "the answer is JSON of another shape.",
+        "JSON 的结构不符。",
+    ),
+    "an odd tool call": (
+        b'{"choices": [{"message": {"tool_calls": [5]}}]}',
+        "the answer is JSON of another shape.",
+        "JSON 的结构不符。",
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "english", "chinese"), BROKEN.values(), ids=BROKEN)
+async def test_a_broken_answer_is_trouble_that_says_what_is_wrong(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig, body: bytes, english: str, chinese: str
+):
+    llm_server.script(Raw(body))
+    trouble = await trouble_of(model, config)
+    assert trouble.in_locale("en-US") == f"acme (acme-1) did not send a chat completion: {english}"
+    assert trouble.in_locale("zh-CN") == f"acme（acme-1）返回的不是对话补全：{chinese}"
+    assert trouble.billed
+
+
+async def test_of_a_huge_answer_no_more_is_read_than_allowed(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Huge(50_000_000))
+    trouble = await trouble_of(model, config)
+    assert str(trouble) == "acme (acme-1) sent more than 1000000 bytes; the rest was not read."
+    assert (trouble.passing, trouble.billed) == (False, True)
+    assert llm_server.bytes_sent < 20_000_000  # the rest of it is in the buffers of the sockets
+    assert (await model.complete(config, QUESTION)).content == "ok"
+
+
+async def test_a_huge_refusal_is_quoted_in_short(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Status(500, "x" * 10_000_000))
+    said = str(await trouble_of(model, config)).removeprefix("acme (acme-1) answered with HTTP status 500: ")
+    assert said == "x" * 299 + "…"
+
+
+async def test_a_model_that_falls_silent_may_charge_all_the_same(
+    llm_server: LLMServer, impatient: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Hang(), Trickle(pause=1), Hang())
+    silent = [await trouble_of(impatient, config), await trouble_of(impatient, config)]
+    with pytest.raises(ModelTrouble) as raised:
+        await streamed(impatient, config)
+    for trouble in (*silent, raised.value):
+        assert "fell silent" in str(trouble)
+        assert (trouble.passing, trouble.billed, trouble.status_code) == (True, True, None)
+        assert_no_canary(trouble)
+
+
+@pytest.mark.parametrize("sent", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 5000\r\n\r\n{"])
+async def test_a_connection_that_breaks_off_may_be_charged_for_too(model: OpenAIChatModel, sent: bytes):
+    async def cut(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"DEMO?")
+        writer.write(sent)
+        writer.close()
+        await writer.wait_closed()
+
+    async with await asyncio.start_server(cut, "127.0.0.1") as server:
+        port = server.sockets[0].getsockname()[1]
+        trouble = await trouble_of(model, config_for(f"http://127.0.0.1:{port}/v1"))
+    assert "broke off" in str(trouble)
+    assert (trouble.passing, trouble.billed) == (True, True)
+    assert_no_canary(trouble)
+
+
+async def test_a_model_that_cannot_be_reached_charges_nothing(model: OpenAIChatModel, unused_tcp_port: int):
+    trouble = await trouble_of(model, config_for(f"http://127.0.0.1:{unused_tcp_port}/v1"))
+    assert "cannot be reached (ClientConnectorError)" in str(trouble)
+    assert (trouble.passing, trouble.billed) == (True, False)
+
+
+@pytest.mark.parametrize("url", ["", "nonsense", "ftp://127.0.0.1/v1", "http://[::1", "http://a:b:c/v1"])
+async def test_an_address_that_is_none_is_trouble_that_does_not_pass(model: OpenAIChatModel, url: str):
+    trouble = await trouble_of(model, config_for(url))
+    assert (trouble.passing, trouble.billed) == (False, False)
+    assert "base_url" in str(trouble)
+
+
+async def test_a_callers_deadline_ends_a_trickle_and_the_next_call_goes_well(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Trickle(pause=0.05, pieces=100))
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.3):
+            await model.complete(config, QUESTION)
+    assert (await model.complete(config, QUESTION)).content == "ok"
+    assert llm_server.broken_off == 1
+
+
+async def test_two_hundred_calls_are_in_flight_at_once(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.default = Hang()
+    calls = [asyncio.create_task(model.complete(config, QUESTION)) for _ in range(200)]
+    await until(lambda: llm_server.in_flight == 200)
+    for call in calls:
+        call.cancel()
+    await asyncio.gather(*calls, return_exceptions=True)
+
+
+# What nobody may read
+
+
+@pytest.mark.parametrize(
+    "leak", [CANARY, quote(CANARY, safe=""), f"Authorization: Bearer {CANARY}", "x" * 290 + CANARY]
+)
+@pytest.mark.parametrize("status", [200, 401, 500])
+async def test_no_error_tells_the_key(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig, leak: str, status: int
+):
+    llm_server.script(Status(status, json.dumps({"error": {"message": f"bad key {leak} given"}})))
+    assert_no_canary(await trouble_of(model, config))
+
+
+async def test_no_failed_connection_tells_the_key(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig, unused_tcp_port: int
+):
+    llm_server.script(Hang(0), Raw(CANARY.encode()))
+    nowhere = config_for(f"http://127.0.0.1:{unused_tcp_port}/{CANARY}")
+    for where in (config, config, nowhere):
+        assert_no_canary(await trouble_of(model, where))
+
+
+def assert_no_canary(trouble: ModelTrouble) -> None:
+    said = [str(trouble), repr(trouble), repr(trouble.args), repr(vars(trouble)), trouble.in_locale("zh-CN")]
+    told = "".join([*said, *traceback.format_exception(trouble)])
+    assert not any(part in told for part in (CANARY, quote(CANARY, safe=""), CANARY[:10], "Bearer canary"))
+    assert trouble.__cause__ is None
+    assert trouble.__context__ is None
+
+
+# Streams
+
+
+async def test_a_stream_gives_pieces_and_at_the_end_the_whole(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    text = "Margins narrowed while revenue grew: 持有。"
+    llm_server.script(Say(text, reasoning="Hm, so so.", usage=(7, 9), model="acme-2"))
+    pieces, reply = await streamed(model, config)
+    assert len(pieces) > 1
+    assert "".join(pieces) == text
+    usage = Usage(prompt_tokens=7, completion_tokens=9, total_tokens=16)
+    assert reply == ModelReply(content=text, reasoning="Hm, so so.", usage=usage, model="acme-2")
+
+
+async def test_tool_calls_of_a_stream_are_put_together(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    calls = [("c1", "search", '{"q": "a"}'), ("c2", "fetch", '{"url": "b"}')]
+    llm_server.script(Say(None, tool_calls=calls, finish_reason="tool_calls"))
+    pieces, reply = await streamed(model, config)
+    assert pieces == []
+    assert [(call.id, call.name, call.arguments) for call in reply.tool_calls] == calls
+    assert reply.finish_reason == "tool_calls"
+
+
+async def test_tool_calls_without_an_index_are_told_apart_by_their_ids(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    parts = [("c1", "search", "{"), (None, None, "}"), ("c2", "fetch", "{}")]
+    calls = [{"id": i, "function": {"name": name, "arguments": text}} for i, name, text in parts]
+    llm_server.script(events(*({"choices": [{"delta": {"tool_calls": [call]}}]} for call in calls)))
+    _, reply = await streamed(model, config)
+    assert [(call.id, call.arguments) for call in reply.tool_calls] == [("c1", "{}"), ("c2", "{}")]
+
+
+async def test_a_vendor_that_does_not_stream_is_heard_all_the_same(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Raw(b'{"choices": [{"message": {"content": "at once"}}]}'))
+    pieces, reply = await streamed(model, config)
+    assert (pieces, reply.content) == (["at once"], "at once")
+
+
+async def test_a_stream_closed_early_closes_the_connection(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Trickle("a long story " * 20, pause=0.02, pieces=100))
+    stream = model.stream(config, QUESTION)
+    assert await anext(stream)
+    await stream.aclose()  # type: ignore[attr-defined]
+    await until(lambda: llm_server.in_flight == 0)
+    assert llm_server.broken_off == 1
+
+
+@pytest.mark.parametrize(
+    ("reply", "says"),
+    [
+        (Status(429, "busy"), "HTTP status 429: busy"),
+        (Raw(b"<html>", "text/html"), "a web page"),
+        (Raw(b"", "text/event-stream"), "ends in the middle"),
+        (Raw(b"data: [DONE]\n\n", "text/event-stream"), "no `choices`"),
+        (Raw(b'data: {"choices": [{"delta": {"content": "a"}}]}\n\n', "text/event-stream"), "in the middle"),
+        (Raw(b'data: {"choices": [{"del', "text/event-stream"), "in the middle"),
+        (Raw(b'data: {"error": {"message": "overloaded"}}\n\n', "text/event-stream"), "overloaded"),
+        (Raw(b": ping\n" * 200_000, "text/event-stream"), "more than 1000000 bytes"),
+        (Hang(0), "broke off"),
+        (Huge(), "more than 1000000 bytes"),
+    ],
+)
+async def test_a_stream_has_the_same_troubles(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig, reply: Any, says: str
+):
+    llm_server.script(reply)
+    with pytest.raises(ModelTrouble) as raised:
+        await streamed(model, config)
+    assert says in str(raised.value)
+    assert_no_canary(raised.value)
+
+
+async def test_an_error_after_the_first_words_may_be_charged_for(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    error = {"error": {"message": "overloaded"}}
+    llm_server.script(events({"choices": [{"delta": {"content": "a"}}]}, error), events(error))
+    for billed in (True, False):
+        with pytest.raises(ModelTrouble) as raised:
+            await streamed(model, config)
+        assert raised.value.billed is billed
+
+
+async def test_cancelling_a_call_is_not_trouble(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    llm_server.script(Hang())
+    call = asyncio.create_task(model.complete(config, QUESTION))
+    await until(lambda: llm_server.in_flight == 1)
+    call.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await call
+    await until(lambda: llm_server.in_flight == 0)
+
+
+def test_the_sdk_is_not_loaded_before_it_is_needed():
+    code = (
+        "import sys; from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel;"
+        "OpenAIChatModel(); print('openai' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def events(*chunks: dict[str, Any]) -> Raw:
+    lines = [f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks]
+    return Raw("".join([": ping\r\n\r\n", *lines, "data: [DONE]"]).encode(), "text/event-stream")
+
+
+async def until(condition: Any) -> None:
+    async with asyncio.timeout(5):
+        while not condition():
+            await asyncio.sleep(0.01)
