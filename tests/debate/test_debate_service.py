@@ -47,6 +47,10 @@ async def test_the_outcome_holds_both_cases_the_resolution_and_all_three_narrati
         "evidence": [PRICE.model_dump()],
         "experts": [VALUATION, TECHNICAL],
         "engine": "llm",
+        "bull_case_summary": "",
+        "bear_case_summary": "",
+        "grounding": None,
+        "warnings": [],
     }
 
 

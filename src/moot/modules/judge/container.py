@@ -1,12 +1,26 @@
 """Wires the judge."""
 
 from moot.modules.judge.application.judge_service import JudgeService
+from moot.modules.judge.domain.verdict import VerdictAgent
+from moot.modules.judge.infrastructure.llm_verdict_agent import ChosenVerdictAgent, LLMVerdictAgent
 from moot.modules.judge.infrastructure.rubric_verdict_agent import RubricVerdictAgent
+from moot.modules.llm_platform.application.engine_choice import EngineChoice
+from moot.modules.llm_platform.application.speaker import Speaker
 
 
 class JudgeContainer:
-    def __init__(self, quorum: int = 2) -> None:
-        self._quorum = quorum
+    """Without a choice and a speaker, the judge rules by rule."""
+
+    def __init__(
+        self, quorum: int = 2, choice: EngineChoice | None = None, speaker: Speaker | None = None
+    ) -> None:
+        self._quorum, self._choice, self._speaker = quorum, choice, speaker
 
     def judge_service(self) -> JudgeService:
-        return JudgeService(RubricVerdictAgent(), self._quorum)
+        return JudgeService(self._agent(), self._quorum)
+
+    def _agent(self) -> VerdictAgent:
+        by_rule = RubricVerdictAgent()
+        if not (self._choice and self._speaker):
+            return by_rule
+        return ChosenVerdictAgent(self._choice, LLMVerdictAgent(self._speaker), by_rule)

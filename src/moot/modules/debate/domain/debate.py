@@ -5,11 +5,13 @@ from typing import Annotated, Literal, Protocol
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
 Side = Literal["BULLISH", "BEARISH"]
 Direction = Literal["BULLISH", "BEARISH", "NEUTRAL"]
 RiskLevel = Literal["HIGH", "MEDIUM", "LOW"]
+Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 
 
@@ -38,7 +40,8 @@ class DebateInput(Frozen):
 class Argument(Frozen):
     """One side's plea: `acknowledged` is what it grants the other side, `triggers` what would prove it right.
 
-    `confidence` is the weight behind the side, so that bull's less bear's is the net of the debate.
+    `confidence` of a plea by rule is the weight behind the side, so that bull's less bear's is the net of the debate;
+    of a plea by a model it is the model's own conviction. `grounding` is None where nothing had to be checked.
     """
 
     direction: Side
@@ -48,6 +51,9 @@ class Argument(Frozen):
     acknowledged: list[str]
     triggers: list[str]
     narrative_report: str
+    engine: Engine = "rubric"
+    grounding: Grounding | None = None
+    warnings: list[str] = []
 
 
 class RiskItem(Frozen):
@@ -64,7 +70,11 @@ class Resolution(Frozen):
     key_disagreements: list[str]
     conflict_resolution: str
     narrative_report: str
-    engine: Literal["rubric", "llm"]
+    engine: Engine
+    bull_case_summary: str = ""
+    bear_case_summary: str = ""
+    grounding: Grounding | None = None
+    warnings: list[str] = []
 
 
 class BullCase(Frozen):
@@ -80,13 +90,30 @@ class BearCase(Frozen):
 
 
 class DebateOutcomeDTO(Resolution):
-    """The resolution with both cases, the evidence passed through, and `experts`: who stands behind it."""
+    """The resolution with both cases, the evidence passed through, and `experts`: who stands behind it.
+
+    `engine`, `grounding` and `warnings` are of all three who spoke.
+    """
 
     symbol: str
     bull_case: BullCase
     bear_case: BearCase
     evidence: list[Evidence]
     experts: list[str]
+
+
+def combined(*groundings: Grounding | None) -> Grounding | None:
+    """One grounding for several texts, each counting by what was checked in it; None if none was checked."""
+    known = [grounding for grounding in groundings if grounding]
+    if not known:
+        return None
+    checked = sum(grounding.checked for grounding in known)
+    held = sum(grounding.score * grounding.checked for grounding in known)
+    return Grounding(
+        score=held / checked if checked else 1.0,
+        checked=checked,
+        offenders=[offender for grounding in known for offender in grounding.offenders],
+    )
 
 
 class Advocate(Protocol):

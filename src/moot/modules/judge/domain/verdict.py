@@ -8,6 +8,7 @@ from moot.modules.judge.domain.levels import Action, Levels
 from moot.modules.judge.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
 Direction = Literal["BULLISH", "BEARISH", "NEUTRAL"]
@@ -40,7 +41,10 @@ class JudgeInput(BaseModel):
 
 
 class Verdict(BaseModel):
-    """`position_percent` is the fraction of capital to hold in a new position: 0 unless the action is BUY."""
+    """`position_percent` is the fraction of capital to hold in a new position: 0 unless the action is BUY.
+
+    `risk_warnings` are about the stock, `warnings` about the text; `grounding` is None if nothing had to be checked.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
@@ -56,6 +60,8 @@ class Verdict(BaseModel):
     narrative_report: str
     levels: Levels
     engine: Literal["rubric", "llm"]
+    grounding: Grounding | None = None
+    warnings: list[str] = []
 
     @model_validator(mode="after")
     def _levels_fit_the_action(self) -> Self:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 
@@ -48,12 +48,23 @@ from moot.modules.research.domain.valuation import (
     ValuationSnapshot,
     valuation_snapshot,
 )
+from moot.modules.research.domain.web_context import (
+    CATALYST_SEARCHES,
+    MACRO_SEARCHES,
+    Web,
+    WebSearch,
+    beyond,
+    told_with,
+    web_evidence,
+)
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 
 logger = structlog.get_logger(__name__)
+
+S = TypeVar("S", MacroSnapshot, CatalystContext)
 
 
 class TechnicalAnalystService:
@@ -138,39 +149,48 @@ class ValuationModelerService:
 
 
 class MacroIntelligenceService:
-    def __init__(self, facts: MarketFacts, analyst: Analyst[MacroSnapshot, MacroResult]) -> None:
+    def __init__(
+        self, facts: MarketFacts, analyst: Analyst[MacroSnapshot, MacroResult], web: Web | None = None
+    ) -> None:
         self._facts = facts
         self._analyst = analyst
+        self._web = web
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await _open(self._facts, symbol, as_of)
         by_series = trends(await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of))
         news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
         policies = read_events([item for item in news if item.kind == "policy"], case.today, locale)
-        snapshot = macro_snapshot(case.company, by_series, policies, case.today, locale)
+        known = macro_snapshot(case.company, by_series, policies, case.today, locale)
+        snapshot, read = await _searched(self._web, MACRO_SEARCHES, case, known, locale)
         if not snapshot.all_source_urls:
             raise case.refused("no_macro", days=FIGURE_DAYS)
-        evidence = macro_evidence(snapshot, by_series)
+        evidence = [*macro_evidence(snapshot, by_series), *read]
         opinion = await self._analyst.analyse(snapshot, evidence, locale)
         return _report(opinion, evidence, macro_indicators=snapshot)
 
 
 class CatalystDetectiveService:
-    def __init__(self, facts: MarketFacts, analyst: Analyst[CatalystContext, CatalystResult]) -> None:
+    def __init__(
+        self, facts: MarketFacts, analyst: Analyst[CatalystContext, CatalystResult], web: Web | None = None
+    ) -> None:
         self._facts = facts
         self._analyst = analyst
+        self._web = web
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
         case = await _open(self._facts, symbol, as_of)
         news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
         events = read_events(of_interest, case.today, locale)
-        if not events:
+        known = catalyst_context(case.company, events, WINDOW_DAYS, case.today, locale)
+        context, read = await _searched(self._web, CATALYST_SEARCHES, case, known, locale)
+        if not context.all_source_urls:
             raise case.refused("no_news", days=WINDOW_DAYS)
-        context = catalyst_context(case.company, events, WINDOW_DAYS, case.today, locale)
         evidence = [
-            *measured("catalyst", context, events[0]),
+            *(measured("catalyst", context, events[0]) if events else []),
             *event_evidence("catalyst", context.events),
+            *read,
         ]
         opinion = await self._analyst.analyse(context, evidence, locale)
         return CatalystDetectiveAgentResult(
@@ -181,15 +201,18 @@ class CatalystDetectiveService:
             narrative_report=opinion.result.narrative_report,
             evidence=evidence,
             engine=opinion.engine,
+            grounding=opinion.grounding,
+            warnings=list(opinion.warnings),
         )
 
 
 @dataclass(frozen=True)
 class _Case:
-    """Whom the expert was asked about, and the exchange's date at the moment asked for."""
+    """Whom the expert was asked about, the moment asked for, and the exchange's date then."""
 
     symbol: Symbol
     company: Company
+    as_of: datetime
     today: date
 
     def refused(self, why: str, **values: Any) -> InvalidInput:
@@ -200,7 +223,18 @@ async def _open(facts: MarketFacts, text: str, as_of: datetime, *, field: str = 
     if not text.strip():
         raise InvalidInput(SAY("symbol_blank", field=field), field=field)
     symbol = Symbol.parse(text)
-    return _Case(symbol, await facts.company(symbol, as_of=as_of), symbol.local_date(as_of))
+    return _Case(symbol, await facts.company(symbol, as_of=as_of), as_of, symbol.local_date(as_of))
+
+
+async def _searched(
+    web: Web | None, searches: Sequence[WebSearch], case: _Case, known: S, locale: Locale
+) -> tuple[S, list[Evidence]]:
+    """What is known, with what the web adds to it."""
+    if web is None:
+        return known, []
+    queries = {search: search.query(case.symbol, case.company, case.today, locale) for search in searches}
+    found = beyond(known, await web.find(queries, case.symbol, as_of=case.as_of))
+    return told_with(known, found, locale), web_evidence(found)
 
 
 def _report(
@@ -214,4 +248,6 @@ def _report(
         **{name: snapshot.model_dump(mode="json") for name, snapshot in indicators.items()},
         "evidence": [item.model_dump(mode="json") for item in evidence],
         "engine": opinion.engine,
+        "grounding": opinion.grounding and opinion.grounding.model_dump(mode="json"),
+        "warnings": list(opinion.warnings),
     }

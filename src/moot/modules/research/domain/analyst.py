@@ -7,6 +7,7 @@ from typing import Annotated, Generic, Literal, Protocol, TypeVar
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import Locale
 
 Engine = Literal["rubric", "llm"]
@@ -38,12 +39,18 @@ R_co = TypeVar("R_co", covariant=True)
 
 @dataclass(frozen=True)
 class Opinion(Generic[R_co]):
-    """A result, and for the record what the analyst was shown (`input`) and what it answered (`output`)."""
+    """A result, and for the record what the analyst was shown (`input`) and what it answered (`output`).
+
+    `grounding` says how much of what a model stated is in the evidence; a rubric states nothing else and has none.
+    `warnings` are for the reader of the result, in its language.
+    """
 
     result: R_co
     input: str
     output: str
     engine: Engine
+    grounding: Grounding | None = None
+    warnings: tuple[str, ...] = ()
 
 
 class Analyst(Protocol[S_contra, R_co]):

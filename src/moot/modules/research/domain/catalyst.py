@@ -12,6 +12,7 @@ from moot.modules.research.domain.events import Event, Probability, Timeframe, T
 from moot.modules.research.domain.evidence import COUNT, Count, Snapshot
 from moot.modules.research.domain.facts import Company
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import Locale
 
 CatalystAssessment = Literal["Positive (正面催化)", "Neutral (中性)", "Negative (负面催化)"]
@@ -86,6 +87,8 @@ class CatalystDetectiveAgentResult(BaseModel):
     narrative_report: str
     evidence: list[Evidence]
     engine: Engine
+    grounding: Grounding | None = None
+    warnings: list[str] = []
 
 
 def catalyst_context(

@@ -142,7 +142,9 @@ def macro_snapshot(
 def macro_evidence(snapshot: MacroSnapshot, by_series: Mapping[str, Trend]) -> list[Evidence]:
     figures = {name: trend.latest for name, trend in by_series.items()}
     origins = figures | {f"{name}_change": figure for name, figure in figures.items()}
-    newest_notice = next(iter(snapshot.policy_events), None) or next(iter(figures.values()))
+    newest_notice = next(iter([*snapshot.policy_events, *figures.values()]), None)
+    if newest_notice is None:
+        return []
     return [
         *measured("macro", snapshot, newest_notice, origins=origins),
         *event_evidence("macro", snapshot.policy_events),

@@ -1,0 +1,125 @@
+"""Judges by a model: what it is shown, what it must answer, and who rules when it cannot.
+
+The price levels are computed for every action before the model is asked, so that it can quote but not make them.
+"""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated, get_args
+
+from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+
+from moot.modules.judge.domain.levels import Action, levels_for
+from moot.modules.judge.domain.texts import SAY
+from moot.modules.judge.domain.verdict import Fraction, JudgeInput, Verdict, VerdictAgent
+from moot.modules.llm_platform.application.engine_choice import EngineChoice
+from moot.modules.llm_platform.application.prompt_files import Prompts
+from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.shared.domain.messages import Message
+from moot.shared.domain.validation import refuse
+
+PROMPTS = Prompts(Path(__file__).parent / "prompts")
+AGENT = "verdict"
+ACTIONS: tuple[Action, ...] = get_args(Action)
+
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+
+class Ruling(BaseModel):
+    """What the model writes, in the order in which it writes it."""
+
+    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
+
+    action: Action
+    position_percent: Fraction
+    confidence: Fraction
+    entry_strategy: Text
+    stop_loss: Text
+    take_profit: Text
+    time_horizon: Text
+    risk_warnings: list[Text] = Field(min_length=2)
+    reasoning: Text
+    narrative_report: str = ""
+
+    @field_validator("position_percent")
+    @classmethod
+    def _only_a_purchase_opens_a_position(cls, position: float, so_far: ValidationInfo) -> float:
+        action = so_far.data.get("action", "BUY")
+        if action != "BUY" and position:
+            raise refuse("out_of_range", got=position, allowed=[f"{action} 0"])
+        return position
+
+
+class LLMVerdictAgent:
+    def __init__(self, speaker: Speaker) -> None:
+        self._speaker = speaker
+
+    async def judge(self, judge_input: JudgeInput) -> Verdict:
+        spoken = await self._speaker.ask(
+            Brief(
+                module="judge",
+                agent=AGENT,
+                system=PROMPTS.text(AGENT, judge_input.locale),
+                case=_case(judge_input).in_locale(judge_input.locale),
+                evidence=judge_input.evidence,
+                answer=Ruling,
+                locale=judge_input.locale,
+                temperature=0.2,
+                own=frozenset({"confidence", "position_percent"}),
+            )
+        )
+        ruling = spoken.answer
+        return Verdict(
+            **ruling.model_dump(exclude={"risk_warnings"}),
+            risk_warnings=[*ruling.risk_warnings, *_gap(judge_input)],
+            levels=levels_for(ruling.action, judge_input.evidence),
+            engine="llm",
+            grounding=spoken.grounding,
+            warnings=spoken.warnings,
+        )
+
+
+def _case(judge_input: JudgeInput) -> Message:
+    heard, asked = judge_input.experts_heard, judge_input.experts_asked
+    levels = [_levels(action, judge_input).in_locale(judge_input.locale) for action in ACTIONS]
+    return SAY(
+        "case.debate",
+        symbol=judge_input.symbol,
+        direction=judge_input.direction,
+        confidence=judge_input.confidence,
+        panel=SAY("case.panel", heard=heard, asked=asked) if asked else SAY("case.panel_unknown"),
+        bull=judge_input.bull_thesis,
+        bear=judge_input.bear_thesis,
+        weighed=judge_input.conflict_resolution,
+        disagreements=_bullets(judge_input.key_disagreements),
+        risks=_bullets(judge_input.risk_factors),
+        levels="\n".join(levels),
+    )
+
+
+def _levels(action: Action, judge_input: JudgeInput) -> Message:
+    levels = levels_for(action, judge_input.evidence).model_dump()
+    said = {name: SAY("case.no_level") if level is None else f"{level:.2f}" for name, level in levels.items()}
+    return SAY(f"case.levels.{action}", **said)
+
+
+def _bullets(lines: Sequence[str]) -> str | Message:
+    return "\n".join(f"- {line}" for line in lines) or SAY("case.none")
+
+
+def _gap(judge_input: JudgeInput) -> list[str]:
+    """A missing expert is a warning whether or not the model thought of it."""
+    heard, asked = judge_input.experts_heard, judge_input.experts_asked
+    if heard >= asked:
+        return []
+    return [SAY("panel_incomplete", heard=heard, asked=asked).in_locale(judge_input.locale)]
+
+
+class ChosenVerdictAgent:
+    def __init__(self, choice: EngineChoice, by_model: VerdictAgent, by_rule: VerdictAgent) -> None:
+        self._choice, self._by_model, self._by_rule = choice, by_model, by_rule
+
+    async def judge(self, judge_input: JudgeInput) -> Verdict:
+        return await self._choice.make(
+            AGENT, lambda: self._by_model.judge(judge_input), lambda: self._by_rule.judge(judge_input)
+        )

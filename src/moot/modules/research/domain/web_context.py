@@ -1,0 +1,127 @@
+"""What the web adds to the view of the macro officer and the catalyst detective, and the port it comes through."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Final, Literal, Protocol, TypeVar
+
+from moot.modules.research.domain.catalyst import CatalystContext
+from moot.modules.research.domain.facts import Cited, Company
+from moot.modules.research.domain.macro import MacroSnapshot
+from moot.modules.research.domain.texts import SAY
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.symbol import Market, Symbol
+
+Freshness = Literal["oneWeek", "oneMonth"]
+S = TypeVar("S", MacroSnapshot, CatalystContext)
+
+HOME_LANGUAGES: Mapping[Market, Locale] = {Market.CN: "zh-CN", Market.DEMO: "zh-CN"}
+"""Where the news is written in one language, that is the one to ask in; elsewhere it is the reader's."""
+
+WEB_ID = ".web."
+
+
+@dataclass(frozen=True)
+class WebSearch:
+    """What one dimension asks the web; `context` is the field of the snapshot that tells the answer."""
+
+    expert: Literal["macro", "catalyst"]
+    dimension: str
+    context: str
+    count: int
+    freshness: Freshness
+
+    def query(self, symbol: Symbol, company: Company, today: date, locale: Locale) -> str:
+        language = HOME_LANGUAGES.get(symbol.market, locale)
+        said = SAY(
+            f"web.query.{self.expert}.{self.dimension}",
+            market=SAY(f"web.market.{symbol.market}"),
+            company=company.names[language],
+            industry=company.industries[language],
+            year=today.year,
+        )
+        return " ".join(said.in_locale(language).split())
+
+
+MACRO_SEARCHES: Final = (
+    WebSearch("macro", "monetary", "monetary_context", 6, "oneMonth"),
+    WebSearch("macro", "policy", "policy_context", 6, "oneMonth"),
+    WebSearch("macro", "economy", "economic_context", 6, "oneMonth"),
+    WebSearch("macro", "industry", "industry_context", 6, "oneWeek"),
+)
+"""Money, policy and the cycle move by the month, an industry's flows by the week."""
+
+CATALYST_SEARCHES: Final = (
+    WebSearch("catalyst", "company", "company_events_context", 8, "oneWeek"),
+    WebSearch("catalyst", "industry", "industry_catalyst_context", 6, "oneMonth"),
+    WebSearch("catalyst", "sentiment", "market_sentiment_context", 8, "oneWeek"),
+    WebSearch("catalyst", "earnings", "earnings_context", 6, "oneMonth"),
+)
+
+
+class Passage(Cited):
+    """What a page says, on one line and cut to what fits. `published` None: nobody said when."""
+
+    text: str
+    published: date | None
+
+
+Findings = Mapping[WebSearch, Sequence[Passage]]
+
+
+class Web(Protocol):
+    """The web as research sees it: nothing that was published after `as_of`.
+
+    A page without a date is seen in the present only. The made-up market and the real one never quote each other.
+    """
+
+    async def find(self, queries: Mapping[WebSearch, str], symbol: Symbol, *, as_of: datetime) -> Findings:
+        """All at the same time. A search that fails has found nothing and takes no other down."""
+
+
+def beyond(snapshot: MacroSnapshot | CatalystContext, found: Findings) -> Findings:
+    """Without the pages that the market's own data have already brought."""
+    known = set(snapshot.all_source_urls)
+    return {search: [p for p in passages if p.url not in known] for search, passages in found.items()}
+
+
+def told_with(snapshot: S, found: Findings, locale: Locale) -> S:
+    """Each context goes on with what was found for it, or says that nothing was."""
+    contexts = {
+        search.context: _continued(getattr(snapshot, search.context), passages, locale)
+        for search, passages in found.items()
+    }
+    urls = [*snapshot.all_source_urls, *(p.url for passages in found.values() for p in passages)]
+    return snapshot.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))})
+
+
+def web_evidence(found: Findings) -> list[Evidence]:
+    return [
+        Evidence(
+            id=f"{search.expert}{WEB_ID}{search.dimension}.{n}",
+            value=passage.text,
+            unit="",
+            source=passage.citation,
+            as_of=passage.available_at,
+        )
+        for search, passages in found.items()
+        for n, passage in enumerate(passages, start=1)
+    ]
+
+
+def before_the_web(snapshot: S, evidence: Iterable[Evidence]) -> tuple[S, list[Evidence]]:
+    """What there is to cite without the pages that were found."""
+    facts = [item for item in evidence if WEB_ID not in item.id]
+    sources = {item.source for item in facts}
+    urls = [url for url in snapshot.all_source_urls if url in sources]
+    return snapshot.model_copy(update={"all_source_urls": urls}), facts
+
+
+def _continued(context: str, passages: Sequence[Passage], locale: Locale) -> str:
+    facts = [] if context == SAY("no_results").in_locale(locale) else [context]
+    nothing = SAY("web.nothing" if facts else "no_results")
+    lines = [
+        SAY("web.line", published=p.published or SAY("web.undated"), text=p.text, url=p.url) for p in passages
+    ]
+    return "\n".join([*facts, *(line.in_locale(locale) for line in lines or [nothing])])

@@ -1,0 +1,105 @@
+"""Research's web: pages found by the search service of the model platform, each as one line of untrusted text."""
+
+import asyncio
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final, Generic, TypeVar
+
+import structlog
+
+from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
+from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
+from moot.modules.research.domain.catalyst import CatalystContext
+from moot.modules.research.domain.macro import MacroSnapshot
+from moot.modules.research.domain.web_context import Findings, Passage, WebSearch, before_the_web
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.symbol import Symbol
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+
+logger = structlog.get_logger(__name__)
+
+S = TypeVar("S", MacroSnapshot, CatalystContext)
+R = TypeVar("R", bound=ExpertResult)
+
+LONGEST: Final = 300
+MOST: Final = 4
+"""Passages of a dimension that are read: everybody after the expert is shown them too, and pays for them."""
+SOURCE: Final = "web"
+ADDRESS: Final = r"""://[^\s<>"`\\]{1,500}"""
+REAL_PAGE: Final = re.compile(rf"(?i:https?){ADDRESS}")
+MADE_UP_PAGE: Final = re.compile(rf"demo{ADDRESS}")
+
+
+class SearchedWeb:
+    def __init__(self, service: WebSearchService) -> None:
+        self._service = service
+
+    async def find(self, queries: Mapping[WebSearch, str], symbol: Symbol, *, as_of: datetime) -> Findings:
+        found = await asyncio.gather(
+            *(self._found(search, query, symbol, as_of) for search, query in queries.items())
+        )
+        return dict(zip(queries, found, strict=True))
+
+    async def _found(self, search: WebSearch, query: str, symbol: Symbol, as_of: datetime) -> list[Passage]:
+        request = WebSearchRequest(query=query, freshness=search.freshness, count=search.count)
+        try:
+            response = await self._service.search(request)
+        except AppError as e:
+            logger.warning(
+                "web search failed", expert=search.expert, dimension=search.dimension, error=str(e)
+            )
+            return []
+        return [
+            Passage(
+                text=_text(item.title, (item.summary or "").strip() or item.snippet),
+                url=item.url,
+                source=SOURCE,
+                published=item.published_date and symbol.local_date(item.published_date),
+                available_at=item.published_date or as_of,
+            )
+            for item in response.results
+            if _is_page_for(symbol, item.url) and _public_by(as_of, item.published_date)
+        ][:MOST]
+
+
+def _is_page_for(symbol: Symbol, url: str) -> bool:
+    """An address that cannot end a quotation, in the world the symbol belongs to."""
+    page = MADE_UP_PAGE if symbol.synthetic else REAL_PAGE
+    return url.isprintable() and page.fullmatch(url) is not None
+
+
+def _public_by(as_of: datetime, published: datetime | None) -> bool:
+    """A page without a date counts only if the search knew which moment it was asked about, and let it pass."""
+    if published is not None:
+        return published <= as_of
+    context = current_execution_ctx.get()
+    return context is not None and context.as_of == as_of
+
+
+def _text(title: str, said: str) -> str:
+    """Many a text begins with its title. A number that is cut in two would be another number."""
+    heading, text = _line(title), _line(said)
+    whole = text if text.startswith(heading) else f"{heading}: {text}"
+    if len(whole) <= LONGEST:
+        return whole
+    return whole[: LONGEST - 1].rstrip("0123456789.,%+- ") + "…"
+
+
+def _line(text: str) -> str:
+    """Nothing in it ends a line, or hides."""
+    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+
+
+@dataclass(frozen=True)
+class WithoutTheWeb(Generic[S, R]):
+    """A rubric cannot read prose: it judges, and cites, what was there before anybody searched."""
+
+    rubric: Analyst[S, R]
+
+    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
+        facts, known = before_the_web(snapshot, evidence)
+        return await self.rubric.analyse(facts, known, locale)

@@ -1,0 +1,243 @@
+"""The judge by a model: what it is shown, what it may rule, and that a bad answer is never a verdict."""
+
+import json
+from typing import Any
+
+import pytest
+
+from moot.modules.judge.application.judge_service import VerdictAbstained, VerdictDTO
+from moot.modules.judge.container import JudgeContainer
+from moot.modules.judge.infrastructure.llm_verdict_agent import PROMPTS
+from moot.modules.llm_platform.application.engine_choice import EngineChoice
+from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError, NoAvailableModel
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.grounding import Grounding
+from moot.shared.domain.messages import LOCALES
+from tests.fakes.judge import a_debate, evidence
+from tests.fakes.llm import FakeLLM, spoken
+
+PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
+DEBATES: dict[str, dict[str, Any]] = {
+    "en-US": {"evidence": PRICED},
+    "zh-CN": {
+        "evidence": PRICED,
+        "locale": "zh-CN",
+        "bull_thesis": "毛利率升至 31.5%。",
+        "bear_thesis": "价格为净资产的 2.4 倍。",
+        "risk_factors": ["收盘价跌破 9.40", "利率上升"],
+        "conflict_resolution": "净值为 +0.60。",
+    },
+}
+ANSWERS: dict[str, dict[str, Any]] = {
+    "en-US": {
+        "action": "BUY",
+        "position_percent": 0.15,
+        "confidence": 0.72,
+        "entry_strategy": "Build up to 15% of capital in parts around 10.00.",
+        "stop_loss": "Leave on a close below 9.00.",
+        "take_profit": "Take profit in parts around 12.20.",
+        "time_horizon": "Some months, less if the stop is reached.",
+        "risk_warnings": ["A close below 9.40 would break the trend.", "Rates may rise."],
+        "reasoning": "Margins of 31.5% are a fact; the price of 2.4 times book is a worry.",
+        "narrative_report": "The judge's story: the margins decide.",
+    },
+    "zh-CN": {
+        "action": "BUY",
+        "position_percent": 0.15,
+        "confidence": 0.72,
+        "entry_strategy": "在 10.00 附近分批建仓，总仓位不超过 15%。",
+        "stop_loss": "收盘价跌破 9.00 时离场。",
+        "take_profit": "到达 12.20 附近分批止盈。",
+        "time_horizon": "数月，触及止损时提前结束。",
+        "risk_warnings": ["收盘价跌破 9.40 将破坏趋势。", "利率可能上升。"],
+        "reasoning": "毛利率 31.5% 是事实，2.4 倍净资产的价格是隐忧。",
+        "narrative_report": "裁决书：毛利率起决定作用。",
+    },
+}
+GOOD = ANSWERS["en-US"]
+SALE = {"action": "SELL", "position_percent": 0, "stop_loss": "Above 12.20.", "take_profit": "At 8.50."}
+BAD_ANSWERS = [
+    {"action": "ACCUMULATE"},
+    {"action": "SELL"},
+    {"action": "HOLD", "position_percent": 0.01},
+    {"position_percent": 15},
+    {"position_percent": -0.1},
+    {"confidence": 1.2},
+    {"risk_warnings": ["Rates may rise."]},
+    {"risk_warnings": ["Rates may rise.", " "]},
+    {"entry_strategy": ""},
+    {"stop_loss": ""},
+    {"take_profit": "\n"},
+    {"time_horizon": ""},
+    {"reasoning": ""},
+    {"reasoning": None},
+    {"stop_loss": "Leave below 7.77.", "take_profit": "Sell at 88.88.", "reasoning": "It earned 123.45."},
+    {name: text for name, text in ANSWERS["zh-CN"].items() if isinstance(text, str | list)},
+]
+
+
+def said(answer: dict[str, Any], **changes: Any) -> str:
+    return json.dumps(answer | changes, ensure_ascii=False)
+
+
+async def rule(llm: FakeLLM, locale: str = "en-US", *, fallback: str = "none", **changes: Any) -> VerdictDTO:
+    container = JudgeContainer(2, EngineChoice(llm, fallback=fallback), Speaker(llm))
+    return await container.judge_service().run(a_debate(**DEBATES[locale] | changes))
+
+
+async def by_rule(**changes: Any) -> VerdictDTO:
+    return await JudgeContainer().judge_service().run(a_debate(**DEBATES["en-US"] | changes))
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+@pytest.mark.accepts("A2-13")
+async def test_one_answer_makes_the_verdict_and_its_narrative(locale):
+    llm = FakeLLM(said(ANSWERS[locale]))
+    verdict = await rule(llm, locale)
+    assert verdict.model_dump(exclude={"grounding", "warnings"}) == ANSWERS[locale] | {
+        "symbol": "900001.DEMO",
+        "levels": {"entry": 10.0, "stop": 9.0, "target": 12.2},
+        "engine": "llm",
+    }
+    assert len(llm.asked) == 1
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+async def test_every_number_of_the_verdict_was_given_or_is_its_own(locale):
+    verdict = await rule(FakeLLM(said(ANSWERS[locale])), locale)
+    assert verdict.grounding == Grounding(score=1.0, checked=7, offenders=[])
+
+
+async def test_what_is_odd_about_the_text_is_told_beside_the_verdict():
+    verdict = await rule(FakeLLM(said(GOOD, narrative_report="Short.")))
+    assert len(verdict.warnings) == 1
+    assert len(verdict.risk_warnings) == 2
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+async def test_the_judge_speaks_in_its_own_role(locale):
+    llm = FakeLLM(said(ANSWERS[locale]))
+    await rule(llm, locale)
+    (asked,) = llm.asked
+    assert PROMPTS.text("verdict", locale) in asked.system
+    assert (asked.given["caller_module"], asked.given["caller_agent"]) == ("judge", "verdict")
+    assert asked.given["temperature"] == 0.2
+    assert asked.response_schema is not None
+
+
+async def test_the_judge_is_shown_the_debate_and_the_levels_of_every_action():
+    llm = FakeLLM(said(GOOD))
+    await rule(llm, experts_asked=5, experts_heard=4, key_disagreements=["X against Y"])
+    assert (
+        "Symbol: 900001.DEMO\n"
+        "The debate ended BULLISH with confidence 0.80\n"
+        "4 of the 5 experts asked were heard.\n"
+        "The bull: Margins rose to 31.5%.\n"
+        "The bear: The price is 2.4 times book.\n"
+        "How it was weighed: The net is +0.60.\n"
+        "Main disagreements:\n"
+        "- X against Y\n"
+        "Risks:\n"
+        "- Technical analyst: a close below 9.40\n"
+        "- Macro intelligence: rates rise\n"
+        "Price levels computed by code, for each action:\n"
+        "- BUY: reference price 10.00; stop 9.00; target 12.20\n"
+        "- SELL: reference price 10.00; a close above refutes the bearish view 12.20; downside target 8.50\n"
+        "- HOLD: reference price 10.00; look again at what is held 9.00; "
+        "take part of the profit on what is held 12.20"
+    ) in llm.asked[0].prompt
+
+
+async def test_a_chinese_case_says_in_chinese_what_is_not_known():
+    llm = FakeLLM(said(ANSWERS["zh-CN"], stop_loss="没有止损价位。", take_profit="没有目标价位。"))
+    await rule(llm, "zh-CN", evidence=evidence(current_price=10.0), experts_heard=2)
+    prompt = llm.asked[0].prompt
+    assert "参与的专家人数未知。" in prompt
+    assert "主要分歧：\n无。" in prompt
+    assert "- BUY：参考价 10.00；止损 无（缺少价格证据）；目标 无（缺少价格证据）" in prompt
+
+
+@pytest.mark.parametrize(
+    ("changes", "levels"),
+    [
+        (SALE, {"entry": 10.0, "stop": 12.2, "target": 8.5}),
+        ({"action": "HOLD", "position_percent": 0}, {"entry": 10.0, "stop": 9.0, "target": 12.2}),
+    ],
+    ids=["SELL", "HOLD"],
+)
+async def test_the_levels_are_computed_for_the_action_and_never_the_models(changes, levels):
+    answer = said(GOOD, entry_strategy="Wait.", levels={"entry": 1, "stop": 2, "target": 3}, **changes)
+    verdict = await rule(FakeLLM(answer))
+    assert (verdict.action, verdict.position_percent) == (changes["action"], 0)
+    assert verdict.levels.model_dump() == levels
+
+
+@pytest.mark.parametrize("changes", BAD_ANSWERS)
+@pytest.mark.accepts("W17")
+async def test_a_bad_answer_can_be_repaired_once(changes):
+    llm = FakeLLM(said(GOOD, **changes), said(GOOD))
+    assert await rule(llm) == await rule(FakeLLM(said(GOOD)))
+    assert len(llm.asked) == 2
+
+
+@pytest.mark.parametrize("changes", BAD_ANSWERS)
+@pytest.mark.accepts("W17")
+async def test_an_answer_that_stays_bad_is_an_error_and_never_a_verdict(changes):
+    llm = FakeLLM(said(GOOD, **changes))
+    with pytest.raises(LLMOutputParseError) as failed:
+        await rule(llm)
+    assert failed.value.in_locale("zh-CN")
+    assert len(llm.asked) == 2
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+async def test_an_answer_that_was_cut_off_is_an_error(locale):
+    with pytest.raises(AppError):
+        await rule(FakeLLM(spoken(said(ANSWERS[locale]), finish_reason="length")), locale)
+
+
+async def test_a_model_that_cannot_be_reached_is_an_error_and_not_a_hold():
+    with pytest.raises(NoAvailableModel, match="nobody answers"):
+        await rule(FakeLLM(NoAvailableModel("nobody answers")))
+
+
+@pytest.mark.accepts("A2-14", "A2-16")
+async def test_a_missing_narrative_breaks_nothing():
+    silent = {name: value for name, value in GOOD.items() if name != "narrative_report"}
+    assert (await rule(FakeLLM(said(silent)))).narrative_report == ""
+
+
+async def test_an_expert_that_could_not_be_heard_is_a_warning_even_if_the_model_forgets_it():
+    verdict = await rule(FakeLLM(said(GOOD)), experts_asked=5, experts_heard=4)
+    assert verdict.risk_warnings == [
+        *GOOD["risk_warnings"],
+        "Only 4 of the 5 experts asked could be heard; the verdict rests on an incomplete panel.",
+    ]
+
+
+async def test_without_a_quorum_no_model_is_paid():
+    llm = FakeLLM(said(GOOD))
+    with pytest.raises(VerdictAbstained):
+        await rule(llm, experts_asked=5, experts_heard=1)
+    assert llm.asked == []
+
+
+@pytest.mark.parametrize("failure", ["no JSON at all", NoAvailableModel("nobody answers")])
+async def test_with_the_fallback_a_failure_is_made_good_by_rule_and_marked(failure):
+    verdict = await rule(FakeLLM(failure), fallback="rubric")
+    assert verdict == await by_rule()
+    assert verdict.engine == "rubric"
+
+
+async def test_without_a_model_the_verdict_is_the_rubrics():
+    llm = FakeLLM("never asked", configured=False)
+    assert await rule(llm) == await by_rule()
+    assert llm.asked == []
+
+
+@pytest.mark.parametrize("locale", LOCALES)
+def test_the_prompt_explains_every_field_and_every_action(locale):
+    prompt = PROMPTS.text("verdict", locale)
+    wanted = [*GOOD, "BUY", "SELL", "HOLD"]
+    assert [name for name in wanted if f"`{name}`" not in prompt] == []
