@@ -14,6 +14,7 @@ from typing import Any, Self
 from uuid import UUID
 
 import structlog
+from pydantic import SecretStr
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.report import render_report
@@ -22,13 +23,18 @@ from moot.modules.coordinator.application.session_history import SessionDetail, 
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.container import JudgeContainer
+from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.audit import Verification
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 logger = structlog.get_logger(__name__)
@@ -38,23 +44,33 @@ class Moot:
     def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
         self.settings = settings or load_settings()
         clock = clock or SystemClock()
+        _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
+        self.trail = AuditTrail(self.database) if self.database else None
+        audit = CallAudit(self.trail, clock, strict=self.settings.audit == "strict") if self.trail else None
         self.market_data = MarketDataContainer(
             clock,
             demo_seed=self.settings.demo_seed,
             lake=self.settings.home.expanduser() / "lake",
             sources=_sources(self.settings),
-            database=self.database,
+            calls=ExternalCalls(audit),
         )
         market_data = self.market_data.market_data()
+        self.llm_platform = LLMPlatformContainer(
+            self.settings, audit=audit, market_data=market_data, clock=clock
+        )
+        choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
+        web = self.llm_platform.web_search_service() if self.llm_platform.searches_the_web else None
         self.coordinator = CoordinatorContainer(
-            database=self.database,
+            trail=self.trail,
             market_data=market_data,
-            research=lambda _session: ResearchContainer(market_data),
-            debate=lambda _session: DebateContainer(),
-            judge=lambda _session: JudgeContainer(quorum=self.settings.judge_quorum),
+            research=lambda _session: ResearchContainer(market_data, choice, speaker, web),
+            debate=lambda _session: DebateContainer(choice, speaker),
+            judge=lambda _session: JudgeContainer(self.settings.judge_quorum, choice, speaker),
+            llm_platform=self.llm_platform,
             clock=clock,
             node_timeout=self.settings.node_timeout,
+            currency=self.settings.currency,
         )
 
     async def __aenter__(self) -> Self:
@@ -62,6 +78,7 @@ class Moot:
         if self.database is not None:
             try:
                 await self.database.prepare()
+                await self.llm_platform.open()
             except AppError as e:
                 logger.error("database not ready, sessions will not be stored", error=str(e))
         return self
@@ -70,6 +87,9 @@ class Moot:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.market_data.close()
+        await self.llm_platform.close()
+        if self.trail is not None:
+            await self.trail.finish()
         if self.database is not None:
             await self.database.close()
 
@@ -82,6 +102,7 @@ class Moot:
         skip_debate: bool = False,
         as_of: date | datetime | str | None = None,
         locale: Locale | None = None,
+        max_cost: float | None = None,
         trigger_source: str = "sdk",
         watch: Watch | None = None,
     ) -> ResearchResult:
@@ -96,6 +117,7 @@ class Moot:
             "skip_debate": skip_debate,
             "as_of": as_of,
             "locale": locale or self.settings.locale or DEFAULT_LOCALE,
+            "max_cost": max_cost,
         }
         service = self.coordinator.research_orchestration_service()
         return await service.execute(body, trigger_source=trigger_source, watch=watch)
@@ -107,6 +129,10 @@ class Moot:
 
     async def session(self, session_id: UUID) -> SessionDetail:
         return await self.coordinator.session_history().session(session_id, DEFAULT_WORKSPACE)
+
+    async def verify(self, session_id: UUID) -> Verification:
+        """Whether the record of a session is still what was written."""
+        return await self.coordinator.session_history().verify(session_id, DEFAULT_WORKSPACE)
 
     def write_report(self, result: ResearchResult) -> Path:
         """Write the report of `result` as Markdown below the desk's home and say where it is."""
@@ -130,6 +156,12 @@ class Moot:
             f"revision {current}" if current == head else f"revision {current}, needs {head}: moot db upgrade"
         )
         return {"database": {"ok": current == head, "detail": detail}}
+
+
+def _keep_secret(settings: Settings) -> None:
+    """What the settings hold in confidence is written down nowhere."""
+    values = (getattr(settings, name) for name in Settings.model_fields)
+    REDACT.learn(*(value.get_secret_value() for value in values if isinstance(value, SecretStr)))
 
 
 def _sources(settings: Settings) -> Sources:

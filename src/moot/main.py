@@ -34,6 +34,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     app.state.desk = serving
     app.state.coordinator = serving.coordinator
     app.state.market_data = serving.market_data
+    app.state.llm_platform = serving.llm_platform
     install_error_handlers(app)
     register_routes(app)
     serve_docs(app)

@@ -134,3 +134,31 @@ def test_the_langgraph_version_is_pinned_to_a_minor_and_locked():
     declared = tomllib.loads((root / "pyproject.toml").read_text())["project"]["dependencies"]
     assert [d for d in declared if d.startswith("langgraph")] == ["langgraph>=1.2,<1.3"]
     assert "\nlanggraph==1.2." in (root / "requirements.lock").read_text()
+
+
+@pytest.mark.accepts("A2-01", "A2-02")
+def test_who_keeps_what_of_the_record_and_that_ports_hide_where():
+    homes = {
+        "research_sessions": "modules/coordinator/infrastructure/persistence/tables.py",
+        "node_executions": "modules/coordinator/infrastructure/persistence/tables.py",
+        "llm_call_logs": "modules/llm_platform/infrastructure/tables.py",
+        "external_api_call_logs": "shared/infrastructure/tables.py",
+    }
+    for table, home in homes.items():
+        declaring = [p for p in SOURCE.rglob("*.py") if f'__tablename__ = "{table}"' in p.read_text("utf-8")]
+        assert declaring == [SOURCE / home]
+    plain = [
+        SOURCE / "modules" / context / layer for context in CONTEXTS for layer in ("application", "domain")
+    ]
+    assert not [name for name in imports(*plain) if name.startswith("sqlalchemy")]
+
+
+CONTEXTS = ("coordinator", "llm_platform")
+
+
+@pytest.mark.accepts("A2-43")
+def test_the_record_needs_no_other_service():
+    project = tomllib.loads((SOURCE.parents[1] / "pyproject.toml").read_text("utf-8"))["project"]
+    needed = " ".join(project["dependencies"]).lower()
+    brokers = ("celery", "kafka", "pika", "redis", "elasticsearch", "opensearch", "rabbit", "nats")
+    assert not [name for name in brokers if name in needed]

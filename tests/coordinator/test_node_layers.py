@@ -39,8 +39,9 @@ def state(*experts: ExpertType, **changes):
 
 @pytest.fixture
 def in_session():
-    token = current_execution_ctx.set(ExecutionContext(session_id=SESSION, locale="en-US"))
-    yield
+    context = ExecutionContext(session_id=SESSION, locale="en-US")
+    token = current_execution_ctx.set(context)
+    yield context
     current_execution_ctx.reset(token)
 
 
@@ -114,11 +115,11 @@ async def test_evidence_is_stored_beside_the_result(in_session):
 
 @pytest.mark.accepts("A2-34", "A2-39")
 async def test_a_store_that_fails_is_logged_and_counted_and_never_stops_research(in_session):
-    with capture_logs() as logs, research_run() as run:
+    with capture_logs() as logs:
         final = await run_graph(FakeSessions(broken=True), FakeResearch(), TECHNICAL, MACRO)
     assert final["overall_status"] == "completed"
     assert final["verdict"]["action"] == "BUY"
-    assert run.audit_gaps == 4
+    assert in_session.tally.audit_gaps == 4
     assert [log["log_level"] for log in logs if log["event"] == "node not stored"] == ["error"] * 4
 
 
@@ -225,7 +226,6 @@ async def test_a_watcher_that_fails_changes_nothing():
 @pytest.mark.accepts("A2-34")
 async def test_a_result_that_cannot_be_recorded_is_a_result_all_the_same(in_session):
     sessions = FakeSessions()
-    with research_run() as run:
-        final = await run_graph(sessions, FakeResearch({MACRO: {"evidence": "not a list"}}), MACRO)
-    assert (final["overall_status"], run.audit_gaps) == ("completed", 1)
+    final = await run_graph(sessions, FakeResearch({MACRO: {"evidence": "not a list"}}), MACRO)
+    assert (final["overall_status"], in_session.tally.audit_gaps) == ("completed", 1)
     assert {node.node_type for node in sessions.nodes} == {"debate", "judge"}

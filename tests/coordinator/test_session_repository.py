@@ -19,6 +19,7 @@ from moot.modules.coordinator.infrastructure.persistence.session_repository impo
 )
 from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
 from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 
 NOON = datetime(2026, 6, 30, 12, 0, 0, 123456, tzinfo=UTC)
@@ -53,7 +54,7 @@ def a_node(session_id: UUID, **changes: Any) -> NodeExecution:
 
 @pytest.fixture
 def repository(database: Database) -> SqlResearchSessionRepository:
-    return SqlResearchSessionRepository(database)
+    return SqlResearchSessionRepository(AuditTrail(database))
 
 
 class TestASession:
@@ -343,7 +344,7 @@ class TestAList:
 
 async def test_without_its_tables_the_store_says_that_it_is_unavailable(database: Database) -> None:
     await database.downgrade("base")
-    repository = SqlResearchSessionRepository(database)
+    repository = SqlResearchSessionRepository(AuditTrail(database))
 
     with pytest.raises(Unavailable):
         await repository.save_session(a_session())

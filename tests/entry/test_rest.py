@@ -165,7 +165,7 @@ BAD = {
     "wrong type": (question(skip_debate="no"), "skip_debate: must be true or false, not 'no'."),
     "unknown field": (
         question(expert=["x"]),
-        "body: has no field named expert. Allowed: symbol, experts, options, skip_debate, as_of, locale.",
+        "body: has no field named expert. Allowed: symbol, experts, options, skip_debate, as_of, locale, max_cost.",
     ),
     "limit": (
         question(options={"financial_auditor": {"limit": 99}}),
@@ -299,7 +299,8 @@ async def test_openapi_documents_the_request_and_every_error(client):
     assert set(post["responses"]) >= {"200", "400", "500"}
     assert "422" not in post["responses"]
     schema = document["components"]["schemas"]["ResearchBody"]
-    assert list(schema["properties"]) == ["symbol", "experts", "options", "skip_debate", "as_of", "locale"]
+    asked = ["symbol", "experts", "options", "skip_debate", "as_of", "locale", "max_cost"]
+    assert list(schema["properties"]) == asked
     assert schema["required"] == ["symbol", "experts"]
 
 

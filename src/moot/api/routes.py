@@ -6,6 +6,12 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from moot.modules.coordinator.presentation.rest import research_routes
+from moot.modules.llm_platform.presentation import (
+    chat_routes,
+    config_routes,
+    search_routes,
+    usage_routes,
+)
 from moot.modules.market_data.presentation import routes as market_data_routes
 from moot.shared.presentation.errors import ErrorBody
 
@@ -13,6 +19,15 @@ PREFIX = "/api/v1"
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorBody, "description": "what was asked cannot be done; the message says why"}
 }
+
+ROUTERS = (
+    research_routes.router,
+    market_data_routes.router,
+    config_routes.router,
+    usage_routes.router,
+    chat_routes.router,
+    search_routes.router,
+)
 
 health = APIRouter(tags=["health"])
 
@@ -32,5 +47,5 @@ async def readyz(request: Request) -> JSONResponse:
 
 def register_routes(app: FastAPI) -> None:
     app.include_router(health)
-    for router in (research_routes.router, market_data_routes.router):
+    for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ERRORS)

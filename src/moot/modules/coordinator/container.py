@@ -12,6 +12,7 @@ from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter imp
 from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.session_factory import SessionFactory
+from moot.modules.coordinator.infrastructure.adapters.session_record_adapter import SessionRecordAdapter
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
@@ -21,31 +22,35 @@ from moot.modules.coordinator.infrastructure.persistence.session_repository impo
 )
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.container import JudgeContainer
+from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.audit_trail import AuditTrail
 
 
 class CoordinatorContainer:
-    """`database` None means that nothing is stored. The factories get the session of the call they serve."""
+    """`trail` None means that nothing is stored. The factories get the session of the call they serve."""
 
     def __init__(
         self,
         *,
-        database: Database | None,
+        trail: AuditTrail | None,
         market_data: MarketData,
         research: Callable[[AsyncSession | None], ResearchContainer],
         debate: Callable[[AsyncSession | None], DebateContainer],
         judge: Callable[[AsyncSession | None], JudgeContainer],
+        llm_platform: LLMPlatformContainer | None = None,
         clock: Clock,
         node_timeout: float,
+        currency: str = "",
         policy: NodePolicy | None = None,
     ) -> None:
-        sessions: SessionFactory = database.session if database else nullcontext
-        self._repository = SqlResearchSessionRepository(database) if database else None
+        sessions: SessionFactory = trail.database.session if trail else nullcontext
+        self._repository = SqlResearchSessionRepository(trail) if trail else None
+        self._record = _record(trail, llm_platform)
         self._directory = market_data
-        self._clock = clock
+        self._clock, self._currency = clock, currency
         self._orchestrator = LangGraphResearchOrchestrator(
             ResearchGatewayAdapter(sessions, research),
             DebateGatewayAdapter(sessions, debate),
@@ -61,7 +66,13 @@ class CoordinatorContainer:
             directory=self._directory,
             repository=self._repository,
             clock=self._clock,
+            currency=self._currency,
         )
 
     def session_history(self) -> SessionHistory:
-        return SessionHistory(self._repository)
+        return SessionHistory(self._repository, self._record)
+
+
+def _record(trail: AuditTrail | None, platform: LLMPlatformContainer | None) -> SessionRecordAdapter | None:
+    llm, external = (platform.llm_call_logs(), platform.external_call_logs()) if platform else (None, None)
+    return SessionRecordAdapter(trail, llm, external) if trail and llm and external else None

@@ -31,6 +31,7 @@ def render_report(result: ResearchResult) -> str:
         [f"## {say('report.verdict')}", *_verdict(result, say)],
         [f"## {say('report.debate')}", *_debate(result.debate_outcome, say)] if result.debate_outcome else [],
         [f"## {say('report.experts')}", *_experts(result.expert_results, say)],
+        _in_full(result, say),
         [f"## {say('report.record')}", *_record(result, say)],
     ]
     return "\n\n".join(block for section in sections for block in section) + "\n"
@@ -62,6 +63,7 @@ def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
     yield _list(f"**{say(f'report.{part}')}**: {verdict[part]}" for part in parts)
     yield f"**{say('report.risk_warnings')}**"
     yield _list(verdict["risk_warnings"])
+    yield from _checks(verdict, say)
 
 
 def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
@@ -91,6 +93,7 @@ def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
             for row in outcome["risk_matrix"]
         ],
     )
+    yield from _checks(outcome, say)
 
 
 def _experts(items: Sequence[ExpertResultItem], say: Wording) -> Iterator[str]:
@@ -102,6 +105,29 @@ def _experts(items: Sequence[ExpertResultItem], say: Wording) -> Iterator[str]:
         summary = summarise(item.expert_type, item.data)
         yield f"**{say.literal(summary.signal)}** · {say('report.confidence')} {summary.confidence:.0%}"
         yield item.data.get("narrative_report") or summary.reasoning
+        yield from _checks(item.data, say)
+
+
+def _checks(data: dict[str, Any], say: Wording) -> Iterator[str]:
+    """How far a model's statements stand in its evidence, and what else was noticed. Rules state nothing else."""
+    found = data.get("grounding")
+    if found is not None:
+        held = found["checked"] - len(found["offenders"])
+        grounded = say("report.grounding", held=held, checked=found["checked"])
+        named = (
+            [say("report.offenders", offenders=", ".join(found["offenders"]))] if found["offenders"] else []
+        )
+        yield f"*{' '.join([grounded, *named])}*"
+    for warning in data.get("warnings", []):
+        yield f"*{warning}*"
+
+
+def _in_full(result: ResearchResult, say: Wording) -> list[str]:
+    """What debate and judge said in their own words; the experts' words stand in their sections."""
+    parts = {"debate": result.debate_outcome, "judge": result.verdict}
+    told = {node: (part or {}).get("narrative_report") for node, part in parts.items()}
+    words = [block for node, text in told.items() if text for block in (f"### {say(f'node.{node}')}", text)]
+    return [f"## {say('report.in_full')}", *words] if words else []
 
 
 def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
@@ -111,12 +137,22 @@ def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
         newest = max(str(fact["as_of"])[:10] for fact in evidence)
         sources = sorted({fact["source"] for fact in evidence})
         yield say("report.newest_data", day=newest, sources=", ".join(sources))
-    yield say("report.engine", engines=", ".join(sorted({data.get("engine", "?") for data in given})))
+    engines = sorted({say(f"engine.{data['engine']}") for data in given if "engine" in data})
+    yield say("report.engine", engines=", ".join(engines), usage=spending(result, say))
     yield (
         say("report.session", session_id=result.session_id) if result.session_id else say("report.not_stored")
     )
     if result.audit_gaps:
         yield say("report.gaps", count=result.audit_gaps)
+
+
+def spending(result: ResearchResult, say: Wording) -> str:
+    """What the model calls of the run took."""
+    used = result.usage
+    if not used.requests:
+        return say("usage.none")
+    cost = say("usage.unpriced") if used.cost is None else f"{used.currency} {used.cost:.4f}"
+    return say("usage.some", requests=used.requests, tokens=f"{used.tokens:,}", cost=cost)
 
 
 def _list(items: Iterable[str]) -> str:

@@ -11,6 +11,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 )
 from moot.modules.coordinator.application.research_run import Watch
 from moot.modules.coordinator.application.session_recorder import SessionRecorder
+from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
 from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
@@ -20,6 +21,7 @@ from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import checked, refused
+from moot.shared.infrastructure.execution_context import Tally
 
 ASKED = set(ResearchBody.model_fields)
 
@@ -32,8 +34,10 @@ class ResearchOrchestrationService:
         directory: SymbolDirectory | None = None,
         repository: IResearchSessionRepository | None = None,
         clock: Clock | None = None,
+        currency: str = "",
     ) -> None:
         self._orchestrator = orchestrator
+        self._currency = currency
         self._directory = directory
         self._clock = clock or SystemClock()
         self._recorder = SessionRecorder(repository, self._clock)
@@ -55,10 +59,11 @@ class ResearchOrchestrationService:
             outcome = await self._orchestrator.run(accepted)
             recording.result = result = outcome.model_copy(
                 update={
-                    "session_id": recording.session_id,
+                    "session_id": recording.context.session_id,
                     "as_of": as_of,
                     "locale": accepted.locale,
-                    "audit_gaps": recording.run.audit_gaps,
+                    "audit_gaps": recording.context.tally.audit_gaps,
+                    "usage": usage(recording.context.tally, self._currency),
                     "notices": notices(accepted.symbol, accepted.locale),
                 }
             )
@@ -98,6 +103,11 @@ class ResearchOrchestrationService:
 def _refuse_later(analysis_date: str | None, today: date) -> None:
     if analysis_date is not None and date.fromisoformat(analysis_date) > today:
         raise refused("after_as_of", "options.technical_analyst.analysis_date", analysis_date)
+
+
+def usage(tally: Tally, currency: str) -> ModelUsage:
+    cost = None if tally.unpriced else tally.cost
+    return ModelUsage(requests=tally.requests, tokens=tally.tokens, cost=cost, currency=currency)
 
 
 def notices(symbol: str, locale: Locale) -> list[str]:

@@ -39,11 +39,10 @@ Watch = Callable[[NodeEvent], None]
 
 @dataclass
 class ResearchRun:
-    """`failures` keeps the exceptions the graph's state has no room for; `audit_gaps` the rows not written."""
+    """`failures` keeps the exceptions the graph's state has no room for."""
 
     watch: Watch | None = None
     failures: dict[str, Exception] = field(default_factory=dict)
-    audit_gaps: int = 0
 
     def tell(self, event: NodeEvent) -> None:
         if self.watch is None:

@@ -12,8 +12,11 @@ from moot.modules.coordinator.domain.model.session import (
     SessionPage,
 )
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import Locale
 
 __all__ = ["NodeExecution", "SessionDetail", "SessionFilter", "SessionHistory", "SessionPage"]
 
@@ -26,20 +29,49 @@ class SessionDetail(ResearchSession):
 
 
 class SessionHistory:
-    def __init__(self, repository: IResearchSessionRepository | None) -> None:
-        self._repository = repository
+    """Without a repository and a record nothing is kept, and there is nothing to look at."""
+
+    def __init__(
+        self, repository: IResearchSessionRepository | None, record: SessionRecord | None = None
+    ) -> None:
+        self._repository, self._record = repository, record
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         return await self._kept().list_sessions(wanted)
 
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
-        repository = self._kept()
-        session = await repository.get_session_by_id(session_id, workspace_id)
+        session = await self._known(session_id, workspace_id)
+        known: dict[str, Any] = session.model_dump()
+        nodes = await self._kept().get_node_executions_by_session(session_id)
+        return SessionDetail(**known, nodes=nodes, notices=notices(session.symbol, session.locale))
+
+    async def llm_calls(
+        self, session_id: UUID, workspace_id: str, *, include_text: bool = True
+    ) -> list[dict[str, Any]]:
+        await self._known(session_id, workspace_id)
+        return await self._recorded().llm_calls(session_id, include_text=include_text)
+
+    async def api_calls(
+        self, session_id: UUID, workspace_id: str, *, include_text: bool = True
+    ) -> list[dict[str, Any]]:
+        await self._known(session_id, workspace_id)
+        return await self._recorded().api_calls(session_id, include_text=include_text)
+
+    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
+        """Whether the record of the session is still what was written, in the reader's language or its own."""
+        session = await self._known(session_id, workspace_id)
+        return await self._recorded().verify(session_id, locale or session.locale)
+
+    async def _known(self, session_id: UUID, workspace_id: str) -> ResearchSession:
+        session = await self._kept().get_session_by_id(session_id, workspace_id)
         if session is None:
             raise SessionNotFound(session_id)
-        known: dict[str, Any] = session.model_dump()
-        nodes = await repository.get_node_executions_by_session(session_id)
-        return SessionDetail(**known, nodes=nodes, notices=notices(session.symbol, session.locale))
+        return session
+
+    def _recorded(self) -> SessionRecord:
+        if self._record is None:
+            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
+        return self._record
 
     def _kept(self) -> IResearchSessionRepository:
         if self._repository is None:

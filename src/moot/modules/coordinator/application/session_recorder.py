@@ -9,13 +9,17 @@ from uuid import uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.research_run import ResearchRun, Watch, error_text, research_run
+from moot.modules.coordinator.application.research_run import Watch, error_text, research_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import (
+    ExecutionContext,
+    count_audit_gap,
+    current_execution_ctx,
+)
 
 logger = structlog.get_logger(__name__)
 
@@ -24,8 +28,7 @@ logger = structlog.get_logger(__name__)
 class Recording:
     """What the block being recorded leaves behind; without a result it did not come to an end."""
 
-    session_id: str
-    run: ResearchRun
+    context: ExecutionContext
     result: ResearchResult | None = None
 
 
@@ -44,40 +47,40 @@ class SessionRecorder:
         self, request: ResearchRequest, as_of: datetime, watch: Watch | None
     ) -> AsyncIterator[Recording]:
         session = _opened(request, as_of, self._clock.now())
-        session_id = str(session.id) if self._repository else ""
-        token = current_execution_ctx.set(_context(session_id, session))
+        context = _context(str(session.id) if self._repository else "", session, request)
+        token = current_execution_ctx.set(context)
         try:
-            with research_run(watch) as run:
-                recording = Recording(session_id, run)
-                await self._opening(session, run)
+            with research_run(watch):
+                recording = Recording(context)
+                await self._opening(session)
                 try:
                     yield recording
                 except (Exception, asyncio.CancelledError) as e:
-                    await self._closing(_broken_off(session, e), run)
+                    await self._closing(_broken_off(session, e), context)
                     raise
-                await self._closing(_ended(session, recording.result), run)
+                await self._closing(_ended(session, recording.result), context)
         finally:
             current_execution_ctx.reset(token)
 
-    async def _opening(self, session: ResearchSession, run: ResearchRun) -> None:
+    async def _opening(self, session: ResearchSession) -> None:
         if self._repository:
-            await _best_effort(self._repository.save_session(session), session, run)
+            await _best_effort(self._repository.save_session(session), session)
 
-    async def _closing(self, session: ResearchSession, run: ResearchRun) -> None:
+    async def _closing(self, session: ResearchSession, context: ExecutionContext) -> None:
         if self._repository:
             now = self._clock.now()
             took = round((now - session.created_at).total_seconds() * 1000)
             closed = session.model_copy(
-                update={"completed_at": now, "duration_ms": took, "audit_gaps": run.audit_gaps}
+                update={"completed_at": now, "duration_ms": took, "audit_gaps": context.tally.audit_gaps}
             )
-            await _best_effort(self._repository.update_session(closed), session, run)
+            await _best_effort(self._repository.update_session(closed), session)
 
 
-async def _best_effort(write: Awaitable[None], session: ResearchSession, run: ResearchRun) -> None:
+async def _best_effort(write: Awaitable[None], session: ResearchSession) -> None:
     try:
         await write
     except Exception:  # bulkhead: the record must never stop the research
-        run.audit_gaps += 1
+        count_audit_gap()
         logger.error("session not stored", session_id=str(session.id), symbol=session.symbol, exc_info=True)
 
 
@@ -98,13 +101,14 @@ def _opened(request: ResearchRequest, as_of: datetime, now: datetime) -> Researc
     )
 
 
-def _context(session_id: str, session: ResearchSession) -> ExecutionContext:
+def _context(session_id: str, session: ResearchSession, request: ResearchRequest) -> ExecutionContext:
     return ExecutionContext(
         session_id=session_id,
         as_of=session.as_of,
         locale=session.locale,
         workspace=session.workspace_id,
         experts=tuple(session.selected_experts),
+        max_cost=request.max_cost,
     )
 
 

@@ -113,6 +113,12 @@ class ResearchBody(Strict):
         description="what was known then: a day (its end, on the exchange) or a moment with zone",
     )
     locale: Locale = DEFAULT_LOCALE
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="the most the model calls may cost, in the desk's currency; null: the desk's budgets alone",
+    )
 
     @field_validator("symbol")
     @classmethod

@@ -12,7 +12,10 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 
 class ResearchRequest(BaseModel):
-    """`options` holds, per expert, only what that expert understands. `as_of` None means the present moment."""
+    """`options` holds, per expert, only what that expert understands. `as_of` None means the present moment.
+
+    `max_cost` is the most the run's model calls may cost, in the desk's currency.
+    """
 
     model_config = ConfigDict(frozen=True)
 
@@ -24,6 +27,7 @@ class ResearchRequest(BaseModel):
     locale: Locale = DEFAULT_LOCALE
     trigger_source: str = "api"
     workspace: str = DEFAULT_WORKSPACE
+    max_cost: float | None = None
     pre_populated_results: dict[str, Any] | None = None
     parent_session_id: UUID | None = None
     retry_count: int = 0
@@ -34,6 +38,15 @@ class ExpertResultItem(BaseModel):
     status: Literal["success", "failed"]
     data: dict[str, Any] | None = None
     error: str | None = None
+
+
+class ModelUsage(BaseModel):
+    """What the run's model calls took; `cost` None: not every model has a price."""
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    currency: str = ""
 
 
 class ResearchResult(BaseModel):
@@ -54,6 +67,7 @@ class ResearchResult(BaseModel):
     as_of: AwareDatetime | None = None
     locale: Locale = DEFAULT_LOCALE
     audit_gaps: int = 0
+    usage: ModelUsage = ModelUsage()
     notices: list[str] = Field(default_factory=list)
 
     @field_serializer("expert_results")

@@ -22,7 +22,7 @@ from moot.modules.coordinator.infrastructure.orchestration.nodes import (
 )
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import count_audit_gap, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -146,7 +146,7 @@ async def _save(repository: IResearchSessionRepository, row: dict[str, Any]) -> 
     try:
         await repository.save_node_execution(NodeExecution(id=uuid4(), **row))
     except Exception:  # bulkhead: the record must never stop the research
-        current_run().audit_gaps += 1
+        count_audit_gap()
         logger.error("node not stored", node=row["node_type"], exc_info=True)
 
 

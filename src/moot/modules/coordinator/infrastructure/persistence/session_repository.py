@@ -1,13 +1,9 @@
 """Sessions and nodes in SQL. Rows and models share their field names, so there is nothing to map."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from uuid import UUID
 
-from pydantic import BaseModel
 from sqlalchemy import ColumnElement, func, select
-from sqlalchemy import insert as sql_insert
-from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
@@ -17,46 +13,50 @@ from moot.modules.coordinator.domain.model.session import (
 )
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
-from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.tables import Base
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.transactions import transaction
 
-Insert = sqlite.Insert | postgresql.Insert
-INSERT: dict[str, Callable[[type[ResearchSessionRow]], Insert]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
-FIXED = {"id", "workspace_id", "created_at"}
+FIXED = (
+    "id",
+    "workspace_id",
+    "symbol",
+    "selected_experts",
+    "options",
+    "trigger_source",
+    "as_of",
+    "locale",
+    "retry_count",
+    "parent_session_id",
+    "created_at",
+)
 """What a session keeps from its first day: an update never moves it to another workspace."""
+
+SESSION = Kind("session", ResearchSessionRow, FIXED)
+SESSION_END = Kind(
+    "session_end",
+    ResearchSessionRow,
+    ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms"),
+    fixed=frozenset(FIXED),
+)
+NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
 
 
 class SqlResearchSessionRepository(IResearchSessionRepository):
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    """Every row it writes gets its link in the session's chain."""
+
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail = trail
+        self._database = trail.database
+        trail.vouches_for(SESSION, SESSION_END, NODE)
 
     async def save_session(self, session: ResearchSession) -> None:
-        await self._insert(ResearchSessionRow, session)
+        await self._trail.append(SESSION, session.model_dump(), session_id=session.id)
 
     async def update_session(self, session: ResearchSession) -> None:
-        values = session.model_dump()
-
-        async def upsert(db: AsyncSession) -> None:
-            insert = INSERT[db.get_bind().dialect.name](ResearchSessionRow).values(values)
-            reached = {name: insert.excluded[name] for name in values.keys() - FIXED}
-            await db.execute(insert.on_conflict_do_update(index_elements=["id"], set_=reached))
-
-        await self._database.write(upsert)
+        await self._trail.append(SESSION_END, session.model_dump(), session_id=session.id, write="upsert")
 
     async def save_node_execution(self, node: NodeExecution) -> None:
-        await self._insert(NodeExecutionRow, node)
-
-    async def _insert(self, table: type[Base], model: BaseModel) -> None:
-        values = model.model_dump()
-
-        async def insert(db: AsyncSession) -> None:
-            await db.execute(sql_insert(table).values(values))
-
-        await self._database.write(insert)
+        await self._trail.append(NODE, node.model_dump(), session_id=node.session_id)
 
     async def get_session_by_id(self, session_id: UUID, workspace_id: str) -> ResearchSession | None:
         wanted = select(ResearchSessionRow).where(

@@ -1,7 +1,7 @@
 """One request, the whole desk; and the sessions it has had."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query, Request
@@ -15,6 +15,8 @@ from moot.modules.coordinator.application.session_history import (
     SessionPage,
 )
 from moot.modules.coordinator.container import CoordinatorContainer
+from moot.shared.domain.audit import Verification
+from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.presentation.errors import ErrorBody
 
@@ -93,6 +95,46 @@ async def sessions(
 )
 async def session(session_id: UUID, history: History) -> SessionDetail:
     return await history.session(session_id, DEFAULT_WORKSPACE)
+
+
+INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
+
+
+@router.get(
+    "/research/sessions/{session_id}/llm-calls",
+    tags=["sessions"],
+    summary="Every model call of a session, in order",
+    responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
+)
+async def llm_calls(
+    session_id: UUID, history: History, include_text: Annotated[bool, INCLUDE_TEXT] = True
+) -> list[dict[str, Any]]:
+    return await history.llm_calls(session_id, DEFAULT_WORKSPACE, include_text=include_text)
+
+
+@router.get(
+    "/research/sessions/{session_id}/api-calls",
+    tags=["sessions"],
+    summary="Every other call to the outside of a session, in order",
+    responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
+)
+async def api_calls(
+    session_id: UUID, history: History, include_text: Annotated[bool, INCLUDE_TEXT] = True
+) -> list[dict[str, Any]]:
+    return await history.api_calls(session_id, DEFAULT_WORKSPACE, include_text=include_text)
+
+
+@router.get(
+    "/research/sessions/{session_id}/verification",
+    tags=["sessions"],
+    summary="Is the record of a session still what was written?",
+    responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
+)
+async def verification(
+    session_id: UUID, history: History, locale: Annotated[Locale | None, Query()] = None
+) -> Verification:
+    """Checks the chain over calls, nodes and the session itself, and names the first entry that does not hold."""
+    return await history.verify(session_id, DEFAULT_WORKSPACE, locale)
 
 
 def _midnight(day: date) -> datetime:

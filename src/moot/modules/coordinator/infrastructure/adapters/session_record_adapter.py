@@ -1,0 +1,32 @@
+"""Reads a session's calls through the model platform's query services, and verifies the chain over all of it."""
+
+from typing import Any
+from uuid import UUID
+
+from moot.modules.coordinator.domain.ports.session_record import SessionRecord
+from moot.modules.llm_platform.application.call_logs import (
+    ExternalAPICallLogQueryService,
+    LLMCallLogQueryService,
+)
+from moot.shared.domain.audit import Verification
+from moot.shared.domain.messages import Locale
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.audit_verification import verify
+
+
+class SessionRecordAdapter(SessionRecord):
+    def __init__(
+        self, trail: AuditTrail, llm: LLMCallLogQueryService, external: ExternalAPICallLogQueryService
+    ) -> None:
+        self._trail, self._llm, self._external = trail, llm, external
+
+    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+        calls = await self._llm.get_by_session_id(session_id, include_text=include_text)
+        return [call.model_dump(mode="json") for call in calls]
+
+    async def api_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+        calls = await self._external.get_by_session_id(session_id, include_text=include_text)
+        return [call.model_dump(mode="json") for call in calls]
+
+    async def verify(self, session_id: UUID, locale: Locale) -> Verification:
+        return await verify(self._trail, session_id, locale)
