@@ -17,6 +17,7 @@ from moot.desk import Moot
 from moot.main import create_app
 from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
+from tests.fakes.careful_model import careful
 from tests.fakes.tushare_server import TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 
@@ -53,9 +54,8 @@ def test_every_moot_command_shown_works(readme, lang, home):
     lines = [
         line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("moot ")
     ]
-    shown = [
-        line for line in lines if not line.startswith(("moot serve", "moot data"))
-    ]  # have tests of their own
+    elsewhere = ("moot serve", "moot data", "moot llm")  # have tests of their own
+    shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
     assert len(shown) == 5
     for line in shown:
         seen = moot(line, home, lang)
@@ -80,6 +80,18 @@ def test_every_data_command_shown_works(readme, lang, home, tushare_rows):
             seen = moot(line, home, lang, **source)
             assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
             assert seen.stdout
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+async def test_every_model_command_shown_works(readme, lang, home, llm_server):
+    llm_server.default = careful
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot llm")]
+    for line in shown:
+        here = line.replace("https://api.deepseek.com/v1", llm_server.url)
+        seen = await asyncio.to_thread(moot, here, home, lang, LLM_KEY="sk-readme-canary-1")
+        assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+        assert seen.stdout
+        assert "readme-canary" not in seen.stdout + seen.stderr
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())

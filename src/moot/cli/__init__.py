@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from moot.cli.llm_commands import llm
 from moot.cli.texts import say
 from moot.shared.domain.messages import LOCALES
 
@@ -15,8 +16,11 @@ app = typer.Typer(
 )
 db = typer.Typer(help=say("help.db"), no_args_is_help=True)
 data = typer.Typer(help=say("help.data"), no_args_is_help=True)
-app.add_typer(db, name="db")
+sessions = typer.Typer(help=say("help.sessions"), no_args_is_help=True)
+app.add_typer(llm, name="llm")
 app.add_typer(data, name="data")
+app.add_typer(sessions, name="sessions")
+app.add_typer(db, name="db")
 
 
 def main() -> None:
@@ -40,6 +44,41 @@ def root(
     """The options every command shares."""
 
 
+@app.command(help=say("help.init"))
+def init(
+    locale: Annotated[str | None, typer.Option(help=say("help.init_locale", locales=LOCALES))] = None,
+    preset: Annotated[str | None, typer.Option(help=say("help.llm_preset"))] = None,
+    base_url: Annotated[str | None, typer.Option(help=say("help.llm_base_url"))] = None,
+    model: Annotated[str | None, typer.Option(help=say("help.llm_model"))] = None,
+    key_env: Annotated[str | None, typer.Option(metavar="VAR", help=say("help.llm_key_env"))] = None,
+    tushare_token_env: Annotated[
+        str | None, typer.Option(metavar="VAR", help=say("help.init_token_env"))
+    ] = None,
+    source: Annotated[str | None, typer.Option("--data", help=say("help.init_data"))] = None,
+    search: Annotated[str | None, typer.Option(help=say("help.init_search"))] = None,
+    search_key_env: Annotated[
+        str | None, typer.Option(metavar="VAR", help=say("help.init_search_key"))
+    ] = None,
+    search_url: Annotated[str | None, typer.Option(help=say("help.init_search_url"))] = None,
+    yes: Annotated[bool, typer.Option("--yes", help=say("help.init_yes"))] = False,
+) -> None:
+    from moot.cli.init import set_up
+
+    options = {
+        "locale": locale,
+        "preset": preset,
+        "base_url": base_url,
+        "model": model,
+        "key_env": key_env,
+        "tushare_token_env": tushare_token_env,
+        "data": source,
+        "search": search,
+        "search_key_env": search_key_env,
+        "search_url": search_url,
+    }
+    set_up(options, silent=yes)
+
+
 @app.command(help=say("help.research"))
 def research(
     symbol: Annotated[str, typer.Argument(help=say("help.symbol"))],
@@ -50,11 +89,13 @@ def research(
     skip_debate: Annotated[bool, typer.Option("--skip-debate", help=say("help.skip_debate"))] = False,
     limit: Annotated[str | None, typer.Option(metavar="N", help=say("help.limit"))] = None,
     locale: Annotated[str | None, typer.Option(help=say("help.locale", locales=LOCALES))] = None,
+    max_cost: Annotated[str | None, typer.Option(metavar="X", help=say("help.max_cost"))] = None,
     as_json: Annotated[bool, typer.Option("--json", help=say("help.json"))] = False,
 ) -> None:
     from moot.cli.research import Question, run_research
 
-    run_research(Question(symbol, experts, as_of, skip_debate, limit, locale), as_json=as_json)
+    question = Question(symbol, experts, as_of, skip_debate, limit, locale, max_cost)
+    run_research(question, as_json=as_json)
 
 
 @app.command(help=say("help.serve"))
@@ -131,3 +172,10 @@ def data_check(symbol: Annotated[str, typer.Argument(help=say("help.symbol"))]) 
     from moot.cli.data import check
 
     check(symbol)
+
+
+@sessions.command("verify", help=say("help.sessions_verify"))
+def sessions_verify(session_id: Annotated[str, typer.Argument(help=say("help.session_id"))]) -> None:
+    from moot.cli.sessions import verify
+
+    verify(session_id)

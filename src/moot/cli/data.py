@@ -1,17 +1,15 @@
 """`moot data`: fetch, look up, import and examine market data."""
 
-import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Sequence
-from datetime import date
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeVar
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from moot.cli.outcome import command
+from moot.cli.arguments import day
+from moot.cli.on_desk import on_desk
 from moot.cli.texts import SAY, environment_locale, say
 from moot.desk import Moot
 from moot.modules.market_data.application.directory import Match
@@ -21,25 +19,13 @@ from moot.modules.market_data.application.upkeep import Holding, Imports
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
-T = TypeVar("T")
 MOST_REMARKS = 50
-
-
-def _on_desk(work: Callable[[Moot], Awaitable[T]]) -> T:
-    """What `work` gives, done on a desk made from the environment."""
-
-    async def opened(desk: Moot) -> T:
-        async with desk:
-            return await work(desk)
-
-    with command() as settings:
-        return asyncio.run(opened(Moot(settings)))
 
 
 def sync(symbols: Sequence[str], universe: str | None, start: str | None, end: str | None) -> None:
     async def work(desk: Moot) -> list[SyncEvent]:
         upkeep = desk.market_data.upkeep()
-        plan = await upkeep.plan(symbols, universe, _day("--from", start), _day("--to", end))
+        plan = await upkeep.plan(symbols, universe, day("--from", start), day("--to", end))
         with _progress() as progress:
             task = progress.add_task(say("data.syncing"), total=plan.steps)
 
@@ -50,7 +36,7 @@ def sync(symbols: Sequence[str], universe: str | None, start: str | None, end: s
 
             return await upkeep.sync(plan, watch=watch)
 
-    events = _on_desk(work)
+    events = on_desk(work)
     counts = {
         outcome: sum(e.outcome == outcome for e in events) for outcome in ("fetched", "up_to_date", "failed")
     }
@@ -64,7 +50,7 @@ def status() -> None:
     async def work(desk: Moot) -> list[Holding]:
         return await desk.market_data.upkeep().holdings()
 
-    holdings = _on_desk(work)
+    holdings = on_desk(work)
     if not holdings:
         typer.echo(say("data.empty"))
         return
@@ -85,7 +71,7 @@ def find(text: str) -> None:
             await directory.resolve(text)  # says why there is nothing
         return found
 
-    matches = _on_desk(work)
+    matches = on_desk(work)
     table = Table(box=None, show_header=False, pad_edge=False)
     for match in matches:
         company = match.company
@@ -101,7 +87,7 @@ def bring_in(file: Path, mapping: Path | None) -> None:
                 raise InvalidInput(SAY("data.no_file", path=path))
         return await desk.market_data.upkeep().bring_in(file, mapping)
 
-    imports = _on_desk(work)
+    imports = on_desk(work)
     for guess in imports.guessed:
         typer.echo(_said(guess))
     for done in imports.done:
@@ -113,7 +99,7 @@ def check(symbol: str) -> None:
     async def work(desk: Moot) -> list[Remark]:
         return await desk.market_data.upkeep().examine(symbol)
 
-    remarks = _on_desk(work)
+    remarks = on_desk(work)
     for remark in remarks[:MOST_REMARKS]:
         typer.echo(_said(remark.text))
     typer.echo(say("data.checked", symbol=symbol, count=len(remarks)))
@@ -142,10 +128,3 @@ def _refusals(refused: Iterable[object]) -> None:
 
 def _said(text: Message | str) -> str:
     return text if isinstance(text, str) else text.in_locale(environment_locale())
-
-
-def _day(option: str, text: str | None) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise InvalidInput(SAY("data.bad_day", option=option, text=text)) from None

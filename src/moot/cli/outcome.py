@@ -13,6 +13,7 @@ from moot.cli.texts import SAY, environment_locale
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 logger = structlog.get_logger(__name__)
@@ -33,12 +34,13 @@ def command(locale: str | None = None, *, as_json: bool = False) -> Iterator[Set
     except AppError as e:
         _complain(e, reader, as_json)
         raise typer.Exit(2 if isinstance(e, InvalidInput) else 1) from None
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, typer.Abort):  # a question nobody answers ends like Ctrl-C
         typer.echo(SAY("interrupted").in_locale(reader), err=True)
         raise typer.Exit(1) from None
     except Exception as e:  # bulkhead: a defect ends one command, and says where to look
         logger.error("command failed", exc_info=True)
-        typer.echo(SAY("crashed", error=repr(e), log=log).in_locale(reader), err=True)
+        error = REDACT.text(repr(e))
+        typer.echo(SAY("crashed", error=error, log=log).in_locale(reader), err=True)
         raise typer.Exit(1) from None
 
 

@@ -15,7 +15,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Exp
 from moot.modules.coordinator.application.expert_summary import summarise
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_run import NodeEvent, Watch
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES
+from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 
 COLOURS = {"started": "yellow", "finished": "green", "failed": "red", "skipped": "dim"}
 
@@ -26,12 +26,16 @@ def progress_for(
     """A `with` block around the run that gives the one who watches it."""
     if quiet:
         return nullcontext()
-    locale = next((known for known in LOCALES if known == asked["locale"]), DEFAULT_LOCALE)
-    rows = _Rows(Wording(locale))
+    rows = _Rows(Wording(known_locale(asked["locale"])))
     nodes = [name for name in asked["experts"] if name in EXPERTS]
     if console.is_terminal:
         return _live(console, rows, nodes + ([] if asked["skip_debate"] else ["debate", "judge"]))
     return nullcontext(_plain(console, rows))
+
+
+def known_locale(asked: str) -> Locale:
+    """What was asked for; one that does not exist is the desk's to refuse."""
+    return next((known for known in LOCALES if known == asked), DEFAULT_LOCALE)
 
 
 class _Rows:

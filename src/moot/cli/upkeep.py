@@ -97,8 +97,9 @@ def examine() -> None:
             _home(settings),
             asyncio.run(_database(settings)),
             _postgres_driver(),
-            Finding("note", say("doctor.model")),
+            asyncio.run(_models(settings)),
             _sources(settings),
+            _search(settings),
             Finding("ok", say("doctor.locale", locale=settings.locale or environment_locale())),
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
@@ -138,6 +139,34 @@ async def _database(settings: Settings) -> Finding:
         detail = e.in_locale(environment_locale())
         return Finding("problem", say("doctor.database_bad", url=where, detail=detail))
     return Finding("ok", say("doctor.database", url=where, revision=database.head()))
+
+
+async def _models(settings: Settings) -> Finding:
+    from moot.desk import Moot
+
+    try:
+        async with Moot(settings) as desk:
+            views = await desk.llm_platform.config_service().list()
+    except AppError as e:  # whose fault that is stands on a line of its own
+        return Finding("note", say("doctor.model_unknown", reason=e.in_locale(environment_locale())))
+    locked = [view.alias for view in views if view.unreadable]
+    if locked:
+        return Finding("problem", say("doctor.model_locked", alias=locked[0]))
+    models = [f"{view.alias} ({view.model_name})" for view in views if view.usable]
+    if settings.analyst == "llm" and not models:
+        return Finding("problem", say("doctor.model_missing"))
+    if models:
+        name = "doctor.model_rubric" if settings.analyst == "rubric" else "doctor.models"
+        return Finding("ok", say(name, models=models))
+    return Finding("note", say("doctor.model"))
+
+
+def _search(settings: Settings) -> Finding:
+    if settings.bocha_api_key.get_secret_value():
+        return Finding("ok", say("doctor.search", name="Bocha"))
+    if settings.searxng_url:
+        return Finding("ok", say("doctor.search", name="SearXNG"))
+    return Finding("note", say("doctor.search_none"))
 
 
 def _sources(settings: Settings) -> Finding:

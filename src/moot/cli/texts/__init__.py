@@ -1,6 +1,7 @@
 """What the command line says."""
 
 import os
+import tomllib
 from pathlib import Path
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Catalogue, Locale
@@ -9,13 +10,22 @@ SAY = Catalogue(Path(__file__).parent)
 
 
 def environment_locale() -> Locale:
-    """`MOOT_LOCALE`, else the language of the terminal, else Chinese."""
-    for name in ("MOOT_LOCALE", "LC_ALL", "LC_MESSAGES", "LANG"):
-        language = os.environ.get(name, "")[:2].lower()
+    """`MOOT_LOCALE`, else what `settings.toml` says, else the language of the terminal, else Chinese."""
+    terminal = [os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
+    for named in (os.environ.get("MOOT_LOCALE", ""), _in_settings_file(), *terminal):
         for locale in LOCALES:
-            if locale[:2] == language:
+            if locale[:2] == named[:2].lower():
                 return locale
     return DEFAULT_LOCALE
+
+
+def _in_settings_file() -> str:
+    """Read here, without the settings: `--help` is in that language too, and must not wait for them."""
+    file = Path(os.environ.get("MOOT_HOME") or "~/.moot").expanduser() / "settings.toml"
+    try:
+        return str(tomllib.loads(file.read_text(encoding="utf-8")).get("locale", ""))
+    except (OSError, ValueError):  # whoever needs the settings will say what is wrong with them
+        return ""
 
 
 def say(key: str, /, **values: object) -> str:

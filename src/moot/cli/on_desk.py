@@ -1,0 +1,26 @@
+"""Commands that need a desk."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+from moot.cli.outcome import command
+from moot.desk import Moot
+from moot.shared.infrastructure.settings import Settings
+
+T = TypeVar("T")
+Work = Callable[[Moot], Awaitable[T]]
+
+
+def on_desk(work: Work[T]) -> T:
+    """What `work` gives, done on a desk made from the settings; what goes wrong ends the command."""
+    with command() as settings:
+        return at_desk(settings, work)
+
+
+def at_desk(settings: Settings, work: Work[T]) -> T:
+    async def opened() -> T:
+        async with Moot(settings) as desk:
+            return await work(desk)
+
+    return asyncio.run(opened())
