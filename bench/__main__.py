@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bench import bare_langgraph, lake
+from bench import bare_langgraph, lake, models
 from bench.gateways import TimedDebate, TimedJudge, TimedResearch
 from bench.line import Line
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
@@ -114,7 +114,7 @@ async def measured() -> list[Line]:
 
 
 def main() -> int:
-    lines = [*asyncio.run(measured()), help_text(), *lake.lines()]
+    lines = [*asyncio.run(measured()), *asyncio.run(models.lines()), help_text(), *lake.lines()]
     width = max(len(line.name) for line in lines)
     for line in lines:
         mark = "ok" if line.within else "OVER"

@@ -140,8 +140,3 @@ def _url(port: int, latency: float) -> str:
 def _peak(port: int) -> int:
     with urlopen(f"http://127.0.0.1:{port}/peak") as answer:
         return int(answer.read())
-
-
-if __name__ == "__main__":
-    for line in asyncio.run(lines()):
-        print(line)

@@ -27,6 +27,7 @@ from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.shared.domain.clock import FixedClock, SystemClock
+from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import CallAudit
@@ -48,11 +49,13 @@ class Bench:
         self.model = OpenAIChatModel()
         self.slept: list[float] = []
 
-    def service(self, *configs: LLMConfig, limits: Limits | None = None, **settings: Any) -> LLMService:
+    def service(
+        self, *configs: LLMConfig, limits: Limits | None = None, strict: bool = False, **settings: Any
+    ) -> LLMService:
         return LLMService(
             ModelRegistry(None, configs),
             self.model,
-            SqlCallJournal(CallAudit(self.trail, self.clock), self.trail),
+            SqlCallJournal(CallAudit(self.trail, self.clock, strict=strict), self.trail),
             SqlBudget(self.database, FixedClock(NOW), limits or Limits(), "CNY"),
             sleep=self._sleep,
             **settings,
@@ -348,6 +351,19 @@ class TestBudget:
         assert refused
         assert spent <= 1000
         assert len(llm_server.requests) == 50 - len(refused)
+
+    async def test_a_call_that_may_not_be_made_unrecorded_costs_nothing(self, bench, llm_server, session):
+        async def drop(db):
+            await db.execute(text("DROP TABLE llm_call_logs"))
+
+        service = bench.service(a_model(llm_server), limits=Limits(session_tokens=5000), strict=True)
+        await bench.database.write(drop)
+        with pytest.raises(Unavailable, match="MOOT_AUDIT"):
+            await service.chat(USER)
+        assert llm_server.requests == []
+        async with bench.database.session() as db:
+            spent = (await db.execute(text("SELECT tokens_spent, tokens_reserved FROM llm_spending"))).one()
+        assert tuple(spent) == (0, 0)
 
     async def test_what_a_failed_call_did_not_use_is_free_again(self, bench, llm_server, session):
         llm_server.script(Status(401, "bad key"))

@@ -18,7 +18,7 @@ from rich.text import Text
 
 from moot.cli.texts import SAY
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.report import Wording, spending
 
 CELLS_PER_POINT = 200
 ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}
@@ -74,6 +74,8 @@ def show_result(console: Console, result: ResearchResult, report: Path, log: Pat
     as_of = f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else ""
     title = Text(label("title", symbol=result.symbol, as_of=as_of))
     console.print(Panel(_verdict(result, say), title=title, title_align="left"))
+    if result.usage.requests:
+        console.print(Text(spending(result, say)))
     for notice in result.notices:
         console.print(Text(notice, style="dim"))
     if result.audit_gaps:

@@ -17,17 +17,17 @@ from uuid import UUID
 
 from pydantic_core import to_json
 from sqlalchemy import Table, bindparam, insert, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
 from moot.shared.infrastructure.transactions import GroupCommit
+from moot.shared.infrastructure.upsert import upsert
 
 GENESIS = "0" * 64
 HEADS_REMEMBERED = 10_000
-CHAIN, HEADS = cast(Table, AuditEntryRow.__table__), cast(Table, AuditHeadRow.__table__)
+CHAIN = cast(Table, AuditEntryRow.__table__)
 
 Head = tuple[int, str]
 """The length of a chain and the hash of its last link."""
@@ -155,7 +155,7 @@ async def _write_alike(db: AsyncSession, example: Record, rows: list[dict[str, A
         case "insert":
             await db.execute(insert(table), rows)
         case "upsert":
-            await _upsert(db, table, rows, example.kind.fixed)
+            await upsert(db, example.kind.table, rows, fixed=example.kind.fixed)
         case "update":
             names = [name for name in example.values if name != "id"]
             found = update(table).where(table.c.id == bindparam("row_id"))
@@ -171,17 +171,7 @@ async def _write_links(db: AsyncSession, links: list[dict[str, Any]]) -> None:
 async def _write_heads(db: AsyncSession, heads: Mapping[UUID, Head]) -> None:
     if heads:
         rows = [{"session_id": s, "length": length, "hash": link} for s, (length, link) in heads.items()]
-        await _upsert(db, HEADS, rows)
-
-
-async def _upsert(
-    db: AsyncSession, table: Table, rows: list[dict[str, Any]], fixed: frozenset[str] = frozenset()
-) -> None:
-    dialect = postgresql if db.get_bind().dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(table)
-    keys = [column.name for column in table.primary_key]
-    new = {name: statement.excluded[name] for name in rows[0] if name not in {*keys, *fixed}}
-    await db.execute(statement.on_conflict_do_update(index_elements=keys, set_=new), rows)
+        await upsert(db, AuditHeadRow, rows)
 
 
 def _canonical(value: Any) -> Any:

@@ -113,7 +113,8 @@ def _checks(data: dict[str, Any], say: Wording) -> Iterator[str]:
     found = data.get("grounding")
     if found is not None:
         held = found["checked"] - len(found["offenders"])
-        grounded = say("report.grounding", held=held, checked=found["checked"])
+        key = "report.grounding" if found["checked"] else "report.nothing_to_check"
+        grounded = say(key, held=held, checked=found["checked"])
         named = (
             [say("report.offenders", offenders=", ".join(found["offenders"]))] if found["offenders"] else []
         )

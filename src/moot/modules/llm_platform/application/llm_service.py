@@ -6,15 +6,15 @@ Whatever asks a model asks here, so what is true of one call is true of all: no 
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from uuid import UUID
 
 import structlog
 
+from moot.modules.llm_platform.application.attempts import Request, Tries, too_slow
 from moot.modules.llm_platform.application.call_key import CallKey, mismatch
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
-from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation, most
+from moot.modules.llm_platform.domain.budget import Budget, most
 from moot.modules.llm_platform.domain.call_record import CallJournal, CallOutcome, RecordedCall
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
@@ -24,11 +24,9 @@ from moot.modules.llm_platform.domain.chat import (
     ModelReply,
     ResponseSchema,
     Tool,
-    Usage,
 )
-from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
+from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool"]
@@ -120,7 +118,7 @@ class LLMService:
             yield recorded.content
             yield recorded
             return
-        tries = _Tries(self._candidates(alias, tags), self._deadline)
+        tries = Tries(self.candidates(alias, tags), self._deadline)
         for config in tries.each():
             spoke = False
             tries.attempts += 1
@@ -139,7 +137,7 @@ class LLMService:
                     break
             else:
                 return
-        raise tries.gave_up(alias)
+        raise tries.gave_up()
 
     async def generate(
         self,
@@ -165,15 +163,12 @@ class LLMService:
 
     def candidates(self, alias: str | None = None, tags: Sequence[str] | None = None) -> list[LLMConfig]:
         """The models such a call would ask, in order."""
-        return self._candidates(alias, tags)
-
-    def _candidates(self, alias: str | None, tags: Sequence[str] | None) -> list[LLMConfig]:
         return self._registry.candidates(alias=alias, tags=tags, workspace=_workspace())
 
     async def _live(
         self, key: CallKey, request: ChatRequest, alias: str | None, tags: Sequence[str] | None
     ) -> ChatResult:
-        tries = _Tries(self._candidates(alias, tags), self._deadline)
+        tries = Tries(self.candidates(alias, tags), self._deadline)
         for candidate in tries.each():
             config, pauses = candidate, [*PAUSES, None]
             while pauses:
@@ -190,17 +185,17 @@ class LLMService:
                         break
             if tries.seconds_left() <= 0:
                 break
-        raise tries.gave_up(alias)
+        raise tries.gave_up()
 
     async def _attempt(
-        self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: "_Tries"
+        self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: Tries
     ) -> ChatResult:
         async with self._on_record(key, config, request, tries.attempts) as call:
             try:
                 async with asyncio.timeout(tries.seconds_left()):
                     call.reply = await self._model.complete(config, request)
             except TimeoutError:
-                raise _too_slow(config, self._deadline) from None
+                raise too_slow(config, self._deadline) from None
         return call.result()
 
     async def _pieces(
@@ -216,10 +211,10 @@ class LLMService:
             except StopAsyncIteration:
                 return
             except TimeoutError:
-                raise _too_slow(config, self._deadline) from None
+                raise too_slow(config, self._deadline) from None
             yield piece
 
-    async def _wait(self, pause: float, trouble: ModelTrouble, tries: "_Tries") -> bool:
+    async def _wait(self, pause: float, trouble: ModelTrouble, tries: Tries) -> bool:
         """Wait and say yes, if another attempt with the same model is worth it."""
         seconds = max(trouble.retry_after or 0.0, pause * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
         if seconds >= tries.seconds_left() or (seconds > PATIENCE and tries.others_left):
@@ -238,25 +233,23 @@ class LLMService:
     @asynccontextmanager
     async def _on_record(
         self, key: CallKey, config: LLMConfig, request: ChatRequest, attempt: int
-    ) -> AsyncIterator["_Call"]:
+    ) -> AsyncIterator[Request]:
         """Reserve and record before; record and settle after, however the request ends."""
         reservation = await self._budget.reserve(most(request, config))
-        call = _Call(config, reservation)
+        call = Request(config, reservation)
         try:
-            call_id = await self._journal.begin(key.intent(config, request, attempt))
+            call.id = await self._journal.begin(key.intent(config, request, attempt))
+            call.sent = True
             try:
                 yield call
             except ModelTrouble as trouble:
                 call.trouble = trouble
                 raise
             finally:
-                await self._journal.end(call_id, call.outcome())
-                call.call_id = call_id
+                await self._journal.end(call.id, call.outcome())
                 call.count()
-        except BaseException:
+        finally:
             await self._budget.settle(reservation, call.used())
-            raise
-        await self._budget.settle(reservation, call.used())
 
     async def _from_record(self, key: CallKey, request: ChatRequest) -> ChatResult | None:
         """The recorded answer to this very question, when the session goes on, or is replayed, from its record."""
@@ -279,98 +272,9 @@ class LLMService:
         await self._journal.end(call_id, CallOutcome(status="success", latency_ms=0, reply=recorded.reply))
 
 
-class _Tries:
-    """The attempts of one call: the models to ask, the time left, and what went wrong so far."""
-
-    def __init__(self, candidates: Sequence[LLMConfig], deadline: float) -> None:
-        self._candidates = candidates
-        self.others_left = len(candidates)
-        self.attempts = 0
-        self._end = time.monotonic() + deadline
-        self._troubles: dict[str, ModelTrouble] = {}
-
-    def each(self) -> Iterator[LLMConfig]:
-        for config in self._candidates:
-            self.others_left -= 1
-            yield config
-
-    def seconds_left(self) -> float:
-        return self._end - time.monotonic()
-
-    def failed(self, config: LLMConfig, trouble: ModelTrouble) -> None:
-        self._troubles[config.alias] = trouble
-        logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
-
-    def gave_up(self, alias: str | None) -> LLMConnectionError | NoAvailableModel:
-        if len(self._troubles) == 1:
-            name, trouble = next(iter(self._troubles.items()))
-            return LLMConnectionError(SAY("llm.one_failed", alias=name, why=trouble.message), alias=name)
-        failures = [SAY("llm.failure", alias=name, why=t.message) for name, t in self._troubles.items()]
-        return NoAvailableModel(SAY("llm.all_failed", failures=failures), aliases=list(self._troubles))
-
-
-class _Call:
-    """One request under way: what it may use, and what became of it."""
-
-    def __init__(self, config: LLMConfig, reservation: Reservation) -> None:
-        self._config, self._reserved = config, reservation.amount
-        self._started = time.perf_counter()
-        self.reply: ModelReply | None = None
-        self.trouble: ModelTrouble | None = None
-        self.call_id: UUID | None = None
-
-    @property
-    def cost(self) -> float | None:
-        usage = self.reply.usage if self.reply else None
-        return self._config.cost(usage.prompt_tokens, usage.completion_tokens) if usage else None
-
-    def result(self) -> ChatResult:
-        assert self.reply is not None
-        return ChatResult(
-            **self.reply.model_dump(),
-            alias=self._config.alias,
-            vendor=self._config.vendor,
-            cost=self.cost,
-            call_id=self.call_id,
-        )
-
-    def outcome(self) -> CallOutcome:
-        took = round((time.perf_counter() - self._started) * 1000)
-        if self.reply is not None:
-            return CallOutcome(status="success", latency_ms=took, reply=self.reply, cost=self.cost)
-        if self.trouble is not None:
-            return CallOutcome(status="failed", latency_ms=took, error_message=str(self.trouble))
-        return CallOutcome(status="unknown", latency_ms=took, error_message="broken off before an answer")
-
-    def count(self) -> None:
-        """For the session under way, so that its report can say what it took."""
-        context = current_execution_ctx.get()
-        if context is None:
-            return
-        usage = self.reply.usage if self.reply else Usage(total_tokens=0)
-        context.tally.requests += 1
-        context.tally.tokens += usage.total_tokens or 0
-        context.tally.cost += self.cost or 0.0
-        context.tally.unpriced += self.reply is not None and self.cost is None
-
-    def used(self) -> Amount:
-        """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
-        if self.trouble is not None and not self.trouble.billed:
-            return Amount()
-        total = self.reply.usage.total_tokens if self.reply else None
-        if total is None:
-            return self._reserved
-        return Amount(tokens=total, cost=self.cost if self.cost is not None else self._reserved.cost)
-
-
 def _workspace() -> str:
     context = current_execution_ctx.get()
     return context.workspace if context else DEFAULT_WORKSPACE
-
-
-def _too_slow(config: LLMConfig, seconds: float) -> ModelTrouble:
-    said = SAY("llm.too_slow", model=config.model_name, seconds=f"{seconds:g}")
-    return ModelTrouble(said, billed=True)
 
 
 def _as_recorded(recorded: RecordedCall) -> ChatResult:

@@ -1,9 +1,6 @@
 """Search responses in SQL, until they are too old to stand for the web of today."""
 
-from typing import Any
-
 from sqlalchemy import delete, select
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.llm_platform.domain.search import CACHE_TIME, WebSearchRequest, WebSearchResponse
@@ -11,6 +8,7 @@ from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.transactions import transaction
+from moot.shared.infrastructure.upsert import upsert
 
 
 class SqlSearchCache:
@@ -36,7 +34,7 @@ class SqlSearchCache:
         }
 
         async def write(db: AsyncSession) -> None:
-            await _upsert(db, row)
+            await upsert(db, WebSearchCacheRow, [row])
 
         await self._database.write(write)
 
@@ -53,10 +51,3 @@ class SqlSearchCache:
 
         await self._database.write(write)
         return removed
-
-
-async def _upsert(db: AsyncSession, row: dict[str, Any]) -> None:
-    dialect = postgresql if db.get_bind().dialect.name == "postgresql" else sqlite
-    statement = dialect.insert(WebSearchCacheRow).values(row)
-    newer = {name: value for name, value in row.items() if name != "cache_key"}
-    await db.execute(statement.on_conflict_do_update(index_elements=["cache_key"], set_=newer))

@@ -1,9 +1,8 @@
 """Budgets in SQL: one row for each session and day, and one statement that both checks and takes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Update, case, select, update
-from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.ext.asyncio import AsyncSession
 from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.sql.dml import ReturningUpdate
@@ -23,12 +22,8 @@ from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.upsert import Insert, insert_into
 
-Insert = sqlite.Insert | postgresql.Insert
-INSERT: dict[str, Callable[[type[SpendingRow]], Insert]] = {
-    "sqlite": sqlite.insert,
-    "postgresql": postgresql.insert,
-}
 Column = InstrumentedAttribute[int]
 SPENT: dict[Unit, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
 RESERVED: dict[Unit, Column] = {"tokens": SpendingRow.tokens_reserved, "cost": SpendingRow.cost_reserved}
@@ -75,8 +70,8 @@ class SqlBudget:
 
 
 def _open(db: AsyncSession, accounts: Sequence[Account]) -> Insert:
-    insert = INSERT[db.get_bind().dialect.name](SpendingRow)
-    return insert.values([{"key": account.key} for account in accounts]).on_conflict_do_nothing()
+    rows = [{"key": account.key} for account in accounts]
+    return insert_into(db, SpendingRow).values(rows).on_conflict_do_nothing()
 
 
 def _take(account: Account, needed: Counts) -> ReturningUpdate[str]:
