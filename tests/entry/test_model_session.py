@@ -1,18 +1,22 @@
 """A whole session by a model, over HTTP and on both databases: nine agents, every call on the record."""
 
-from collections.abc import AsyncIterator
+import json
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import httpx
 import pytest
+import structlog
 
 from moot.desk import Moot
 from moot.main import create_app
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
+from moot.modules.llm_platform.application.config_service import ConfigBody
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful
 from tests.fakes.llm_server import LLMServer, Say, Status
@@ -177,3 +181,27 @@ async def test_a_model_added_over_rest_is_asked_next(llm_server, home, clock):
         answer = (await http.post("/api/v1/coordinator/research", json=body)).json()
     assert said.json()["content"] == "ok"
     assert answer["expert_results"]["technical_analyst"]["data"]["engine"] == "llm"
+
+
+@pytest.fixture
+def log(home: Path) -> Iterator[Path]:
+    configure_logging("debug", home / "moot.log")
+    yield home / "moot.log"
+    structlog.get_config()["logger_factory"]._file.close()
+
+
+async def test_a_key_is_in_no_file_the_desk_leaves_behind(llm_server, home, clock, log):
+    canary = "sk-canary-9d2f6b71c3"
+    leak = {"error": {"message": f"Incorrect API key provided: {canary}", "key": canary}}
+    llm_server.script(Status(401, json.dumps(leak)))
+    llm_server.default = careful
+    async with Moot(settings(llm_server, home, analyst_fallback="rubric"), clock=clock) as desk:
+        model = ConfigBody(alias="main", base_url=llm_server.url, model_name="m-1", api_key=canary)
+        await desk.llm_platform.config_service().create(model)
+        result = await desk.research(SYMBOL, locale="en-US")
+        desk.write_report(result)
+    assert llm_server.requests[0].headers["authorization"].endswith(canary), "it was really used"
+    files = [file for file in home.rglob("*") if file.is_file()]
+    assert {"moot.db", "moot.log"} <= {file.name for file in files}
+    assert [file for file in files if canary.encode() in file.read_bytes()] == []
+    assert b"Incorrect API key" in log.read_bytes()

@@ -12,12 +12,13 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from moot.modules.llm_platform.application.web_pages import WebPageService
 from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.modules.llm_platform.infrastructure.page_text import page_text
 from moot.modules.llm_platform.infrastructure.public_addresses import Address, is_public, literal
 from moot.shared.domain.messages import LOCALES
-from tests.fakes.search_server import LocalWeb, Reply, local_web
+from tests.fakes.search_server import FakeSearchAudit, LocalWeb, Reply, local_web
 
 HTML = {"Content-Type": "text/html; charset=utf-8"}
 PUBLIC = "93.184.215.14"
@@ -506,3 +507,31 @@ class TestText:
         started = time.perf_counter()
         text_of(piece * (300_000 // len(piece)))
         assert time.perf_counter() - started < 5
+
+
+class OnePage:
+    """Knows one page, and refuses or fails otherwise."""
+
+    async def text(self, url: str) -> Page:
+        if "private" in url:
+            raise PageRefused("not public")
+        return Page(url=url, title="t", text="words")
+
+    async def aclose(self) -> None:
+        return None
+
+
+async def test_a_page_that_is_read_is_on_the_record():
+    audit = FakeSearchAudit()
+    page = await WebPageService(OnePage(), audit).read("https://web.example/a?b=1")
+    call = audit.only
+    assert page.text == call["response_data"] == "words"
+    assert (call["service_name"], call["operation"], call["status"]) == ("web", "read-page", "success")
+    assert call["request_params"] == {"url": "https://web.example/a?b=1"}
+
+
+async def test_a_page_that_is_refused_is_on_the_record_too():
+    audit = FakeSearchAudit()
+    with pytest.raises(PageRefused):
+        await WebPageService(OnePage(), audit).read("https://private.example")
+    assert (audit.only["status"], audit.only["error_message"]) == ("failed", "not public")

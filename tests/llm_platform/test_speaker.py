@@ -1,7 +1,7 @@
 """An agent's turn: what it is shown, how its answer is checked, and the one correction it may make."""
 
 import json
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any, Literal
 
 import pytest
@@ -14,6 +14,7 @@ from moot.modules.llm_platform.application.speaker import Brief, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, LLMOutputParseError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from tests.fakes.llm import FakeLLM, Said, spoken
 
 NOON = datetime(2026, 6, 30, 4, 0, tzinfo=UTC)
@@ -388,3 +389,16 @@ def test_prompts_are_files_by_locale(tmp_path):
         prompts.filled("judge", "zh-CN")
     with pytest.raises(FileNotFoundError):
         prompts.text("judge", "en-US")
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "warned"), [(date(2026, 7, 1), True), (date(2026, 6, 30), False), (None, False)]
+)
+async def test_a_model_that_may_know_how_it_went_on_is_named(cutoff, warned):
+    as_of = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
+    token = current_execution_ctx.set(ExecutionContext(session_id="", as_of=as_of))
+    try:
+        turn = await Speaker(FakeLLM(spoken(said(), knowledge_cutoff=cutoff))).ask(brief())
+    finally:
+        current_execution_ctx.reset(token)
+    assert any("2026-07-01" in warning for warning in turn.warnings) is warned

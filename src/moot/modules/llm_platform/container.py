@@ -12,6 +12,7 @@ from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.application.speaker import Speaker
 from moot.modules.llm_platform.application.spending import UsageService
+from moot.modules.llm_platform.application.web_pages import WebPageService
 from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConfig
@@ -26,6 +27,7 @@ from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogR
 from moot.modules.llm_platform.infrastructure.cipher import cipher_for
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.modules.llm_platform.infrastructure.search.bocha import BochaSearch
 from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch
 from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
@@ -68,6 +70,7 @@ class LLMPlatformContainer:
         self._provider = _search_provider(settings, market_data, clock)
         cache = SqlSearchCache(database, clock) if database and self.searches_the_web else None
         self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock)
+        self._pages = PageFetcher()
 
     @property
     def searches_the_web(self) -> bool:
@@ -85,6 +88,7 @@ class LLMPlatformContainer:
     async def close(self) -> None:
         await self._model.aclose()
         await self._provider.aclose()
+        await self._pages.aclose()
 
     def llm_service(self) -> LLMService:
         return self._llm
@@ -104,6 +108,9 @@ class LLMPlatformContainer:
 
     def web_search_service(self) -> WebSearchService:
         return self._web_search
+
+    def web_page_service(self) -> WebPageService:
+        return WebPageService(self._pages, ExternalCalls(self._audit))
 
     def llm_call_logs(self) -> LLMCallLogQueryService | None:
         return LLMCallLogQueryService(self._reader) if self._reader else None

@@ -70,6 +70,7 @@ class Request:
             alias=self._config.alias,
             vendor=self._config.vendor,
             cost=self.cost,
+            knowledge_cutoff=self._config.knowledge_cutoff,
             call_id=self.id,
         )
 

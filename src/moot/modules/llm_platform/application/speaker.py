@@ -30,6 +30,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -125,7 +126,8 @@ class Speaker:
                 raw_length=len(reply.content),
                 grounding=grounding.model_dump(),
             )
-        return Spoken(answer, opening[-1].content, reply.content, grounding, _warnings(brief, answer))
+        warnings = [*_hindsight(reply, brief.locale), *_warnings(brief, answer)]
+        return Spoken(answer, opening[-1].content, reply.content, grounding, warnings)
 
     def _grounding_problems(self, grounding: Grounding) -> list[Message]:
         if grounding.score >= self._min_grounding:
@@ -164,6 +166,14 @@ def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:
     fields = in_another_language(said.texts, brief.locale, shown)
     language = SAY(f"answer.language.{brief.locale}")
     return [SAY("answer.wrong_language", language=language, fields=fields)] if fields else []
+
+
+def _hindsight(reply: ChatResult, locale: Locale) -> list[str]:
+    """A model that has read of later days may know how the story went on, whatever it is shown."""
+    context, known = current_execution_ctx.get(), reply.knowledge_cutoff
+    if context is None or context.as_of is None or known is None or known <= context.as_of.date():
+        return []
+    return [SAY("answer.hindsight", known=known, as_of=context.as_of.date()).in_locale(locale)]
 
 
 def _warnings(brief: Brief[A], answer: A) -> list[str]:

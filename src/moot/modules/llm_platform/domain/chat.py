@@ -1,6 +1,7 @@
 """A conversation with a language model: what is asked, what comes back, and the port to whatever answers."""
 
 from collections.abc import AsyncIterator
+from datetime import date
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
@@ -74,11 +75,15 @@ class ModelReply(Frozen):
 
 
 class ChatResult(ModelReply):
-    """A reply, whose it is, what it cost, and whether it was given now or taken from the record."""
+    """A reply, whose it is, what it cost, and whether it was given now or taken from the record.
+
+    `knowledge_cutoff` is the day up to which its model knows the world, where that was said.
+    """
 
     alias: str
     vendor: str
     cost: float | None = None
+    knowledge_cutoff: date | None = None
     origin: Literal["live", "record"] = "live"
     call_id: UUID | None = None
 

@@ -131,6 +131,13 @@ class Page(BaseModel):
     text: str
 
 
+class PageSource(Protocol):
+    async def text(self, url: str) -> Page:
+        """Raises `PageRefused` or `PageFailed`."""
+
+    async def aclose(self) -> None: ...
+
+
 class PageRefused(InvalidInput):
     """The page was not read, because of where it lies or what it is; no other attempt changes that."""
 
