@@ -21,7 +21,7 @@ from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import checked, refused
-from moot.shared.infrastructure.execution_context import Tally
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, Tally
 
 ASKED = set(ResearchBody.model_fields)
 
@@ -47,14 +47,16 @@ class ResearchOrchestrationService:
         request: ResearchRequest | Mapping[str, Any],
         *,
         trigger_source: str = "api",
+        workspace: str = DEFAULT_WORKSPACE,
         watch: Watch | None = None,
     ) -> ResearchResult:
-        """Run `request`: what a client wrote, on behalf of `trigger_source`, or a complete `ResearchRequest`.
+        """Run `request`: what a client of `workspace` wrote, through `trigger_source`, or a whole `ResearchRequest`.
 
         Raises `InvalidInput` before anything starts, `AllExpertsFailed` when no expert had a result. `watch` is
         called with every `NodeEvent` of the run.
         """
-        accepted, as_of = await self._accept(request, trigger_source)
+        by = {"trigger_source": trigger_source, "workspace": workspace}
+        accepted, as_of = await self._accept(request, by)
         async with self._recorder.recording(accepted, as_of, watch) as recording:
             outcome = await self._orchestrator.run(accepted)
             recording.result = result = outcome.model_copy(
@@ -72,9 +74,9 @@ class ResearchOrchestrationService:
         return result
 
     async def _accept(
-        self, request: ResearchRequest | Mapping[str, Any], trigger_source: str
+        self, request: ResearchRequest | Mapping[str, Any], by: Mapping[str, Any]
     ) -> tuple[ResearchRequest, datetime]:
-        raw, given = request, {"trigger_source": trigger_source}
+        raw, given = request, dict(by)
         if isinstance(request, ResearchRequest):
             raw, given = request.model_dump(include=ASKED), request.model_dump(exclude=ASKED)
         body = checked(ResearchBody, raw)

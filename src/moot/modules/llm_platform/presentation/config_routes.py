@@ -12,6 +12,7 @@ from moot.modules.llm_platform.application.config_service import (
     ConfigView,
     Preset,
 )
+from moot.shared.presentation.caller import Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/llm-platform", tags=["models"])
@@ -38,33 +39,33 @@ async def presets() -> list[Preset]:
 
 
 @router.get("/configs", summary="List the models, the preferred first")
-async def configs(service: Service) -> list[ConfigView]:
-    return await service.list()
+async def configs(service: Service, workspace: Workspace) -> list[ConfigView]:
+    return await service.list(workspace)
 
 
 @router.post("/configs", summary="Add a model", status_code=201, responses=BAD_REQUEST | DUPLICATE)
-async def create(body: ConfigBody, service: Service) -> ConfigView:
-    return await service.create(body)
+async def create(body: ConfigBody, service: Service, workspace: Workspace) -> ConfigView:
+    return await service.create(body, workspace)
 
 
 @router.post("/configs/refresh", summary="Read the stored models again")
-async def refresh(service: Service) -> list[ConfigView]:
-    return await service.refresh()
+async def refresh(service: Service, workspace: Workspace) -> list[ConfigView]:
+    return await service.refresh(workspace)
 
 
 @router.get("/configs/{alias}", summary="One model", responses=NOT_FOUND)
-async def config(alias: str, service: Service) -> ConfigView:
-    return await service.get(alias)
+async def config(alias: str, service: Service, workspace: Workspace) -> ConfigView:
+    return await service.get(alias, workspace)
 
 
 @router.patch("/configs/{alias}", summary="Change a model", responses=BAD_REQUEST | NOT_FOUND)
-async def change(alias: str, patch: ConfigPatch, service: Service) -> ConfigView:
+async def change(alias: str, patch: ConfigPatch, service: Service, workspace: Workspace) -> ConfigView:
     """Only the fields sent change; a null puts one back to its default."""
-    return await service.update(alias, patch)
+    return await service.update(alias, patch, workspace)
 
 
 @router.delete(
     "/configs/{alias}", summary="Remove a model", status_code=204, responses=BAD_REQUEST | NOT_FOUND
 )
-async def remove(alias: str, service: Service) -> None:
-    await service.remove(alias)
+async def remove(alias: str, service: Service, workspace: Workspace) -> None:
+    await service.remove(alias, workspace)

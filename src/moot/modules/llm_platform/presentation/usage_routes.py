@@ -6,7 +6,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Request
 
 from moot.modules.llm_platform.application.spending import By, UsageReport, UsageService
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.presentation.caller import Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/llm-platform", tags=["models"])
@@ -24,9 +24,10 @@ def usage_service(request: Request) -> UsageService:
 )
 async def usage(
     service: Annotated[UsageService, Depends(usage_service)],
+    workspace: Workspace,
     by: By = "model",
     since: Annotated[
         date | None, Query(description="first day (UTC); default: since there is a record")
     ] = None,
 ) -> UsageReport:
-    return await service.usage(by, DEFAULT_WORKSPACE, since)
+    return await service.usage(by, workspace, since)

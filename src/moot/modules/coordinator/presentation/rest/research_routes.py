@@ -17,7 +17,7 @@ from moot.modules.coordinator.application.session_history import (
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.messages import Locale
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.presentation.caller import Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator")
@@ -47,11 +47,12 @@ async def research(
     request: Request,
     body: ResearchBody,
     service: Annotated[ResearchOrchestrationService, Depends(research_service)],
+    workspace: Workspace,
 ) -> ResearchResult:
     """Ask the selected experts in parallel, let bull and bear argue over the findings, and have a judge rule."""
     if "locale" in body.model_fields_set:
         request.state.locale = body.locale
-    return await service.execute(body.model_dump(exclude_unset=True))
+    return await service.execute(body.model_dump(exclude_unset=True), workspace=workspace)
 
 
 def session_history(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> SessionHistory:
@@ -69,6 +70,7 @@ History = Annotated[SessionHistory, Depends(session_history)]
 )
 async def sessions(
     history: History,
+    workspace: Workspace,
     symbol: str | None = None,
     start_date: Annotated[date | None, Query(description="first day (UTC)")] = None,
     end_date: Annotated[date | None, Query(description="last day (UTC)")] = None,
@@ -77,7 +79,7 @@ async def sessions(
 ) -> SessionPage:
     return await history.sessions(
         SessionFilter(
-            workspace_id=DEFAULT_WORKSPACE,
+            workspace_id=workspace,
             symbol=symbol,
             created_from=_midnight(start_date) if start_date else None,
             created_before=_midnight(end_date) + timedelta(days=1) if end_date else None,
@@ -93,8 +95,8 @@ async def sessions(
     summary="One session with all its nodes",
     responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
 )
-async def session(session_id: UUID, history: History) -> SessionDetail:
-    return await history.session(session_id, DEFAULT_WORKSPACE)
+async def session(session_id: UUID, history: History, workspace: Workspace) -> SessionDetail:
+    return await history.session(session_id, workspace)
 
 
 INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
@@ -107,9 +109,12 @@ INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses ou
     responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
 )
 async def llm_calls(
-    session_id: UUID, history: History, include_text: Annotated[bool, INCLUDE_TEXT] = True
+    session_id: UUID,
+    history: History,
+    workspace: Workspace,
+    include_text: Annotated[bool, INCLUDE_TEXT] = True,
 ) -> list[dict[str, Any]]:
-    return await history.llm_calls(session_id, DEFAULT_WORKSPACE, include_text=include_text)
+    return await history.llm_calls(session_id, workspace, include_text=include_text)
 
 
 @router.get(
@@ -119,9 +124,12 @@ async def llm_calls(
     responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
 )
 async def api_calls(
-    session_id: UUID, history: History, include_text: Annotated[bool, INCLUDE_TEXT] = True
+    session_id: UUID,
+    history: History,
+    workspace: Workspace,
+    include_text: Annotated[bool, INCLUDE_TEXT] = True,
 ) -> list[dict[str, Any]]:
-    return await history.api_calls(session_id, DEFAULT_WORKSPACE, include_text=include_text)
+    return await history.api_calls(session_id, workspace, include_text=include_text)
 
 
 @router.get(
@@ -131,10 +139,13 @@ async def api_calls(
     responses={400: {"model": ErrorBody}, 404: {"model": ErrorBody}},
 )
 async def verification(
-    session_id: UUID, history: History, locale: Annotated[Locale | None, Query()] = None
+    session_id: UUID,
+    history: History,
+    workspace: Workspace,
+    locale: Annotated[Locale | None, Query()] = None,
 ) -> Verification:
     """Checks the chain over calls, nodes and the session itself, and names the first entry that does not hold."""
-    return await history.verify(session_id, DEFAULT_WORKSPACE, locale)
+    return await history.verify(session_id, workspace, locale)
 
 
 def _midnight(day: date) -> datetime:
