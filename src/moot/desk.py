@@ -16,6 +16,7 @@ from uuid import UUID
 import structlog
 from pydantic import SecretStr
 
+from moot.modules.access.container import AccessContainer
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.application.research_run import Watch
@@ -47,6 +48,7 @@ class Moot:
         _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
         self.trail = AuditTrail(self.database) if self.database else None
+        self.access = AccessContainer(self.database, clock)
         audit = CallAudit(self.trail, clock, strict=self.settings.audit == "strict") if self.trail else None
         self.market_data = MarketDataContainer(
             clock,
@@ -88,6 +90,7 @@ class Moot:
     ) -> None:
         await self.market_data.close()
         await self.llm_platform.close()
+        await self.access.close()
         if self.trail is not None:
             await self.trail.finish()
         if self.database is not None:
@@ -121,6 +124,23 @@ class Moot:
         }
         service = self.coordinator.research_orchestration_service()
         return await service.execute(body, trigger_source=trigger_source, watch=watch)
+
+    async def retry(
+        self,
+        session_id: UUID,
+        *,
+        skip_debate: bool = False,
+        trigger_source: str = "sdk",
+        watch: Watch | None = None,
+    ) -> ResearchResult:
+        """Run again what failed in a session, as of its moment; what had succeeded is reused.
+
+        Raises `SessionNotFound`, `SessionRunning`, `SessionNotRetryable`, or `AllExpertsFailed` once more.
+        """
+        service = self.coordinator.research_orchestration_service()
+        return await service.retry(
+            session_id, skip_debate=skip_debate, trigger_source=trigger_source, watch=watch
+        )
 
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
         """Sessions of this workspace, newest first."""

@@ -9,6 +9,7 @@ from moot import __version__
 from moot.api.docs import serve_docs
 from moot.api.routes import register_routes
 from moot.desk import Moot
+from moot.modules.access.presentation.guard import Guard
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.presentation.errors import install_error_handlers
 
@@ -32,10 +33,20 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.desk = serving
+    app.state.access = serving.access
+    app.state.open_to_loopback = True
     app.state.coordinator = serving.coordinator
     app.state.market_data = serving.market_data
     app.state.llm_platform = serving.llm_platform
+    app.add_middleware(Guard)
     install_error_handlers(app)
     register_routes(app)
     serve_docs(app)
+    return app
+
+
+def create_closed_app() -> FastAPI:
+    """An application for an address that others can reach: nobody gets in without a key, this machine included."""
+    app = create_app()
+    app.state.open_to_loopback = False
     return app

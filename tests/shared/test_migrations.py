@@ -25,6 +25,7 @@ ALL_TABLES = FOUR_TABLES | {
     "web_search_cache",
     "audit_chain",
     "audit_heads",
+    "api_keys",
     "alembic_version",
 }
 
@@ -50,6 +51,7 @@ SESSIONS_ALSO = """
     as_of TIMESTAMP
     locale VARCHAR(10)
     verdict_status VARCHAR(20) null
+    verdict_action VARCHAR(10) null
     reason TEXT null
     audit_gaps INTEGER
     retry_count INTEGER
@@ -242,6 +244,17 @@ class TestTables:
             "ix_research_sessions_workspace_id_created_at_id": (
                 "research_sessions",
                 ["workspace_id", "created_at", "id"],
+            ),
+            **{
+                f"ix_research_sessions_workspace_id_{name}_created_at_id": (
+                    "research_sessions",
+                    ["workspace_id", name, "created_at", "id"],
+                )
+                for name in ("status", "verdict_action", "trigger_source")
+            },
+            "ix_research_sessions_parent_session_id_created_at_id": (
+                "research_sessions",
+                ["parent_session_id", "created_at", "id"],
             ),
             "ix_node_executions_session_id": ("node_executions", ["session_id"]),
             "ix_llm_call_logs_session_id_created_at": ("llm_call_logs", ["session_id", "created_at"]),

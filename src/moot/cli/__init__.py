@@ -17,9 +17,11 @@ app = typer.Typer(
 db = typer.Typer(help=say("help.db"), no_args_is_help=True)
 data = typer.Typer(help=say("help.data"), no_args_is_help=True)
 sessions = typer.Typer(help=say("help.sessions"), no_args_is_help=True)
+keys = typer.Typer(help=say("help.keys"), no_args_is_help=True)
 app.add_typer(llm, name="llm")
 app.add_typer(data, name="data")
 app.add_typer(sessions, name="sessions")
+app.add_typer(keys, name="keys")
 app.add_typer(db, name="db")
 
 
@@ -174,8 +176,58 @@ def data_check(symbol: Annotated[str, typer.Argument(help=say("help.symbol"))]) 
     check(symbol)
 
 
+@sessions.command("list", help=say("sessions.help.list"))
+def sessions_list(
+    symbol: Annotated[str | None, typer.Option(help=say("sessions.help.symbol"))] = None,
+    status: Annotated[str | None, typer.Option(help=say("sessions.help.status"))] = None,
+    action: Annotated[str | None, typer.Option(help=say("sessions.help.action"))] = None,
+    since: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("sessions.help.since"))] = None,
+    until: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("sessions.help.until"))] = None,
+    page: Annotated[int, typer.Option(help=say("sessions.help.page"))] = 1,
+    as_json: Annotated[bool, typer.Option("--json", help=say("help.json"))] = False,
+) -> None:
+    from moot.cli.sessions import Wanted, list_sessions
+
+    list_sessions(Wanted(symbol, status, action, since, until, page), as_json=as_json)
+
+
+@sessions.command("show", help=say("sessions.help.show"))
+def sessions_show(
+    session_id: Annotated[str, typer.Argument(help=say("help.session_id"))],
+    as_json: Annotated[bool, typer.Option("--json", help=say("help.json"))] = False,
+) -> None:
+    from moot.cli.sessions import show
+
+    show(session_id, as_json=as_json)
+
+
 @sessions.command("verify", help=say("help.sessions_verify"))
 def sessions_verify(session_id: Annotated[str, typer.Argument(help=say("help.session_id"))]) -> None:
     from moot.cli.sessions import verify
 
     verify(session_id)
+
+
+@keys.command("create", help=say("help.keys_create"))
+def keys_create(
+    name: Annotated[str, typer.Argument(help=say("help.keys_name"))],
+    scope: Annotated[list[str] | None, typer.Option(help=say("help.keys_scope"))] = None,
+    workspace: Annotated[str, typer.Option(help=say("help.keys_workspace"))] = "default",
+) -> None:
+    from moot.cli.keys import create_key
+
+    create_key(name, scope or ["read"], workspace)
+
+
+@keys.command("list", help=say("help.keys_list"))
+def keys_list() -> None:
+    from moot.cli.keys import list_keys
+
+    list_keys()
+
+
+@keys.command("revoke", help=say("help.keys_revoke"))
+def keys_revoke(key_id: Annotated[str, typer.Argument(metavar="ID", help=say("help.keys_id"))]) -> None:
+    from moot.cli.keys import revoke_key
+
+    revoke_key(key_id)

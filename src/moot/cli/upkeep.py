@@ -2,7 +2,6 @@
 
 import asyncio
 import importlib.util
-import ipaddress
 import platform
 import socket
 from collections.abc import Awaitable, Callable
@@ -24,22 +23,26 @@ COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 
 def run_server(host: str, port: int) -> None:
-    with command():
-        if not is_loopback(host):
+    from moot.modules.access.presentation.guard import is_loopback
+
+    with command() as settings:
+        private = is_loopback(host)
+        if not private and not _has_keys(settings):
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
         typer.echo(say("serve.listening", host=host, port=port))
-        uvicorn.run("moot.main:create_app", factory=True, host=host, port=port, log_level="warning")
+        factory = f"moot.main:{'create_app' if private else 'create_closed_app'}"
+        uvicorn.run(factory, factory=True, host=host, port=port, log_level="warning")
 
 
-def is_loopback(host: str) -> bool:
-    """Whether nobody but this machine can reach `host`. A name other than localhost may point anywhere."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+def _has_keys(settings: Settings) -> bool:
+    from moot.cli.on_desk import at_desk
+    from moot.desk import Moot
+
+    async def work(desk: Moot) -> bool:
+        return await desk.access.access_service().has_keys()
+
+    return at_desk(settings, work)
 
 
 def _refuse_taken(host: str, port: int) -> None:

@@ -29,6 +29,18 @@ class InvalidInput(AppError):
     code = "INVALID_REQUEST"
 
 
+class Unauthenticated(AppError):
+    """Nobody can tell who asks."""
+
+    code = "UNAUTHENTICATED"
+
+
+class Forbidden(AppError):
+    """It is known who asks, and that they may not."""
+
+    code = "FORBIDDEN"
+
+
 class NotFound(AppError):
     code = "NOT_FOUND"
 
@@ -43,6 +55,12 @@ class Conflict(AppError):
     """What was asked for contradicts what is already there."""
 
     code = "CONFLICT"
+
+
+class TooManyRequests(AppError):
+    """The caller may ask again, later: `retry_after` seconds from now."""
+
+    code = "TOO_MANY_REQUESTS"
 
 
 class UpstreamFailed(AppError):

@@ -5,6 +5,8 @@ which session they belong to. asyncio gives each parallel node its own copy.
 """
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -55,6 +57,16 @@ class ExecutionContext(BaseModel):
 
 
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
+
+
+@contextmanager
+def on_behalf_of(workspace: str) -> Iterator[None]:
+    """What is done in the block is done for `workspace`, outside of any session."""
+    token = current_execution_ctx.set(ExecutionContext(session_id="", workspace=workspace))
+    try:
+        yield
+    finally:
+        current_execution_ctx.reset(token)
 
 
 def count_audit_gap() -> None:

@@ -12,8 +12,11 @@ from starlette.exceptions import HTTPException
 from moot.shared.domain.errors import (
     AppError,
     Conflict,
+    Forbidden,
     InvalidInput,
     NotFound,
+    TooManyRequests,
+    Unauthenticated,
     Unavailable,
     UpstreamFailed,
 )
@@ -25,8 +28,11 @@ logger = structlog.get_logger(__name__)
 
 STATUS: dict[type[AppError], int] = {
     InvalidInput: 400,
+    Unauthenticated: 401,
+    Forbidden: 403,
     NotFound: 404,
     Conflict: 409,
+    TooManyRequests: 429,
     AppError: 500,
     UpstreamFailed: 502,
     Unavailable: 503,
@@ -45,26 +51,27 @@ class ErrorBody(BaseModel):
 def install_error_handlers(app: FastAPI) -> None:
     @app.exception_handler(AppError)
     async def on_app_error(request: Request, error: AppError) -> JSONResponse:
-        return _answer(request, error)
+        return answer(request, error)
 
     @app.exception_handler(RequestValidationError)
     async def on_bad_request(request: Request, error: RequestValidationError) -> JSONResponse:
-        return _answer(request, invalid_input(error.errors()), asked=error.body)
+        return answer(request, invalid_input(error.errors()), asked=error.body)
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         message = SAY("no_such_page", method=request.method, path=request.url.path)
-        return _answer(request, NotFound(message, code=f"HTTP_{error.status_code}"), error.status_code)
+        return answer(request, NotFound(message, code=f"HTTP_{error.status_code}"), error.status_code)
 
     @app.exception_handler(Exception)
     async def on_defect(request: Request, error: Exception) -> JSONResponse:
         logger.error("unexpected error", path=request.url.path, exc_info=error)
-        return _answer(request, AppError(SAY("unexpected")))
+        return answer(request, AppError(SAY("unexpected")))
 
 
-def _answer(
+def answer(
     request: Request, error: AppError, status: int | None = None, *, asked: Any = None
 ) -> JSONResponse:
+    """The error as a response, for handlers and for what stands before the routes."""
     locale = _locale(request, asked)
     body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
     return JSONResponse(body.model_dump(mode="json"), status or _status(error))

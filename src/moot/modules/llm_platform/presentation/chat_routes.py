@@ -7,6 +7,8 @@ from pydantic import Field
 
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, LLMService
 from moot.shared.domain.validation import Strict
+from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.presentation.caller import Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/llm-platform", tags=["models"])
@@ -37,11 +39,14 @@ def llm_service(request: Request) -> LLMService:
         503: {"model": ErrorBody, "description": "no model answered, or the budget is spent"},
     },
 )
-async def generate(body: GenerateBody, service: Annotated[LLMService, Depends(llm_service)]) -> ChatResult:
-    return await service.chat(
-        body.messages(),
-        temperature=body.temperature,
-        alias=body.alias,
-        tags=body.tags,
-        caller_module="api",
-    )
+async def generate(
+    body: GenerateBody, service: Annotated[LLMService, Depends(llm_service)], workspace: Workspace
+) -> ChatResult:
+    with on_behalf_of(workspace):
+        return await service.chat(
+            body.messages(),
+            temperature=body.temperature,
+            alias=body.alias,
+            tags=body.tags,
+            caller_module="api",
+        )

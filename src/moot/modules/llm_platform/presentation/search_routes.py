@@ -6,8 +6,10 @@ from fastapi import APIRouter, Depends, Request
 
 from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
+from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.presentation.caller import Workspace
 
-router = APIRouter(prefix="/llm-platform", tags=["model platform"])
+router = APIRouter(prefix="/llm-platform", tags=["models"])
 
 
 def web_search_service(request: Request) -> WebSearchService:
@@ -17,6 +19,9 @@ def web_search_service(request: Request) -> WebSearchService:
 
 @router.post("/web-search", summary="Search the web; newest first, undated last")
 async def web_search(
-    asked: WebSearchRequest, service: Annotated[WebSearchService, Depends(web_search_service)]
+    asked: WebSearchRequest,
+    service: Annotated[WebSearchService, Depends(web_search_service)],
+    workspace: Workspace,
 ) -> WebSearchResponse:
-    return await service.search(asked)
+    with on_behalf_of(workspace):
+        return await service.search(asked)

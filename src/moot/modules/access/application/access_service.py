@@ -1,0 +1,160 @@
+"""Making keys, and letting their holders in."""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import structlog
+
+from moot.modules.access.domain.keys import SCOPES, ApiKey, KeyRepository, Scope, digest_of, id_of, mint
+from moot.modules.access.domain.rate_limit import REQUESTS_A_MINUTE, Bucket
+from moot.modules.access.domain.texts import SAY
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import (
+    AppError,
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.redaction import REDACT
+
+__all__ = ["SCOPES", "AccessService", "ApiKey", "IssuedKey", "Scope"]
+
+logger = structlog.get_logger(__name__)
+
+TRUSTED_FOR = 1.0
+"""Seconds until a key is looked up again, and so until its revocation is felt."""
+NOTED_EVERY = 60.0
+"""Seconds between two writes of when a key was used."""
+WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+
+
+class IssuedKey(NamedTuple):
+    """The only time a key is seen whole."""
+
+    key: ApiKey
+    secret: str
+
+
+class _Trusted(NamedTuple):
+    key: ApiKey
+    since: float
+
+
+class AccessService:
+    """`keys` None: nothing is stored, so there are no keys and nobody has one. One for the whole process."""
+
+    def __init__(
+        self, keys: KeyRepository | None, clock: Clock, *, seconds: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._keys, self._clock, self._seconds = keys, clock, seconds
+        self._trusted: dict[str, _Trusted] = {}
+        self._buckets: dict[str, Bucket] = {}
+        self._noted: dict[str, float] = {}
+        self._writing: set[asyncio.Task[None]] = set()
+
+    async def create(
+        self, name: str, scopes: Sequence[str] = ("read",), workspace: str = DEFAULT_WORKSPACE
+    ) -> IssuedKey:
+        _check(name, scopes, workspace)
+        secret = mint()
+        REDACT.learn(secret)
+        key = ApiKey(
+            id=str(id_of(secret)),
+            key_hash=digest_of(secret),
+            name=name.strip(),
+            scopes=tuple(scope for scope in SCOPES if scope in scopes),
+            workspace_id=workspace,
+            created_at=self._clock.now(),
+        )
+        await self._stored().add(key)
+        return IssuedKey(key, secret)
+
+    async def list(self) -> Sequence[ApiKey]:
+        return await self._stored().list()
+
+    async def revoke(self, key_id: str) -> ApiKey:
+        """Effective in every process within a second."""
+        await self._stored().revoke(key_id, self._clock.now())
+        key = await self._stored().get(key_id)
+        if key is None:
+            raise NotFound(SAY("not_found", id=key_id))
+        return key
+
+    async def has_keys(self) -> bool:
+        """Whether anybody could get in with one."""
+        return self._keys is not None and any(key.revoked_at is None for key in await self._keys.list())
+
+    async def admit(self, presented: str, needed: Scope) -> ApiKey:
+        """Whose key this is. Raises `Unauthenticated`, `TooManyRequests` or `Forbidden`."""
+        key = await self._verified(presented)
+        self._ration(key)
+        self._note_use(key)
+        if not key.allows(needed):
+            message = SAY("scope_missing", needed=needed, name=key.name, held=key.scopes)
+            raise Forbidden(message, needed=needed, scopes=list(key.scopes))
+        return key
+
+    async def finish(self) -> None:
+        """Wait for what is still being written."""
+        await asyncio.gather(*self._writing)
+
+    async def _verified(self, presented: str) -> ApiKey:
+        now, digest = self._seconds(), digest_of(presented)
+        trusted = self._trusted.get(digest)
+        if trusted is None or now - trusted.since >= TRUSTED_FOR:
+            trusted = self._trusted[digest] = _Trusted(await self._look_up(presented, digest), now)
+            REDACT.learn(presented)
+        return trusted.key
+
+    async def _look_up(self, presented: str, digest: str) -> ApiKey:
+        key_id = id_of(presented)
+        key = await self._keys.get(key_id) if self._keys and key_id else None
+        if key is None or not key.opens_with(digest):
+            raise Unauthenticated(SAY("key_refused"))
+        return key
+
+    def _ration(self, key: ApiKey) -> None:
+        now = self._seconds()
+        wait = self._buckets.setdefault(key.id, Bucket(now)).take(now)
+        if wait:
+            seconds = math.ceil(wait)
+            message = SAY("too_many", name=key.name, limit=REQUESTS_A_MINUTE, seconds=seconds)
+            raise TooManyRequests(message, retry_after=seconds)
+
+    def _note_use(self, key: ApiKey) -> None:
+        """Beside the request, which does not wait for it."""
+        now = self._seconds()
+        if now - self._noted.get(key.id, -math.inf) < NOTED_EVERY:
+            return
+        self._noted[key.id] = now
+        task = asyncio.create_task(self._write_use(key.id))
+        self._writing.add(task)
+        task.add_done_callback(self._writing.discard)
+
+    async def _write_use(self, key_id: str) -> None:
+        try:
+            await self._stored().note_use(key_id, self._clock.now())
+        except AppError as e:
+            logger.warning("use of a key not noted", key_id=key_id, error=str(e))
+
+    def _stored(self) -> KeyRepository:
+        if self._keys is None:
+            raise Unavailable(SAY("nothing_stored"), code="NOTHING_STORED")
+        return self._keys
+
+
+def _check(name: str, scopes: Sequence[str], workspace: str) -> None:
+    if not 1 <= len(name.strip()) <= 100 or not name.strip().isprintable():
+        raise InvalidInput(SAY("name_malformed"))
+    if not scopes or not set(scopes) <= set(SCOPES):
+        raise InvalidInput(SAY("scope_unknown", scopes=scopes, allowed=SCOPES))
+    if not WORKSPACE.fullmatch(workspace):
+        raise InvalidInput(SAY("workspace_malformed", workspace=workspace))

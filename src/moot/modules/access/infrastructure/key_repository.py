@@ -1,0 +1,44 @@
+"""Keys in SQL. Fields and columns share their names."""
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from sqlalchemy import insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.sql.dml import Insert, Update
+
+from moot.modules.access.domain.keys import ApiKey, KeyRepository
+from moot.modules.access.infrastructure.tables import ApiKeyRow
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.transactions import transaction
+
+
+class SqlKeyRepository(KeyRepository):
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, key: ApiKey) -> None:
+        await self._write(insert(ApiKeyRow).values(key.model_dump() | {"scopes": list(key.scopes)}))
+
+    async def get(self, key_id: str) -> ApiKey | None:
+        async with transaction(self._database.session) as db:
+            row = await db.get(ApiKeyRow, key_id)
+        return ApiKey.model_validate(row) if row else None
+
+    async def list(self) -> Sequence[ApiKey]:
+        wanted = select(ApiKeyRow).order_by(ApiKeyRow.created_at, ApiKeyRow.id)
+        async with transaction(self._database.session) as db:
+            return [ApiKey.model_validate(row) for row in await db.scalars(wanted)]
+
+    async def revoke(self, key_id: str, at: datetime) -> None:
+        valid = (ApiKeyRow.id == key_id, ApiKeyRow.revoked_at.is_(None))
+        await self._write(update(ApiKeyRow).where(*valid).values(revoked_at=at))
+
+    async def note_use(self, key_id: str, at: datetime) -> None:
+        await self._write(update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(last_used_at=at))
+
+    async def _write(self, statement: Insert | Update) -> None:
+        async def work(db: AsyncSession) -> None:
+            await db.execute(statement)
+
+        await self._database.write(work)

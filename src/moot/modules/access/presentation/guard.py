@@ -1,0 +1,82 @@
+"""Stands before every route, whoever adds it: lets a request in, and says for which workspace it is.
+
+This machine needs no key while nobody else can reach the server; everybody else does, always.
+"""
+
+import ipaddress
+
+import structlog
+from fastapi import Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from moot.modules.access.application.access_service import AccessService
+from moot.modules.access.domain.texts import SAY
+from moot.modules.access.presentation.route_scopes import is_open, needed_scope
+from moot.shared.domain.errors import AppError, TooManyRequests, Unauthenticated
+from moot.shared.presentation.errors import answer
+
+logger = structlog.get_logger(__name__)
+
+FORWARDED = ("forwarded", "x-forwarded-for")
+"""Signs of a proxy: the request is not from the machine that delivers it."""
+
+
+class Guard:
+    """ASGI middleware. Needs `access` and `open_to_loopback` in the application's state."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "lifespan":
+            request = Request(scope)
+            try:
+                await _admit(request)
+            except AppError as e:
+                await _refuse(request, e, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+
+async def _admit(request: Request) -> None:
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    if is_open(path):
+        return
+    key = _presented(request)
+    if key is not None:
+        access: AccessService = request.app.state.access.access_service()
+        holder = await access.admit(key, needed_scope(request.method, path))
+        request.state.workspace = holder.workspace_id
+    elif not _needs_none(request):
+        raise Unauthenticated(SAY("key_missing"))
+
+
+async def _refuse(request: Request, error: AppError, receive: Receive, send: Send) -> None:
+    logger.info("request refused", code=error.code, method=request.method, path=request.url.path)
+    response = answer(request, error)
+    if isinstance(error, Unauthenticated):
+        response.headers["WWW-Authenticate"] = "Bearer"
+    if isinstance(error, TooManyRequests):
+        response.headers["Retry-After"] = str(error.details["retry_after"])
+    await response(request.scope, receive, send)
+
+
+def _presented(request: Request) -> str | None:
+    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key")
+
+
+def _needs_none(request: Request) -> bool:
+    if not request.app.state.open_to_loopback or any(name in request.headers for name in FORWARDED):
+        return False
+    return request.client is not None and is_loopback(request.client.host)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` is this machine and no other. A name other than localhost may point anywhere."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False

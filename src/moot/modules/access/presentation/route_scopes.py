@@ -1,0 +1,33 @@
+"""What a request needs: the one table of it. Whatever it does not name needs the most."""
+
+import re
+from typing import NamedTuple
+
+from moot.modules.access.application.access_service import Scope
+
+OPEN = re.compile(r"/healthz|/readyz|/openapi\.json|/docs(/assets/.*)?")
+"""For everybody: they tell nothing about anybody's work."""
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+class Need(NamedTuple):
+    methods: frozenset[str]
+    path: re.Pattern[str]
+    scope: Scope
+
+
+NEEDS = (
+    Need(READING, re.compile(r".*", re.DOTALL), "read"),
+    Need(frozenset({"POST"}), re.compile(r"/api/v1/coordinator/research(/.+/(retry|cancel))?"), "research"),
+    Need(frozenset({"POST"}), re.compile(r"/api/v1/llm-platform/(chat/generate|web-search)"), "research"),
+)
+
+
+def is_open(path: str) -> bool:
+    return OPEN.fullmatch(path) is not None
+
+
+def needed_scope(method: str, path: str) -> Scope:
+    found = (need.scope for need in NEEDS if method in need.methods and need.path.fullmatch(path))
+    return next(found, "admin")

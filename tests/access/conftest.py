@@ -1,0 +1,15 @@
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from fastapi import FastAPI
+
+from moot.shared.domain.clock import FixedClock
+from tests.access.desk import open_app
+from tests.fakes.clock import TickingClock
+
+
+@pytest.fixture
+async def app(home: Path, clock: FixedClock) -> AsyncIterator[FastAPI]:
+    async with open_app(home, TickingClock(clock.now())) as app:
+        yield app

@@ -1,0 +1,256 @@
+"""Keys: made once, kept as digests, trusted for a second, rationed, and revoked for good. On both databases."""
+
+import asyncio
+import re
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import text
+from structlog.testing import capture_logs
+
+from moot.modules.access.application.access_service import AccessService
+from moot.modules.access.domain.keys import INCLUDES, SCOPES, ApiKey, digest_of, id_of, mint
+from moot.modules.access.infrastructure.key_repository import SqlKeyRepository
+from moot.shared.domain.clock import FixedClock
+from moot.shared.domain.errors import (
+    Forbidden,
+    InvalidInput,
+    NotFound,
+    TooManyRequests,
+    Unauthenticated,
+    Unavailable,
+)
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.redaction import REDACT
+
+
+class Stopwatch:
+    """Seconds that pass when the test says so."""
+
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+class CountingKeys(SqlKeyRepository):
+    """Counts how often keys are looked up and noted; `failing` makes the notes fail, `held` makes them wait."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__(database)
+        self.looked_up = 0
+        self.noted: list[datetime] = []
+        self.failing = False
+        self.held = asyncio.Event()
+        self.held.set()
+
+    async def get(self, key_id: str) -> ApiKey | None:
+        self.looked_up += 1
+        return await super().get(key_id)
+
+    async def note_use(self, key_id: str, at: datetime) -> None:
+        await self.held.wait()
+        if self.failing:
+            raise Unavailable("the disk is full")
+        self.noted.append(at)
+        await super().note_use(key_id, at)
+
+
+@pytest.fixture
+def stopwatch() -> Stopwatch:
+    return Stopwatch()
+
+
+@pytest.fixture
+def keys(database: Database) -> CountingKeys:
+    return CountingKeys(database)
+
+
+@pytest.fixture
+def service(keys: CountingKeys, clock: FixedClock, stopwatch: Stopwatch) -> AccessService:
+    return AccessService(keys, clock, seconds=stopwatch)
+
+
+def test_a_key_is_its_name_an_id_and_a_long_secret():
+    made = {mint() for _ in range(100)}
+    assert len(made) == 100
+    assert all(re.fullmatch(r"moot_[a-z0-9]{8}_[A-Za-z0-9_-]{43}", key) for key in made)
+    assert all(id_of(key) == key[5:13] for key in made)
+
+
+@pytest.mark.parametrize("text", ["", "moot_", "moot_abcd1234_short", "sk-" + "a" * 60, mint() + "\n"])
+def test_what_is_no_key_has_no_id(text):
+    assert id_of(text) is None
+
+
+def test_admin_may_do_everything_and_research_and_approve_may_read():
+    assert {scope: sorted(included) for scope, included in INCLUDES.items()} == {
+        "read": ["read"],
+        "research": ["read", "research"],
+        "approve": ["approve", "read"],
+        "admin": sorted(SCOPES),
+    }
+
+
+async def test_of_a_new_key_everything_is_stored_but_the_key(service, database, clock):
+    key, secret = await service.create(" nightly ", ["research", "read", "read"], "team-a")
+    assert await service.list() == [
+        ApiKey(
+            id=secret[5:13],
+            key_hash=digest_of(secret),
+            name="nightly",
+            scopes=("read", "research"),
+            workspace_id="team-a",
+            created_at=clock.now(),
+        )
+    ]
+    assert key.key_hash not in repr(key)
+    async with database.session() as db:
+        row = (await db.execute(text("SELECT * FROM api_keys"))).one()
+    assert secret[13:] not in str(row)
+
+
+@pytest.mark.parametrize(
+    ("name", "scopes", "workspace", "said"),
+    [
+        (" ", ["read"], "default", "name: use 1 to 100 printable characters."),
+        ("a\nb", ["read"], "default", "name: use 1 to 100 printable characters."),
+        ("n" * 101, ["read"], "default", "name: use 1 to 100 printable characters."),
+        ("n", [], "default", "scope: cannot be []. Allowed: one or more of read, research, approve, admin."),
+        ("n", ["read", "write"], "default", "scope: cannot be [read, write]."),
+        ("n", ["read"], "-a", "workspace: '-a' cannot be used."),
+        ("n", ["read"], "w" * 65, "cannot be used."),
+    ],
+)
+async def test_a_key_that_makes_no_sense_is_not_made(clock, name, scopes, workspace, said):
+    with pytest.raises(InvalidInput, match=re.escape(said)):
+        await AccessService(None, clock).create(name, scopes, workspace)
+
+
+async def test_a_key_lets_its_holder_in_for_what_it_may_do(service):
+    key, secret = await service.create("nightly", ["research"], "team-a")
+    for needed in ("read", "research"):
+        assert (await service.admit(secret, needed)).workspace_id == "team-a"
+    for needed in ("approve", "admin"):
+        with pytest.raises(Forbidden, match=f"needs the scope {needed}; the key nightly has research") as e:
+            await service.admit(secret, needed)
+        assert e.value.details == {"needed": needed, "scopes": ["research"]}
+    assert key.revoked_at is None
+    await service.finish()
+
+
+async def test_another_secret_behind_a_known_id_opens_nothing(service):
+    _, secret = await service.create("nightly")
+    for wrong in (secret[:14] + mint()[14:], mint(), "nonsense", ""):
+        with pytest.raises(Unauthenticated, match="unknown, or it was revoked"):
+            await service.admit(wrong, "read")
+
+
+async def test_a_key_is_looked_up_once_a_second(service, keys, stopwatch):
+    _, secret = await service.create("nightly")
+    for _ in range(5):
+        await service.admit(secret, "read")
+        stopwatch.now += 0.2
+    assert keys.looked_up == 1
+    await service.admit(secret, "read")
+    assert keys.looked_up == 2
+    await service.finish()
+
+
+async def test_a_revoked_key_is_refused_within_a_second_wherever_it_was_revoked(
+    service, database, clock, stopwatch
+):
+    key, secret = await service.create("nightly")
+    await service.admit(secret, "read")
+    later = FixedClock(clock.now() + timedelta(hours=1))
+    elsewhere = AccessService(SqlKeyRepository(database), later)
+    revoked = await elsewhere.revoke(key.id)
+    assert revoked.revoked_at == later.now()
+    stopwatch.now += 1.0
+    with pytest.raises(Unauthenticated):
+        await service.admit(secret, "read")
+    again = await service.revoke(key.id)
+    assert again.revoked_at == later.now(), "the first moment stays"
+    await service.finish()
+
+
+async def test_an_unknown_key_cannot_be_revoked(service):
+    with pytest.raises(NotFound, match="There is no key abcd1234"):
+        await service.revoke("abcd1234")
+
+
+async def test_the_use_of_a_key_is_noted_once_a_minute(service, keys, stopwatch, clock):
+    _, secret = await service.create("nightly")
+    for _ in range(60):
+        await service.admit(secret, "read")
+        stopwatch.now += 1.0
+    await service.finish()
+    assert keys.noted == [clock.now()]
+    await service.admit(secret, "read")
+    await service.finish()
+    assert keys.noted == [clock.now()] * 2
+    assert [key.last_used_at for key in await service.list()] == [clock.now()]
+
+
+async def test_no_request_waits_for_its_note_nor_fails_with_it(service, keys):
+    _, secret = await service.create("nightly")
+    keys.failing = True
+    keys.held.clear()
+    async with asyncio.timeout(5):
+        await service.admit(secret, "read")
+    keys.held.set()
+    with capture_logs() as logs:
+        await service.finish()
+    assert [(log["event"], log["error"]) for log in logs] == [("use of a key not noted", "the disk is full")]
+
+
+async def test_six_hundred_requests_a_minute_and_key_are_enough(service, stopwatch):
+    (_, busy), (_, other) = await service.create("busy"), await service.create("other")
+    for _ in range(600):
+        await service.admit(busy, "read")
+    with pytest.raises(TooManyRequests, match=r"more than 600 requests in a minute\. Try again in 1 s") as e:
+        await service.admit(busy, "read")
+    assert e.value.details == {"retry_after": 1}
+    await service.admit(other, "read")
+    stopwatch.now += 0.5
+    for _ in range(5):
+        await service.admit(busy, "read")
+    with pytest.raises(TooManyRequests):
+        await service.admit(busy, "read")
+    await service.finish()
+
+
+async def test_keys_count_until_all_are_revoked(service):
+    assert not await service.has_keys()
+    key, _ = await service.create("nightly")
+    assert await service.has_keys()
+    await service.revoke(key.id)
+    assert not await service.has_keys()
+
+
+async def test_a_desk_that_stores_nothing_has_no_keys(clock):
+    service = AccessService(None, clock)
+    assert not await service.has_keys()
+    with pytest.raises(Unauthenticated):
+        await service.admit(mint(), "read")
+    with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
+        await service.create("nightly")
+
+
+async def test_a_key_is_never_written_down_once_it_was_made_or_used(database, clock):
+    made = (await AccessService(SqlKeyRepository(database), clock).create("nightly")).secret
+    assert made not in REDACT.text(f"they sent {made} in the body")
+    known_here_by_its_digest = mint()
+    key = ApiKey(
+        id=known_here_by_its_digest[5:13],
+        key_hash=digest_of(known_here_by_its_digest),
+        name="n",
+        scopes=("read",),
+        created_at=datetime(2026, 1, 1, tzinfo=UTC),
+    )
+    repository = SqlKeyRepository(database)
+    await repository.add(key)
+    service = AccessService(repository, clock)
+    await service.admit(known_here_by_its_digest, "read")
+    assert known_here_by_its_digest not in REDACT.text(f"they sent {known_here_by_its_digest}")
+    await service.finish()

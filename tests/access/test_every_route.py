@@ -1,0 +1,116 @@
+"""Every route there is, from the OpenAPI document: closed without a key, and blind to other workspaces."""
+
+import re
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import pytest
+from fastapi import FastAPI
+
+from moot.api.routes import register_routes
+from tests.access.desk import HERE, calling, new_key
+
+OPEN = {"/healthz", "/readyz"}
+NOBODYS_IDS = {"symbol"}
+NOBODYS_LISTS = {"/api/v1/market-data/symbols", "/api/v1/llm-platform/presets"}
+"""Facts about the market, and about vendors, belong to no workspace."""
+
+SESSIONS = "/api/v1/coordinator/research/sessions"
+CONFIGS = "/api/v1/llm-platform/configs"
+USAGE = "/api/v1/llm-platform/usage"
+LISTS: dict[str, Callable[[Any], int]] = {
+    SESSIONS: lambda body: body["total"],
+    CONFIGS: len,
+    USAGE: lambda body: body["workspace"] == "default",
+}
+"""How to count what a list shows."""
+
+BODIES = {"PATCH": {"description": "theirs now"}}
+
+
+class Route(NamedTuple):
+    method: str
+    path: str
+
+    @property
+    def ids(self) -> set[str]:
+        return set(re.findall(r"{(\w+)}", self.path))
+
+    def at(self, **ids: str) -> str:
+        return re.sub(r"{(\w+)}", lambda found: ids.get(found[1], "900001.DEMO"), self.path)
+
+    def __str__(self) -> str:
+        return f"{self.method} {self.path}"
+
+
+def routes_of(app: FastAPI) -> Iterator[Route]:
+    for path, methods in app.openapi()["paths"].items():
+        yield from (Route(method.upper(), path) for method in methods)
+
+
+def registered() -> list[Route]:
+    app = FastAPI()
+    register_routes(app)
+    return sorted(routes_of(app))
+
+
+ROUTES = registered()
+GUARDED = [route for route in ROUTES if route.path not in OPEN]
+CHANGING = [route for route in GUARDED if route.method != "GET"]
+OF_SOMEBODY = [route for route in GUARDED if route.ids - NOBODYS_IDS]
+
+
+def test_there_are_routes_to_try():
+    assert (len(GUARDED) >= 19, len(CHANGING) >= 6, len(OF_SOMEBODY) >= 7) == (True, True, True)
+
+
+def test_every_list_says_whose_it_is():
+    lists = {route.path for route in GUARDED if route.method == "GET" and not route.ids}
+    assert lists == set(LISTS) | NOBODYS_LISTS
+
+
+def test_the_application_serves_no_other_route(app):
+    assert sorted(routes_of(app)) == ROUTES
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=str)
+async def test_without_a_key_nobody_from_elsewhere_gets_in(app, route):
+    async with calling(app) as client:
+        answer = await client.request(route.method, route.at())
+    assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+
+
+@pytest.mark.parametrize("route", CHANGING, ids=str)
+async def test_whoever_may_only_read_changes_nothing(app, route):
+    async with calling(app, await new_key(app, "read")) as client:
+        answer = await client.request(route.method, route.at())
+    assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
+
+
+@pytest.fixture
+async def ours(app: FastAPI) -> dict[str, str]:
+    """The ids of a session and a model of the default workspace, made on this machine."""
+    question = {"symbol": "900001.DEMO", "experts": ["macro_intelligence"], "skip_debate": True}
+    model = {"alias": "house", "base_url": "http://127.0.0.1:1/v1", "model_name": "house-1"}
+    async with calling(app, address=HERE) as client:
+        done = (await client.post("/api/v1/coordinator/research", json=question)).json()
+        await client.post(CONFIGS, json=model)
+    return {"session_id": done["session_id"], "alias": "house"}
+
+
+@pytest.mark.parametrize("route", OF_SOMEBODY, ids=str)
+async def test_what_another_workspace_has_does_not_exist(app, ours, route):
+    assert route.ids <= ours.keys(), "make one of these above"
+    async with calling(app, await new_key(app, "admin", workspace="theirs")) as client:
+        answer = await client.request(route.method, route.at(**ours), json=BODIES.get(route.method))
+    assert (answer.status_code, answer.json()["success"]) == (404, False)
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(f"{CONFIGS}/house")).json()["description"] == ""
+
+
+@pytest.mark.parametrize("path", LISTS)
+async def test_lists_show_what_is_of_the_workspace_alone(app, ours, path):
+    async with calling(app, await new_key(app, "read")) as client:
+        assert LISTS[path]((await client.get(path)).json()) == 1
+    async with calling(app, await new_key(app, "read", workspace="theirs")) as client:
+        assert LISTS[path]((await client.get(path)).json()) == 0

@@ -1,0 +1,204 @@
+"""The guard before every route: who gets in, from where, with what; and what the others are told."""
+
+import httpx
+import pytest
+from starlette.responses import PlainTextResponse
+from starlette.routing import Mount
+from structlog.testing import capture_logs
+
+from moot.modules.access.domain.keys import mint
+from moot.modules.access.presentation.guard import is_loopback
+from moot.modules.access.presentation.route_scopes import needed_scope
+from tests.access.desk import ELSEWHERE, HERE, calling, new_key
+
+SESSIONS = "/api/v1/coordinator/research/sessions"
+RESEARCH = "/api/v1/coordinator/research"
+CONFIGS = "/api/v1/llm-platform/configs"
+MACRO = {"symbol": "900001.DEMO", "experts": ["macro_intelligence"], "skip_debate": True}
+
+
+async def test_this_machine_needs_no_key(app):
+    for address in (HERE, "127.8.8.8", "::1"):
+        async with calling(app, address=address) as client:
+            assert (await client.get(SESSIONS)).status_code == 200
+
+
+async def test_everybody_else_is_told_how_to_get_in(app):
+    async with calling(app) as client:
+        answer = await client.get(SESSIONS)
+        chinese = await client.get(SESSIONS, headers={"Accept-Language": "zh"})
+    assert (answer.status_code, answer.headers["www-authenticate"]) == (401, "Bearer")
+    body = answer.json()
+    assert body.keys() == {"success", "code", "message", "details"}
+    assert (body["success"], body["code"], body["details"]) == (False, "UNAUTHENTICATED", {})
+    assert body["message"].startswith("This needs a key: send it as Authorization: Bearer, or as X-API-Key.")
+    assert chinese.json()["message"].startswith("此处需要访问密钥")
+
+
+async def test_a_server_that_others_can_reach_asks_this_machine_for_a_key_too(app):
+    app.state.open_to_loopback = False
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(SESSIONS)).status_code == 401
+    async with calling(app, await new_key(app, "read"), address=HERE) as client:
+        assert (await client.get(SESSIONS)).status_code == 200
+
+
+@pytest.mark.parametrize("header", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}])
+async def test_what_a_proxy_on_this_machine_delivers_is_not_from_this_machine(app, header):
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(SESSIONS, headers=header)).status_code == 401
+
+
+async def test_who_calls_from_nowhere_needs_a_key(app):
+    async def without_client(scope, receive, send):
+        await app({**scope, "client": None}, receive, send)
+
+    transport = httpx.ASGITransport(app=without_client)
+    async with httpx.AsyncClient(transport=transport, base_url="http://desk") as client:
+        assert (await client.get(SESSIONS)).status_code == 401
+
+
+async def test_a_key_may_come_in_either_header(app):
+    key = await new_key(app, "read")
+    async with calling(app) as client:
+        for header in (
+            {"Authorization": f"Bearer {key}"},
+            {"authorization": f"bearer  {key}"},
+            {"X-API-Key": key},
+        ):
+            assert (await client.get(SESSIONS, headers=header)).status_code == 200, header
+        for header in ({"Authorization": f"Basic {key}"}, {"Authorization": key}, {"Cookie": f"key={key}"}):
+            assert (await client.get(SESSIONS, headers=header)).status_code == 401, header
+        assert (await client.get(SESSIONS, params={"key": key})).status_code == 401
+
+
+@pytest.mark.parametrize("address", [HERE, ELSEWHERE])
+async def test_a_key_that_does_not_count_is_refused_everywhere(app, address):
+    service = app.state.access.access_service()
+    key, revoked = await service.create("test")
+    await service.revoke(key.id)
+    async with calling(app, address=address) as client:
+        for wrong in (mint(), revoked, "", "moot", "ключ".encode()):
+            answer = await client.get(SESSIONS, headers={"X-API-Key": wrong})
+            assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+            assert "unknown, or it was revoked" in answer.json()["message"]
+
+
+async def test_a_scope_that_is_missing_is_named_in_both_languages(app):
+    async with calling(app, await new_key(app, "read", "approve")) as client:
+        answer = await client.post(RESEARCH, json=MACRO)
+        chinese = await client.post(RESEARCH, json=MACRO, headers={"Accept-Language": "zh-CN"})
+    assert answer.status_code == 403
+    assert answer.json() == {
+        "success": False,
+        "code": "FORBIDDEN",
+        "message": "This needs the scope research; the key test has read, approve.",
+        "details": {"needed": "research", "scopes": ["read", "approve"]},
+    }
+    assert chinese.json()["message"] == "此处需要权限 research；密钥 test 的权限为 read、approve。"
+
+
+async def test_who_asks_too_often_is_told_when_to_ask_again(app):
+    async with calling(app, await new_key(app, "read")) as client:
+        answers = [await client.get("/api/v1/llm-platform/presets") for _ in range(640)]
+    refused = next(answer for answer in answers if answer.status_code != 200)
+    assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+    assert refused.json()["code"] == "TOO_MANY_REQUESTS"
+
+
+async def test_a_key_works_in_its_workspace_also_on_this_machine(app):
+    mine = await new_key(app, "research", workspace="team-a")
+    async with calling(app, mine, address=HERE) as client:
+        done = (await client.post(RESEARCH, json=MACRO)).json()
+        assert (await client.get(f"{SESSIONS}/{done['session_id']}")).status_code == 200
+        assert (await client.get(SESSIONS)).json()["total"] == 1
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(f"{SESSIONS}/{done['session_id']}")).status_code == 404
+        assert (await client.get(SESSIONS)).json()["total"] == 0
+
+
+async def test_health_and_documentation_are_open_to_all(app):
+    app.state.open_to_loopback = False
+    async with calling(app) as client:
+        for path in ("/healthz", "/readyz", "/docs", "/openapi.json", "/docs/assets/swagger-ui.css"):
+            assert (await client.get(path)).status_code == 200, path
+        for path in ("/", "/docs/x", "/healthz/", "/docs/assets/../../api/v1/x", "/nothing"):
+            assert (await client.get(path)).status_code == 401, path
+
+
+async def test_a_route_that_is_added_later_is_guarded_and_needs_the_most(app):
+    app.post("/api/v1/new")(lambda: {"done": True})
+    app.router.routes.insert(0, Mount("/sub", PlainTextResponse("inside")))
+    async with calling(app) as client:
+        assert (await client.post("/api/v1/new")).status_code == 401
+        assert (await client.get("/sub/x")).status_code == 401
+    async with calling(app, await new_key(app, "research", "approve")) as client:
+        assert (await client.post("/api/v1/new")).status_code == 403
+        assert (await client.get("/sub/x")).text == "inside"
+    async with calling(app, await new_key(app, "admin")) as client:
+        assert (await client.post("/api/v1/new")).json() == {"done": True}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "scope"),
+    [
+        ("GET", SESSIONS, "read"),
+        ("HEAD", CONFIGS, "read"),
+        ("POST", RESEARCH, "research"),
+        ("POST", f"{RESEARCH}/7d3c8a52/retry", "research"),
+        ("POST", f"{SESSIONS}/7d3c8a52/cancel", "research"),
+        ("POST", f"{SESSIONS}/7d3c8a52/approve", "admin"),
+        ("DELETE", f"{SESSIONS}/7d3c8a52", "admin"),
+        ("POST", "/api/v1/llm-platform/chat/generate", "research"),
+        ("POST", "/api/v1/llm-platform/web-search", "research"),
+        ("POST", CONFIGS, "admin"),
+        ("POST", f"{CONFIGS}/refresh", "admin"),
+        ("PATCH", f"{CONFIGS}/main", "admin"),
+        ("DELETE", f"{CONFIGS}/main", "admin"),
+    ],
+)
+def test_what_a_request_needs(method, path, scope):
+    assert needed_scope(method, path) == scope
+
+
+async def test_the_log_tells_of_a_refusal_and_not_of_the_key(app):
+    key = await new_key(app, "read")
+    with capture_logs() as logs:
+        async with calling(app, key) as client:
+            await client.post(CONFIGS, json={})
+    assert logs == [
+        {
+            "event": "request refused",
+            "log_level": "info",
+            "code": "FORBIDDEN",
+            "method": "POST",
+            "path": CONFIGS,
+        }
+    ]
+
+
+async def test_keys_that_cannot_be_looked_up_let_nobody_in(app):
+    key = await new_key(app, "read")
+    database = app.state.desk.database
+    await database.downgrade("0002")
+    async with calling(app, key) as client:
+        answer = await client.get(SESSIONS)
+    await database.upgrade()
+    assert (answer.status_code, answer.json()["code"]) == (503, "STORE_FAILED")
+
+
+@pytest.mark.parametrize(
+    ("host", "private"),
+    [
+        ("127.0.0.1", True),
+        ("::1", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("localhost.example.org", False),
+        ("", False),
+    ],
+)
+def test_what_is_this_machine(host, private):
+    assert is_loopback(host) is private
