@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from moot.modules.coordinator.presentation.rest import research_routes
+from moot.modules.coordinator.presentation.rest import research_routes, retry_routes, session_routes
 from moot.modules.llm_platform.presentation import (
     chat_routes,
     config_routes,
@@ -22,6 +22,8 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 ROUTERS = (
     research_routes.router,
+    retry_routes.router,
+    session_routes.router,
     market_data_routes.router,
     config_routes.router,
     usage_routes.router,

@@ -70,7 +70,7 @@ class CoordinatorContainer:
         )
 
     def session_history(self) -> SessionHistory:
-        return SessionHistory(self._repository, self._record)
+        return SessionHistory(self._repository, self._record, self._currency)
 
 
 def _record(trail: AuditTrail | None, platform: LLMPlatformContainer | None) -> SessionRecordAdapter | None:

@@ -166,4 +166,9 @@ def _lines(items: Iterable[str]) -> str:
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(cell.replace("|", "\\|") for cell in row) + " |" for row in cells)
+    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in cells)
+
+
+def _cell(text: str) -> str:
+    """A row is one line, whatever was written into it."""
+    return " ".join(text.splitlines()).replace("|", "\\|")

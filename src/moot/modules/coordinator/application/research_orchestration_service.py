@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from datetime import UTC, date, datetime
 from typing import Any
+from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import (
     ResearchBody,
@@ -10,6 +11,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
     ResearchResult,
 )
 from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.retry import past_session, request_again
 from moot.modules.coordinator.application.session_recorder import SessionRecorder
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
@@ -38,7 +40,7 @@ class ResearchOrchestrationService:
     ) -> None:
         self._orchestrator = orchestrator
         self._currency = currency
-        self._directory = directory
+        self._directory, self._repository = directory, repository
         self._clock = clock or SystemClock()
         self._recorder = SessionRecorder(repository, self._clock)
 
@@ -57,16 +59,37 @@ class ResearchOrchestrationService:
         """
         by = {"trigger_source": trigger_source, "workspace": workspace}
         accepted, as_of = await self._accept(request, by)
-        async with self._recorder.recording(accepted, as_of, watch) as recording:
-            outcome = await self._orchestrator.run(accepted)
+        return await self._run(accepted, as_of, watch)
+
+    async def retry(
+        self,
+        session_id: UUID,
+        *,
+        skip_debate: bool = False,
+        trigger_source: str = "api",
+        workspace: str = DEFAULT_WORKSPACE,
+        watch: Watch | None = None,
+    ) -> ResearchResult:
+        """Run again what failed in a session of `workspace`; the answer is that of a new session.
+
+        Raises `SessionNotFound`, `SessionRunning` or `SessionNotRetryable` before anything starts,
+        `AllExpertsFailed` when there is still no result.
+        """
+        past = await past_session(self._repository, session_id, workspace)
+        request = request_again(past, skip_debate=skip_debate, trigger_source=trigger_source)
+        return await self._run(request, past.session.as_of, watch)
+
+    async def _run(self, request: ResearchRequest, as_of: datetime, watch: Watch | None) -> ResearchResult:
+        async with self._recorder.recording(request, as_of, watch) as recording:
+            outcome = await self._orchestrator.run(request)
             recording.result = result = outcome.model_copy(
                 update={
                     "session_id": recording.context.session_id,
                     "as_of": as_of,
-                    "locale": accepted.locale,
+                    "locale": request.locale,
                     "audit_gaps": recording.context.tally.audit_gaps,
                     "usage": usage(recording.context.tally, self._currency),
-                    "notices": notices(accepted.symbol, accepted.locale),
+                    "notices": notices(request.symbol, request.locale),
                 }
             )
         if result.overall_status == "failed":

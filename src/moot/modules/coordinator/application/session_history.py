@@ -3,9 +3,12 @@
 from typing import Any
 from uuid import UUID
 
+from moot.modules.coordinator.application.past_result import past_result, past_usage
 from moot.modules.coordinator.application.research_orchestration_service import notices
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.modules.coordinator.domain.model.session import (
+    MOST_PER_PAGE,
     NodeExecution,
     ResearchSession,
     SessionFilter,
@@ -15,16 +18,17 @@ from moot.modules.coordinator.domain.ports.research_session_repository import IR
 from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Verification
-from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.domain.messages import Locale
 
 __all__ = ["NodeExecution", "SessionDetail", "SessionFilter", "SessionHistory", "SessionPage"]
 
 
 class SessionDetail(ResearchSession):
-    """A session with its nodes, in the order in which they started."""
+    """A session with its nodes, in the order in which they started; `retries` are the sessions that retried it."""
 
     nodes: list[NodeExecution]
+    retries: list[UUID]
     notices: list[str]
 
 
@@ -32,9 +36,12 @@ class SessionHistory:
     """Without a repository and a record nothing is kept, and there is nothing to look at."""
 
     def __init__(
-        self, repository: IResearchSessionRepository | None, record: SessionRecord | None = None
+        self,
+        repository: IResearchSessionRepository | None,
+        record: SessionRecord | None = None,
+        currency: str = "",
     ) -> None:
-        self._repository, self._record = repository, record
+        self._repository, self._record, self._currency = repository, record, currency
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         return await self._kept().list_sessions(wanted)
@@ -43,7 +50,19 @@ class SessionHistory:
         session = await self._known(session_id, workspace_id)
         known: dict[str, Any] = session.model_dump()
         nodes = await self._kept().get_node_executions_by_session(session_id)
-        return SessionDetail(**known, nodes=nodes, notices=notices(session.symbol, session.locale))
+        retries = await self._retries(session)
+        return SessionDetail(
+            **known, nodes=nodes, retries=retries, notices=notices(session.symbol, session.locale)
+        )
+
+    async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
+        """The answer the session gave, from its record; raises `Conflict` while it is still running."""
+        session = await self._known(session_id, workspace_id)
+        if session.status == "running":
+            raise Conflict(SAY("sessions.running", session_id=session_id), code="SESSION_RUNNING")
+        nodes = await self._kept().get_node_executions_by_session(session_id)
+        calls = await self._recorded().llm_calls(session_id, include_text=False)
+        return past_result(session, nodes, past_usage(calls, self._currency))
 
     async def llm_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
@@ -61,6 +80,13 @@ class SessionHistory:
         """Whether the record of the session is still what was written, in the reader's language or its own."""
         session = await self._known(session_id, workspace_id)
         return await self._recorded().verify(session_id, locale or session.locale)
+
+    async def _retries(self, session: ResearchSession) -> list[UUID]:
+        """Oldest first; of very many, the newest page."""
+        children = SessionFilter(
+            workspace_id=session.workspace_id, parent_session_id=session.id, page_size=MOST_PER_PAGE
+        )
+        return [child.id for child in reversed((await self._kept().list_sessions(children)).items)]
 
     async def _known(self, session_id: UUID, workspace_id: str) -> ResearchSession:
         session = await self._kept().get_session_by_id(session_id, workspace_id)

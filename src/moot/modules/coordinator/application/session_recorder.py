@@ -10,6 +10,7 @@ from uuid import uuid4
 import structlog
 
 from moot.modules.coordinator.application.research_run import Watch, error_text, research_run
+from moot.modules.coordinator.application.retry import reused_nodes
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
@@ -54,6 +55,7 @@ class SessionRecorder:
                 recording = Recording(context)
                 await self._opening(session)
                 try:
+                    await self._reuse(request, session)
                     yield recording
                 except (Exception, asyncio.CancelledError) as e:
                     await self._closing(_broken_off(session, e), context)
@@ -66,6 +68,11 @@ class SessionRecorder:
         if self._repository:
             await _best_effort(self._repository.save_session(session), session)
 
+    async def _reuse(self, request: ResearchRequest, session: ResearchSession) -> None:
+        if self._repository:
+            for node in reused_nodes(request, session.id, self._clock.now()):
+                await _best_effort(self._repository.save_node_execution(node), session, row="node")
+
     async def _closing(self, session: ResearchSession, context: ExecutionContext) -> None:
         if self._repository:
             now = self._clock.now()
@@ -76,12 +83,12 @@ class SessionRecorder:
             await _best_effort(self._repository.update_session(closed), session)
 
 
-async def _best_effort(write: Awaitable[None], session: ResearchSession) -> None:
+async def _best_effort(write: Awaitable[None], session: ResearchSession, *, row: str = "session") -> None:
     try:
         await write
     except Exception:  # bulkhead: the record must never stop the research
         count_audit_gap()
-        logger.error("session not stored", session_id=str(session.id), symbol=session.symbol, exc_info=True)
+        logger.error(f"{row} not stored", session_id=str(session.id), symbol=session.symbol, exc_info=True)
 
 
 def _opened(request: ResearchRequest, as_of: datetime, now: datetime) -> ResearchSession:
@@ -107,7 +114,7 @@ def _context(session_id: str, session: ResearchSession, request: ResearchRequest
         as_of=session.as_of,
         locale=session.locale,
         workspace=session.workspace_id,
-        experts=tuple(session.selected_experts),
+        experts=tuple(dict.fromkeys([*(request.pre_populated_results or {}), *session.selected_experts])),
         max_cost=request.max_cost,
     )
 
@@ -118,6 +125,7 @@ def _ended(session: ResearchSession, result: ResearchResult | None) -> ResearchS
         update={
             "status": result.overall_status,
             "verdict_status": result.verdict_status,
+            "verdict_action": result.verdict["action"] if result.verdict else None,
             "reason": result.reason,
         }
     )

@@ -2,7 +2,7 @@
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.errors import AppError, NotFound
+from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
 
 
 class AllExpertsFailed(AppError):
@@ -25,6 +25,23 @@ class SessionNotFound(NotFound):
 
     def __init__(self, session_id: object) -> None:
         super().__init__(SAY("session_not_found", session_id=session_id))
+
+
+class SessionRunning(Conflict):
+    code = "SESSION_RUNNING"
+
+    def __init__(self, session_id: object) -> None:
+        super().__init__(SAY("session_running", session_id=session_id), session_id=str(session_id))
+
+
+class SessionNotRetryable(InvalidInput):
+    """A retry would have nothing to run."""
+
+    code = "SESSION_NOT_RETRYABLE"
+
+    def __init__(self, session_id: object, *, only_verdict_failed: bool = False) -> None:
+        why = "only_verdict_failed" if only_verdict_failed else "nothing_failed"
+        super().__init__(SAY(f"not_retryable.{why}", session_id=session_id), session_id=str(session_id))
 
 
 class Abstention(AppError):

@@ -10,7 +10,11 @@ from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 OverallStatus = Literal["completed", "partial", "failed"]
 SessionStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
 VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
+VerdictAction = Literal["BUY", "SELL", "HOLD"]
 NodeStatus = Literal["success", "failed", "skipped"]
+
+MOST_PER_PAGE = 200
+LAST_PAGE = 1_000_000
 
 
 class ResearchSession(BaseModel):
@@ -32,6 +36,7 @@ class ResearchSession(BaseModel):
     as_of: AwareDatetime
     locale: Locale = DEFAULT_LOCALE
     verdict_status: VerdictStatus | None = None
+    verdict_action: VerdictAction | None = None
     reason: str | None = None
     audit_gaps: int = 0
     retry_count: int = 0
@@ -63,19 +68,30 @@ class NodeExecution(BaseModel):
 
 
 class SessionFilter(BaseModel):
-    """Which sessions to list; all conditions must hold, newest first."""
+    """Which sessions to list; all conditions must hold, newest first. `skip` counts sessions instead of pages."""
 
     model_config = ConfigDict(frozen=True)
 
     workspace_id: str
     symbol: str | None = None
+    status: SessionStatus | None = None
+    verdict_action: VerdictAction | None = None
+    trigger_source: str | None = None
+    parent_session_id: UUID | None = None
     created_from: AwareDatetime | None = None
     created_before: AwareDatetime | None = None
-    page: int = Field(default=1, ge=1)
-    page_size: int = Field(default=20, ge=1, le=200)
+    page: int = Field(default=1, ge=1, le=LAST_PAGE)
+    page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
+    skip: int | None = Field(default=None, ge=0, le=LAST_PAGE * MOST_PER_PAGE)
+
+    @property
+    def offset(self) -> int:
+        return (self.page - 1) * self.page_size if self.skip is None else self.skip
 
 
 class SessionPage(BaseModel):
+    """`total` counts the sessions of all pages."""
+
     total: int
     page: int
     page_size: int

@@ -8,6 +8,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
+from moot.modules.coordinator.application.node_results import apart
 from moot.modules.coordinator.application.research_run import NodeEvent, current_run, error_text
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
 from moot.modules.coordinator.domain.model.session import NodeExecution
@@ -132,14 +133,7 @@ def _failure(error: Exception, locale: Locale) -> dict[str, Any]:
 
 
 def _success(result: dict[str, Any]) -> dict[str, Any]:
-    if not result:
-        return {"status": "skipped"}
-    return {
-        "status": "success",
-        "evidence": result.pop("evidence", []),
-        "narrative_report": result.get("narrative_report"),
-        "result_data": result,
-    }
+    return {"status": "success", **apart(result)} if result else {"status": "skipped"}
 
 
 async def _save(repository: IResearchSessionRepository, row: dict[str, Any]) -> None:

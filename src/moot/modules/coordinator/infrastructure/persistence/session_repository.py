@@ -31,13 +31,12 @@ FIXED = (
 )
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
+ENDING = ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms")
+
 SESSION = Kind("session", ResearchSessionRow, FIXED)
-SESSION_END = Kind(
-    "session_end",
-    ResearchSessionRow,
-    ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms"),
-    fixed=frozenset(FIXED),
-)
+SESSION_END = Kind("session_outcome", ResearchSessionRow, (*ENDING, "verdict_action"), fixed=frozenset(FIXED))
+EARLIER_END = Kind("session_end", ResearchSessionRow, ENDING)
+"""Vouches for sessions that ended before there was a `verdict_action`; no longer written."""
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
 
 
@@ -47,7 +46,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
     def __init__(self, trail: AuditTrail) -> None:
         self._trail = trail
         self._database = trail.database
-        trail.vouches_for(SESSION, SESSION_END, NODE)
+        trail.vouches_for(SESSION, SESSION_END, EARLIER_END, NODE)
 
     async def save_session(self, session: ResearchSession) -> None:
         await self._trail.append(SESSION, session.model_dump(), session_id=session.id)
@@ -73,14 +72,14 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
             .where(*conditions)
             .order_by(ResearchSessionRow.created_at.desc(), ResearchSessionRow.id.desc())
             .limit(wanted.page_size)
-            .offset((wanted.page - 1) * wanted.page_size)
+            .offset(wanted.offset)
         )
         async with transaction(self._database.session) as db:
             total = await db.scalar(select(func.count()).select_from(ResearchSessionRow).where(*conditions))
             rows = await db.scalars(newest_first)
             return SessionPage(
                 total=total or 0,
-                page=wanted.page,
+                page=wanted.offset // wanted.page_size + 1,
                 page_size=wanted.page_size,
                 items=[_session(row) for row in rows],
             )
@@ -101,10 +100,13 @@ def _session(row: ResearchSessionRow) -> ResearchSession:
 
 
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
-    yield ResearchSessionRow.workspace_id == wanted.workspace_id
-    if wanted.symbol is not None:
-        yield ResearchSessionRow.symbol == wanted.symbol
+    row = ResearchSessionRow
+    yield row.workspace_id == wanted.workspace_id
+    for column in (row.symbol, row.status, row.verdict_action, row.trigger_source, row.parent_session_id):
+        value = getattr(wanted, column.key)
+        if value is not None:
+            yield column == value
     if wanted.created_from is not None:
-        yield ResearchSessionRow.created_at >= wanted.created_from
+        yield row.created_at >= wanted.created_from
     if wanted.created_before is not None:
-        yield ResearchSessionRow.created_at < wanted.created_before
+        yield row.created_at < wanted.created_before

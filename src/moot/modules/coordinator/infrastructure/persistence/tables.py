@@ -18,6 +18,10 @@ class ResearchSessionRow(Base):
     __table_args__ = (
         Index(None, "symbol", "created_at"),
         Index(None, "workspace_id", "created_at", "id"),
+        Index(None, "workspace_id", "status", "created_at", "id"),
+        Index(None, "workspace_id", "verdict_action", "created_at", "id"),
+        Index(None, "workspace_id", "trigger_source", "created_at", "id"),
+        Index(None, "parent_session_id", "created_at", "id"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -30,6 +34,7 @@ class ResearchSessionRow(Base):
     as_of: Mapped[datetime]
     locale: Mapped[str] = mapped_column(String(10))
     verdict_status: Mapped[str | None] = mapped_column(String(20))
+    verdict_action: Mapped[str | None] = mapped_column(String(10))
     reason: Mapped[str | None] = mapped_column(Text)
     audit_gaps: Mapped[int] = mapped_column(server_default=text("0"))
     retry_count: Mapped[int] = mapped_column(server_default=text("0"))

@@ -1,0 +1,121 @@
+"""Looking back over HTTP: the sessions the desk has had, and the record and report of each."""
+
+from collections.abc import Callable
+from typing import Annotated, Any
+from uuid import UUID
+
+from fastapi import APIRouter, Depends, Query, Request, Response
+
+from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.application.report import render_report
+from moot.modules.coordinator.application.report_page import render_page
+from moot.modules.coordinator.application.session_history import SessionDetail, SessionHistory, SessionPage
+from moot.modules.coordinator.application.session_query import SessionQuery
+from moot.modules.coordinator.container import CoordinatorContainer
+from moot.modules.coordinator.domain.texts import SAY
+from moot.modules.coordinator.presentation.rest.media_types import preferred
+from moot.modules.coordinator.presentation.rest.research_routes import container
+from moot.shared.domain.audit import Verification
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import Locale
+from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.errors import ErrorBody, answer
+
+router = APIRouter(prefix="/coordinator/research/sessions", tags=["sessions"])
+
+OF_ONE: dict[int | str, dict[str, Any]] = {400: {"model": ErrorBody}, 404: {"model": ErrorBody}}
+
+
+def session_history(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> SessionHistory:
+    return coordinator.session_history()
+
+
+History = Annotated[SessionHistory, Depends(session_history)]
+
+
+@router.get("", summary="List sessions, newest first", responses={400: {"model": ErrorBody}})
+async def sessions(
+    history: History, workspace: Workspace, asked: Annotated[SessionQuery, Query()]
+) -> SessionPage:
+    return await history.sessions(asked.of(workspace))
+
+
+@router.get("/{session_id}", summary="One session with all its nodes", responses=OF_ONE)
+async def session(session_id: UUID, history: History, workspace: Workspace) -> SessionDetail:
+    return await history.session(session_id, workspace)
+
+
+INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
+
+
+@router.get("/{session_id}/llm-calls", summary="Every model call of a session, in order", responses=OF_ONE)
+async def llm_calls(
+    session_id: UUID,
+    history: History,
+    workspace: Workspace,
+    include_text: Annotated[bool, INCLUDE_TEXT] = True,
+) -> list[dict[str, Any]]:
+    return await history.llm_calls(session_id, workspace, include_text=include_text)
+
+
+@router.get(
+    "/{session_id}/api-calls",
+    summary="Every other call to the outside of a session, in order",
+    responses=OF_ONE,
+)
+async def api_calls(
+    session_id: UUID,
+    history: History,
+    workspace: Workspace,
+    include_text: Annotated[bool, INCLUDE_TEXT] = True,
+) -> list[dict[str, Any]]:
+    return await history.api_calls(session_id, workspace, include_text=include_text)
+
+
+@router.get(
+    "/{session_id}/verification",
+    summary="Is the record of a session still what was written?",
+    responses=OF_ONE,
+)
+async def verification(
+    session_id: UUID,
+    history: History,
+    workspace: Workspace,
+    locale: Annotated[Locale | None, Query()] = None,
+) -> Verification:
+    """Checks the chain over calls, nodes and the session itself, and names the first entry that does not hold."""
+    return await history.verify(session_id, workspace, locale)
+
+
+REPORTS: dict[str, Callable[[ResearchResult], str]] = {
+    "text/markdown": render_report,
+    "text/html": render_page,
+    "application/json": ResearchResult.model_dump_json,
+}
+AS_TEXT_ONLY = {
+    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'",
+    "X-Content-Type-Options": "nosniff",
+    "Vary": "Accept",
+}
+
+
+@router.get(
+    "/{session_id}/report",
+    summary="The report of a session: Markdown, HTML or JSON, by the Accept header",
+    response_class=Response,
+    responses={
+        **OF_ONE,
+        200: {"content": {media_type: {} for media_type in REPORTS}},
+        406: {"model": ErrorBody, "description": "there is no report of the type asked for"},
+        409: {"model": ErrorBody, "description": "the session is still running"},
+    },
+)
+async def report(request: Request, session_id: UUID, history: History, workspace: Workspace) -> Response:
+    """In the session's language, from its record alone."""
+    media_type = preferred(request.headers.get("accept"), list(REPORTS))
+    if media_type is None:
+        said = SAY("sessions.no_such_type", types=list(REPORTS))
+        return answer(request, InvalidInput(said, code="NOT_ACCEPTABLE", allowed=list(REPORTS)), 406)
+    result = await history.result(session_id, workspace)
+    headers = {**AS_TEXT_ONLY, "Content-Language": result.locale}
+    return Response(REPORTS[media_type](result), media_type=media_type, headers=headers)
