@@ -1,11 +1,12 @@
 """A retry runs again what failed and nothing else; on both databases, with a real journal."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 from uuid import UUID, uuid4
 
 import pytest
+from structlog.testing import capture_logs
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
@@ -112,6 +113,13 @@ class Bench:
 
     async def intact(self, session_id: str) -> bool:
         return (await verify(self.trail, UUID(session_id))).intact
+
+
+@pytest.fixture(autouse=True)
+def quiet() -> Iterator[None]:
+    """Tracebacks of failures made on purpose take longer to print than the runs they belong to."""
+    with capture_logs():
+        yield
 
 
 @pytest.fixture
