@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import pytest
 import structlog
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -269,6 +269,11 @@ def test_nothing_but_a_parse_error_is_ever_raised(raw):
         narrative_report=st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\x00")),
     ),
     st.sampled_from(["{}", "```json\n{}\n```", "Well: {} ok"]),
+)
+@example(View(signal="BEARISH", confidence=0.5, narrative_report="<think>"), "Well: {} ok")
+@example(View(signal="BEARISH", confidence=0.5, narrative_report="so</think> it is"), "Well: {} ok")
+@example(
+    View(signal="BEARISH", confidence=0.5, narrative_report="<think>a</think>"), "<think>{hm}</think>{}"
 )
 def test_what_was_written_is_what_is_read(view, around):
     assert parsed(around.replace("{}", view.model_dump_json())) == view

@@ -48,13 +48,18 @@ def parse_llm_json_output(
 
 def _bare(raw: str) -> str:
     """Without the thoughts before it and the fence around it."""
-    text = raw.lstrip("\ufeff").strip()
-    if not text.startswith(("{", "`")):
-        thought_out = text.rpartition("</think>")[2]
-        text = thought_out.partition("<think>")[0].strip()
+    text = _thought_out(raw.lstrip("\ufeff").strip())
     if text.startswith("```"):
         text = re.sub(r"^```[A-Za-z]*", "", text).removesuffix("```").strip()
     return text
+
+
+def _thought_out(text: str) -> str:
+    """What follows the thoughts. Some models leave out the opening tag; a tag inside the answer is part of it."""
+    if text.startswith("<think>"):
+        return text.partition("</think>")[2].strip()
+    last = text.rpartition("</think>")[2].lstrip()
+    return last if not text.startswith(("{", "`")) and last.startswith(("{", "`")) else text
 
 
 def _object(text: str) -> dict[str, Any]:
