@@ -272,8 +272,6 @@ def test_nothing_but_a_parse_error_is_ever_raised(raw):
 )
 @example(View(signal="BEARISH", confidence=0.5, narrative_report="<think>"), "Well: {} ok")
 @example(View(signal="BEARISH", confidence=0.5, narrative_report="so</think> it is"), "Well: {} ok")
-@example(
-    View(signal="BEARISH", confidence=0.5, narrative_report="<think>a</think>"), "<think>{hm}</think>{}"
-)
+@example(View(signal="BEARISH", confidence=0.5, narrative_report="<think>a</think>"), "<think>{hm}</think>{}")
 def test_what_was_written_is_what_is_read(view, around):
     assert parsed(around.replace("{}", view.model_dump_json())) == view
