@@ -9,8 +9,6 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 
-import structlog
-
 from moot.modules.llm_platform.application.attempts import Request, Tries, too_slow
 from moot.modules.llm_platform.application.call_key import CallKey, mismatch
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
@@ -30,8 +28,6 @@ from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool"]
-
-logger = structlog.get_logger(__name__)
 
 PAUSES = (1.0, 2.0)
 """Seconds before the second and third attempt with the same model, unless its vendor asks for more."""
