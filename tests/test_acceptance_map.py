@@ -38,6 +38,10 @@ class TestTheProject:
         claimed = {claim.accepted for claim in claims_below(ROOT)}
         assert sorted(set(scenarios.phrases) - claimed) == []
 
+    def test_nothing_required_is_without_a_test(self) -> None:
+        listed = {accepted for group in read_groups(ROOT / IDS) for accepted in group.phrases}
+        assert sorted(listed - {claim.accepted for claim in claims_below(ROOT)}) == []
+
 
 class TestReadingMarks:
     def test_of_functions_plain_and_async(self, tmp_path: Path) -> None:

@@ -6,7 +6,7 @@
 CLI, REST and whatever comes later get their services from here.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
@@ -17,16 +17,25 @@ import structlog
 from pydantic import SecretStr
 
 from moot.modules.access.container import AccessContainer
+from moot.modules.coordinator.application.admission import Admission
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.replay import Replay
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.application.research_run import Watch
-from moot.modules.coordinator.application.session_history import SessionDetail, SessionFilter, SessionPage
+from moot.modules.coordinator.application.session_history import (
+    ResearchSession,
+    SessionDetail,
+    SessionEvent,
+    SessionFilter,
+    SessionPage,
+)
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
+from moot.remote.desk import Desk
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
@@ -41,7 +50,7 @@ from moot.shared.infrastructure.settings import Settings, load_settings
 logger = structlog.get_logger(__name__)
 
 
-class Moot:
+class Moot(Desk):
     def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
         self.settings = settings or load_settings()
         clock = clock or SystemClock()
@@ -73,6 +82,8 @@ class Moot:
             clock=clock,
             node_timeout=self.settings.node_timeout,
             currency=self.settings.currency,
+            lease_seconds=self.settings.lease_seconds,
+            admission=Admission(self.settings.max_sessions, self.settings.max_waiting),
         )
 
     async def __aenter__(self) -> Self:
@@ -88,6 +99,8 @@ class Moot:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        """Sessions that still run are interrupted, and can be resumed by the next desk."""
+        await self.coordinator.runs.close()
         await self.market_data.close()
         await self.llm_platform.close()
         await self.access.close()
@@ -113,17 +126,50 @@ class Moot:
 
         Raises `InvalidInput` for a question that cannot be asked, `AllExpertsFailed` when nobody had an answer.
         """
-        body = {
-            "symbol": symbol,
-            "experts": list(experts),
-            "options": options or {},
-            "skip_debate": skip_debate,
-            "as_of": as_of,
-            "locale": locale or self.settings.locale or DEFAULT_LOCALE,
-            "max_cost": max_cost,
-        }
+        body = self._question(
+            symbol=symbol,
+            experts=list(experts),
+            options=options or {},
+            skip_debate=skip_debate,
+            as_of=as_of,
+            locale=locale,
+            max_cost=max_cost,
+        )
         service = self.coordinator.research_orchestration_service()
         return await service.execute(body, trigger_source=trigger_source, watch=watch)
+
+    async def start(
+        self,
+        symbol: str,
+        experts: Sequence[str] = EXPERTS,
+        *,
+        options: Mapping[str, Mapping[str, Any]] | None = None,
+        skip_debate: bool = False,
+        as_of: date | datetime | str | None = None,
+        locale: Locale | None = None,
+        max_cost: float | None = None,
+        idempotency_key: str | None = None,
+        trigger_source: str = "sdk",
+    ) -> SessionDetail:
+        """Ask, and go on with something else: the session runs in the background while this desk is open.
+
+        `events` follows it, `result` is its answer. The same key and question give the same session.
+        """
+        body = self._question(
+            symbol=symbol,
+            experts=list(experts),
+            options=options or {},
+            skip_debate=skip_debate,
+            as_of=as_of,
+            locale=locale,
+            max_cost=max_cost,
+        )
+        service = self.coordinator.research_orchestration_service()
+        session = await service.start(body, trigger_source=trigger_source, idempotency_key=idempotency_key)
+        return await self.session(session.id)
+
+    def _question(self, **asked: Any) -> dict[str, Any]:
+        return asked | {"locale": asked["locale"] or self.settings.locale or DEFAULT_LOCALE}
 
     async def retry(
         self,
@@ -142,6 +188,33 @@ class Moot:
             session_id, skip_debate=skip_debate, trigger_source=trigger_source, watch=watch
         )
 
+    async def resume(self, session_id: UUID, *, watch: Watch | None = None) -> ResearchResult:
+        """Go on with a session whose process died: what is on its record is neither run nor paid again.
+
+        Raises `SessionEnded`, or `SessionHeld` while somebody runs it or did so a moment ago.
+        """
+        return await self.coordinator.runs.resume(session_id, DEFAULT_WORKSPACE, watch=watch)
+
+    async def interrupted(self) -> list[ResearchSession]:
+        """Sessions of this workspace that have not ended and that nobody runs."""
+        return await self.coordinator.runs.interrupted(DEFAULT_WORKSPACE)
+
+    async def cancel(self, session_id: UUID) -> SessionDetail:
+        """Stop a session, wherever it runs; raises `SessionEnded` when there is nothing to stop."""
+        await self.coordinator.runs.cancel(session_id, DEFAULT_WORKSPACE)
+        return await self.session(session_id)
+
+    async def result(self, session_id: UUID) -> ResearchResult:
+        """The answer a session gave; raises `Conflict` while it runs."""
+        return await self.coordinator.session_history().result(session_id, DEFAULT_WORKSPACE)
+
+    async def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
+        """What a session tells while it runs, from the beginning or `after` an event, until it is done."""
+        history = self.coordinator.session_history()
+        async for event in history.events(session_id, DEFAULT_WORKSPACE, after=after):
+            if event is not None:
+                yield event
+
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
         """Sessions of this workspace, newest first."""
         wanted = SessionFilter(workspace_id=DEFAULT_WORKSPACE, symbol=symbol, page=page, page_size=page_size)
@@ -154,6 +227,15 @@ class Moot:
         """Whether the record of a session is still what was written."""
         return await self.coordinator.session_history().verify(session_id, DEFAULT_WORKSPACE)
 
+    async def replay(self, session_id: UUID) -> Replay:
+        """Run a session again from its record, with the network off, and compare it node by node."""
+        return await self.coordinator.replay_service().replay(session_id, DEFAULT_WORKSPACE)
+
+    async def export(self, session_id: UUID) -> bytes:
+        """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
+        locale = self.settings.locale or DEFAULT_LOCALE
+        return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, locale)).data
+
     def write_report(self, result: ResearchResult) -> Path:
         """Write the report of `result` as Markdown below the desk's home and say where it is."""
         day = f"{result.as_of:%Y%m%d}" if result.as_of else "undated"
@@ -165,17 +247,22 @@ class Moot:
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """What the desk needs in order to serve, and whether it has it."""
+        closing = self.coordinator.runs.closing
+        doors = {"ok": not closing, "detail": "closing, takes no new work" if closing else "open"}
+        return {"desk": doors, "database": await self._database_state()}
+
+    async def _database_state(self) -> dict[str, Any]:
         if self.database is None:
-            return {"database": {"ok": True, "detail": "persistence is off"}}
+            return {"ok": True, "detail": "persistence is off"}
         try:
             current = await self.database.current()
         except AppError as e:
-            return {"database": {"ok": False, "detail": str(e)}}
+            return {"ok": False, "detail": str(e)}
         head = self.database.head()
         detail = (
             f"revision {current}" if current == head else f"revision {current}, needs {head}: moot db upgrade"
         )
-        return {"database": {"ok": current == head, "detail": detail}}
+        return {"ok": current == head, "detail": detail}
 
 
 def _keep_secret(settings: Settings) -> None:

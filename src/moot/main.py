@@ -1,7 +1,9 @@
 """The web application. `moot serve` runs it; any ASGI server can: `moot.main:create_app` is a factory."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
@@ -20,9 +22,16 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     configure_logging(serving.settings.log_level)
 
     @asynccontextmanager
-    async def lifespan(_app: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
+        """Sessions that an earlier process left behind go on here; those that run at the end may come to theirs."""
+        runs, settings = serving.coordinator.runs, serving.settings
         async with serving:
-            yield
+            caretaker = asyncio.create_task(runs.look_after(settings.lease_seconds))
+            try:
+                yield {"runs": runs, "grace": settings.shutdown_grace}
+            finally:
+                await runs.close(grace=settings.shutdown_grace)
+                await caretaker
 
     app = FastAPI(
         title="Moot",

@@ -204,7 +204,7 @@ async def test_writing_one_experts_row_does_not_hold_up_the_others(in_session):
     experts_done = asyncio.Barrier(5)
 
     class SlowSessions(FakeSessions):
-        async def save_node_execution(self, node):
+        async def save_node_execution(self, node, *, events=()):
             if node.node_type in set(ExpertType):
                 await experts_done.wait()
             await super().save_node_execution(node)

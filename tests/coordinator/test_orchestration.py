@@ -242,7 +242,7 @@ async def test_both_engines_give_equal_results(broken, skip_debate):
     assert langgraph == plain
 
 
-@pytest.mark.accepts("A1S-61", "A1S-62", "A1N-31")
+@pytest.mark.accepts("A1S-61", "A1S-62", "A1N-31", "W26")
 @pytest.mark.parametrize(("skip_debate", "expected"), [(True, (None, None)), (False, ("debate", "judge"))])
 async def test_the_graph_is_built_with_the_gateways_of_the_request(monkeypatch, skip_debate, expected):
     built, real = [], langgraph_orchestrator.build_research_graph
@@ -260,7 +260,7 @@ async def test_the_graph_is_built_with_the_gateways_of_the_request(monkeypatch, 
     assert built == [expected], "each shape is compiled once"
 
 
-@pytest.mark.accepts("A1N-13")
+@pytest.mark.accepts("A1N-13", "W26")
 async def test_an_expert_that_takes_too_long_fails_by_itself(engine):
     class Slow(FakeResearch):
         async def run_expert(self, expert_type, symbol, options=None):

@@ -192,6 +192,7 @@ class TestARetry:
         await bench.retry(partial.session_id)
         assert set(bench.judge.asked) == {TECHNICAL, FINANCIAL, MACRO}
 
+    @pytest.mark.accepts("W2", "A1N-09")
     async def test_of_a_retry_reuses_what_the_first_had_reused(self, bench: Bench) -> None:
         answers = {TECHNICAL: CHARTED, FINANCIAL: DOWN, MACRO: DOWN}
         first = await bench.research(TECHNICAL, FINANCIAL, MACRO, answers=answers)
@@ -271,6 +272,7 @@ class TestWithoutAVerdict:
 
 
 class TestARunThatDied:
+    @pytest.mark.accepts("W2")
     async def test_is_retried_with_those_who_left_no_row(self, bench: Bench) -> None:
         """A cancelled expert has no row: nobody was left to write it."""
         service = bench.served_by(Stuck({TECHNICAL: CHARTED}))
@@ -336,10 +338,10 @@ class TestIsRefused:
 
 async def test_a_reused_result_that_cannot_be_stored_is_counted_and_stops_nothing(clock: FixedClock) -> None:
     class NoReusedRows(FakeSessions):
-        async def save_node_execution(self, node: NodeExecution) -> None:
-            if node.reused:
+        async def save_session(self, session: ResearchSession, **beside: Any) -> None:
+            if beside["nodes"]:
                 raise OSError("no space left on device")
-            await super().save_node_execution(node)
+            await super().save_session(session, **beside)
 
     sessions = NoReusedRows()
     failed = a_session(

@@ -38,7 +38,7 @@ async def app(home, clock):
 async def client(app) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
-        transport=transport, base_url="http://desk", headers={"accept-language": "en"}
+        transport=transport, base_url="http://localhost", headers={"accept-language": "en"}
     ) as client:
         yield client
 
@@ -127,7 +127,7 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
     [
         (
             {"status": "done"},
-            "status: 'done' is not known. Allowed: running, completed, partial, failed, cancelled.",
+            "status: 'done' is not known. Allowed: queued, running, completed, partial, failed, cancelled.",
         ),
         ({"verdict_action": "buy"}, "verdict_action: 'buy' is not known. Allowed: BUY, SELL, HOLD."),
         ({"symbol": "??"}, "symbol: '??' is not a symbol Moot can read."),

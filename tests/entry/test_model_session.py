@@ -150,7 +150,7 @@ async def test_the_calls_of_a_session_are_read_over_rest(llm_server, home, clock
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://x") as http,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
     ):
         body = {"symbol": SYMBOL, "experts": ["technical_analyst"]}
         answer = (await http.post("/api/v1/coordinator/research", json=body)).json()
@@ -172,7 +172,7 @@ async def test_a_model_added_over_rest_is_asked_next(llm_server, home, clock):
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://x") as http,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as http,
     ):
         model = {"alias": "careful", "base_url": llm_server.url, "model_name": "careful-1"}
         assert (await http.post("/api/v1/llm-platform/configs", json=model)).status_code == 201

@@ -42,7 +42,7 @@ async def app(home, clock):
 @pytest.fixture
 async def client(app) -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(transport=transport, base_url="http://desk") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         yield client
 
 
@@ -123,7 +123,7 @@ async def test_one_failure_is_still_an_answer(app, client):
     assert body["expert_results"][MACRO] == {"status": "success", "data": {"said": "macro_intelligence"}}
 
 
-@pytest.mark.accepts("A1S-05", "A1S-23", "A0-21")
+@pytest.mark.accepts("A1S-05", "A1S-23", "A0-21", "W19")
 async def test_all_failed_is_a_500_that_says_why_and_which_session(app, client):
     served_by(app, FakeResearch({e: RuntimeError("down") for e in ExpertType}))
     answer = await client.post(RESEARCH, json=question())
@@ -165,7 +165,7 @@ BAD = {
     "wrong type": (question(skip_debate="no"), "skip_debate: must be true or false, not 'no'."),
     "unknown field": (
         question(expert=["x"]),
-        "body: has no field named expert. Allowed: symbol, experts, options, skip_debate, as_of, locale, max_cost.",
+        "body: has no field named expert. Allowed: symbol, experts, options, skip_debate, as_of, locale, max_cost, mode.",
     ),
     "limit": (
         question(options={"financial_auditor": {"limit": 99}}),
@@ -176,7 +176,7 @@ BAD = {
 }
 
 
-@pytest.mark.accepts("A1S-02", "A1S-03", "A1S-04", "A1N-28", "A1N-03", "A0-21", "A0-27")
+@pytest.mark.accepts("A1S-02", "A1S-03", "A1S-04", "A1N-28", "A1N-03", "A0-21", "A0-27", "W19")
 @pytest.mark.parametrize(("body", "sentence"), BAD.values(), ids=BAD)
 async def test_bad_input_is_a_400_that_names_the_field_and_what_is_allowed(client, body, sentence):
     answer = await client.post(RESEARCH, json=body, headers={"accept-language": "en-GB"})
@@ -252,6 +252,7 @@ async def test_history_lists_sessions_newest_first_and_shows_their_nodes(client)
         ("/nowhere", 404, "HTTP_404"),
     ],
 )
+@pytest.mark.accepts("W19")
 async def test_other_errors_have_the_same_shape(client, path, status, code):
     answer = await client.get(path)
     assert (answer.status_code, answer.json()["code"]) == (status, code)
@@ -264,7 +265,7 @@ async def test_a_desk_without_persistence_has_no_history_and_says_so(home, clock
     transport = httpx.ASGITransport(app=app)
     async with (
         app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://d") as c,
+        httpx.AsyncClient(transport=transport, base_url="http://localhost") as c,
     ):
         answer = await c.post(RESEARCH, json=question(experts=[MACRO]))
         assert (answer.status_code, answer.json()["session_id"]) == (200, "")
@@ -296,10 +297,10 @@ async def test_without_its_tables_the_desk_answers_all_the_same_and_counts_what_
 async def test_openapi_documents_the_request_and_every_error(client):
     document = (await client.get("/openapi.json")).json()
     post = document["paths"][RESEARCH]["post"]
-    assert set(post["responses"]) >= {"200", "400", "500"}
+    assert set(post["responses"]) >= {"200", "202", "400", "409", "429", "500", "503"}
     assert "422" not in post["responses"]
-    schema = document["components"]["schemas"]["ResearchBody"]
-    asked = ["symbol", "experts", "options", "skip_debate", "as_of", "locale", "max_cost"]
+    schema = document["components"]["schemas"]["ResearchOrder"]
+    asked = ["symbol", "experts", "options", "skip_debate", "as_of", "locale", "max_cost", "mode"]
     assert list(schema["properties"]) == asked
     assert schema["required"] == ["symbol", "experts"]
 
@@ -308,7 +309,7 @@ async def test_openapi_documents_the_request_and_every_error(client):
 def test_the_container_wires_all_three_adapters(home, clock):
     coordinator = Moot(Settings(home=home), clock=clock).coordinator
     assert isinstance(coordinator, CoordinatorContainer)
-    engine = coordinator.research_orchestration_service()._orchestrator
+    engine = coordinator._orchestrator
     assert [
         type(part).__name__ for part in (engine._gateway, engine._debate_gateway, engine._judge_gateway)
     ] == [

@@ -1,11 +1,12 @@
 """Stand-ins for what the coordinator talks to, one per port."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
     ResearchSession,
@@ -15,7 +16,12 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    IdempotencyKey,
+    IResearchSessionRepository,
+    KeyedSession,
+)
+from moot.modules.coordinator.domain.ports.session_leases import Lease
 
 TECHNICAL = ExpertType.TECHNICAL_ANALYST
 FINANCIAL = ExpertType.FINANCIAL_AUDITOR
@@ -105,22 +111,47 @@ class FakeSessions(IResearchSessionRepository):
         self.broken = broken
         self.sessions: dict[UUID, ResearchSession] = {}
         self.nodes: list[NodeExecution] = []
+        self.events: list[SessionEvent] = []
 
-    async def save_session(self, session: ResearchSession) -> None:
+    async def save_session(
+        self,
+        session: ResearchSession,
+        *,
+        nodes: Sequence[NodeExecution] = (),
+        events: Sequence[SessionEvent] = (),
+        lease: Lease | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> None:
         self._check()
         self.sessions[session.id] = session
+        self.nodes += nodes
+        self.events += events
 
-    async def update_session(self, session: ResearchSession) -> None:
+    async def update_session(self, session: ResearchSession, *, events: Sequence[SessionEvent] = ()) -> None:
         self._check()
         self.sessions[session.id] = session
+        self.events += events
 
-    async def save_node_execution(self, node: NodeExecution) -> None:
+    async def save_node_execution(self, node: NodeExecution, *, events: Sequence[SessionEvent] = ()) -> None:
         self._check()
         self.nodes.append(node)
+        self.events += events
 
-    async def get_session_by_id(self, session_id: UUID, workspace_id: str) -> ResearchSession | None:
+    def note_event(self, session_id: UUID, event: SessionEvent) -> None:
+        self.events.append(event)
+
+    async def events_after(self, session_id: UUID, seq: int) -> list[SessionEvent]:
+        return [event for event in self.events if event.seq > seq]
+
+    async def wait_for_events(self, session_id: UUID, seconds: float) -> None:
+        await asyncio.sleep(0)
+
+    async def get_session_by_key(self, workspace_id: str, key: str) -> KeyedSession | None:
+        return None
+
+    async def get_session_by_id(self, session_id: UUID, workspace_id: str | None) -> ResearchSession | None:
         session = self.sessions.get(session_id)
-        return session if session and session.workspace_id == workspace_id else None
+        return session if session and workspace_id in (None, session.workspace_id) else None
 
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         items = [s for s in self.sessions.values() if s.workspace_id == wanted.workspace_id]

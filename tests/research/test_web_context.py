@@ -193,6 +193,7 @@ class TestWhatIsAsked:
         assert 4 <= search.count <= 10
 
     @pytest.mark.parametrize("agent", AGENTS)
+    @pytest.mark.accepts("W26")
     async def test_the_four_are_asked_at_the_same_time(self, agent: str) -> None:
         together = asyncio.Barrier(4)
 

@@ -165,9 +165,11 @@ async def test_an_intent_is_committed_before_the_call_and_left_open_until_its_ou
 async def test_a_call_that_nobody_completed_is_closed_as_unknown(trail, calls, session_id, database):
     await calls.begin("service", "daily", {})
     later = CallAudit(trail, FixedClock(NOW))
-    assert await later.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, NOW) == 0, "it may still be under way"
+    assert await later.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, before=NOW) == 0, (
+        "it may still be under way"
+    )
     after = datetime(2026, 6, 30, 11, 0, tzinfo=UTC)
-    assert await later.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, after) == 1
+    assert await later.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, before=after) == 1
     async with database.session() as db:
         assert (await db.execute(text("SELECT status FROM external_api_call_logs"))).scalar() == "unknown"
     assert (await verify(trail, session_id)).intact

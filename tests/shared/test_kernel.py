@@ -109,7 +109,7 @@ def test_importing_moot_or_its_command_line_loads_nothing_heavy(statement):
 def test_the_sdk_is_one_import_away():
     probe = "from moot import Moot; print(Moot.__module__)"
     seen = subprocess.run([sys.executable, "-c", probe], capture_output=True, text=True, check=True)
-    assert seen.stdout.strip() == "moot.desk"
+    assert seen.stdout.strip() == "moot"
 
 
 @pytest.mark.parametrize(

@@ -26,6 +26,7 @@ ALL_TABLES = FOUR_TABLES | {
     "audit_chain",
     "audit_heads",
     "api_keys",
+    "session_events",
     "alembic_version",
 }
 
@@ -59,6 +60,11 @@ SESSIONS_ALSO = """
     lease_owner VARCHAR(100) null
     lease_token BIGINT
     lease_expires_at TIMESTAMP null
+    skip_debate BOOLEAN
+    max_cost FLOAT null
+    idempotency_key VARCHAR(255) null
+    request_digest VARCHAR(64) null
+    cancel_requested BOOLEAN
 """
 NODES = """
     id UUID
@@ -223,11 +229,14 @@ class TestTables:
         assert large <= text_columns
 
     def test_defaults_of_what_older_writers_do_not_know(self, schema: Schema) -> None:
+        no = schema.defaults("node_executions")["reused"]
         assert schema.defaults("research_sessions") == {
             "workspace_id": "default",
             "audit_gaps": "0",
             "retry_count": "0",
             "lease_token": "0",
+            "skip_debate": no,
+            "cancel_requested": no,
         }
         assert schema.defaults("node_executions") in (
             {"attempts": "1", "reused": "0"},
@@ -255,6 +264,14 @@ class TestTables:
             "ix_research_sessions_parent_session_id_created_at_id": (
                 "research_sessions",
                 ["parent_session_id", "created_at", "id"],
+            ),
+            "ix_research_sessions_workspace_id_idempotency_key": (
+                "research_sessions",
+                ["workspace_id", "idempotency_key"],
+            ),
+            "ix_research_sessions_status_lease_expires_at": (
+                "research_sessions",
+                ["status", "lease_expires_at"],
             ),
             "ix_node_executions_session_id": ("node_executions", ["session_id"]),
             "ix_llm_call_logs_session_id_created_at": ("llm_call_logs", ["session_id", "created_at"]),

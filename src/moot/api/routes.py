@@ -5,7 +5,13 @@ from typing import Any
 from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
-from moot.modules.coordinator.presentation.rest import research_routes, retry_routes, session_routes
+from moot.api.openapi import document_keys
+from moot.modules.coordinator.presentation.rest import (
+    event_routes,
+    research_routes,
+    retry_routes,
+    session_routes,
+)
 from moot.modules.llm_platform.presentation import (
     chat_routes,
     config_routes,
@@ -24,6 +30,7 @@ ROUTERS = (
     research_routes.router,
     retry_routes.router,
     session_routes.router,
+    event_routes.router,
     market_data_routes.router,
     config_routes.router,
     usage_routes.router,
@@ -51,3 +58,4 @@ def register_routes(app: FastAPI) -> None:
     app.include_router(health)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ERRORS)
+    document_keys(app)

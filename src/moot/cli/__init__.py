@@ -6,6 +6,7 @@ from typing import Annotated
 import typer
 
 from moot.cli.llm_commands import llm
+from moot.cli.session_commands import sessions
 from moot.cli.texts import say
 from moot.shared.domain.messages import LOCALES
 
@@ -16,7 +17,6 @@ app = typer.Typer(
 )
 db = typer.Typer(help=say("help.db"), no_args_is_help=True)
 data = typer.Typer(help=say("help.data"), no_args_is_help=True)
-sessions = typer.Typer(help=say("help.sessions"), no_args_is_help=True)
 keys = typer.Typer(help=say("help.keys"), no_args_is_help=True)
 app.add_typer(llm, name="llm")
 app.add_typer(data, name="data")
@@ -105,7 +105,7 @@ def serve(
     host: Annotated[str, typer.Option(help=say("help.host"))] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=1, max=65535, help=say("help.port"))] = 8000,
 ) -> None:
-    from moot.cli.upkeep import run_server
+    from moot.cli.server import run_server
 
     run_server(host, port)
 
@@ -174,38 +174,6 @@ def data_check(symbol: Annotated[str, typer.Argument(help=say("help.symbol"))]) 
     from moot.cli.data import check
 
     check(symbol)
-
-
-@sessions.command("list", help=say("sessions.help.list"))
-def sessions_list(
-    symbol: Annotated[str | None, typer.Option(help=say("sessions.help.symbol"))] = None,
-    status: Annotated[str | None, typer.Option(help=say("sessions.help.status"))] = None,
-    action: Annotated[str | None, typer.Option(help=say("sessions.help.action"))] = None,
-    since: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("sessions.help.since"))] = None,
-    until: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("sessions.help.until"))] = None,
-    page: Annotated[int, typer.Option(help=say("sessions.help.page"))] = 1,
-    as_json: Annotated[bool, typer.Option("--json", help=say("help.json"))] = False,
-) -> None:
-    from moot.cli.sessions import Wanted, list_sessions
-
-    list_sessions(Wanted(symbol, status, action, since, until, page), as_json=as_json)
-
-
-@sessions.command("show", help=say("sessions.help.show"))
-def sessions_show(
-    session_id: Annotated[str, typer.Argument(help=say("help.session_id"))],
-    as_json: Annotated[bool, typer.Option("--json", help=say("help.json"))] = False,
-) -> None:
-    from moot.cli.sessions import show
-
-    show(session_id, as_json=as_json)
-
-
-@sessions.command("verify", help=say("help.sessions_verify"))
-def sessions_verify(session_id: Annotated[str, typer.Argument(help=say("help.session_id"))]) -> None:
-    from moot.cli.sessions import verify
-
-    verify(session_id)
 
 
 @keys.command("create", help=say("help.keys_create"))

@@ -17,7 +17,13 @@ from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_run import NodeEvent, Watch
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 
-COLOURS = {"started": "yellow", "finished": "green", "failed": "red", "skipped": "dim"}
+COLOURS = {
+    "started": "yellow",
+    "retrying": "dark_orange",
+    "finished": "green",
+    "failed": "red",
+    "skipped": "dim",
+}
 
 
 def progress_for(
@@ -98,7 +104,7 @@ def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
 
 def _state(rows: _Rows, event: NodeEvent) -> RenderableType:
     text = Text(rows.label(event.phase), style=COLOURS[event.phase])
-    return Spinner("dots", text) if event.phase == "started" else text
+    return Spinner("dots", text) if event.phase in ("started", "retrying") else text
 
 
 def _plain(console: Console, rows: _Rows) -> Watch:

@@ -57,7 +57,7 @@ def list_sessions(wanted: Wanted, *, as_json: bool) -> None:
 
 def show(session_id: str, *, as_json: bool) -> None:
     async def work(desk: Moot) -> tuple[SessionDetail, ResearchResult | None]:
-        history, known = desk.coordinator.session_history(), _id(session_id)
+        history, known = desk.coordinator.session_history(), id_of(session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
         if as_json or session.status == "running":
             return session, None
@@ -76,7 +76,7 @@ def verify(session_id: str) -> None:
 
     async def work(desk: Moot) -> Verification:
         history = desk.coordinator.session_history()
-        return await history.verify(_id(session_id), DEFAULT_WORKSPACE, environment_locale())
+        return await history.verify(id_of(session_id), DEFAULT_WORKSPACE, environment_locale())
 
     verification = on_desk(work)
     typer.echo(verification.explanation)
@@ -89,7 +89,7 @@ def _print_json(body: BaseModel) -> None:
     sys.stdout.write(body.model_dump_json(indent=2) + "\n")
 
 
-def _id(text: str) -> UUID:
+def id_of(text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:

@@ -1,58 +1,23 @@
-"""What keeps a desk going: `moot serve`, `moot db` and `moot doctor`."""
+"""What keeps a desk going: `moot db` and `moot doctor`."""
 
 import asyncio
 import importlib.util
 import platform
-import socket
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import typer
-import uvicorn
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from moot.cli.outcome import command
-from moot.cli.texts import SAY, environment_locale, say
-from moot.shared.domain.errors import AppError, InvalidInput
+from moot.cli.texts import environment_locale, say
+from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
-
-
-def run_server(host: str, port: int) -> None:
-    from moot.modules.access.presentation.guard import is_loopback
-
-    with command() as settings:
-        private = is_loopback(host)
-        if not private and not _has_keys(settings):
-            raise InvalidInput(SAY("serve.not_loopback", host=host))
-        _refuse_taken(host, port)
-        typer.echo(say("serve.listening", host=host, port=port))
-        factory = f"moot.main:{'create_app' if private else 'create_closed_app'}"
-        uvicorn.run(factory, factory=True, host=host, port=port, log_level="warning")
-
-
-def _has_keys(settings: Settings) -> bool:
-    from moot.cli.on_desk import at_desk
-    from moot.desk import Moot
-
-    async def work(desk: Moot) -> bool:
-        return await desk.access.access_service().has_keys()
-
-    return at_desk(settings, work)
-
-
-def _refuse_taken(host: str, port: int) -> None:
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_STREAM) as probe:
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((host, port))
-        except OSError as e:
-            raise InvalidInput(SAY("serve.port_taken", host=host, port=port, reason=e.strerror)) from e
 
 
 def upgrade_database() -> None:
@@ -128,6 +93,8 @@ def _home(settings: Settings) -> Finding:
 
 
 async def _database(settings: Settings) -> Finding:
+    from moot.cli.session_files import readable_size
+
     if not settings.persistence:
         return Finding("note", say("doctor.persistence_off"))
     where = "MOOT_DATABASE_URL"  # until it is understood: it may hold a password
@@ -136,12 +103,14 @@ async def _database(settings: Settings) -> Finding:
         where = database.safe_url
         try:
             await database.prepare()
+            size = readable_size(await database.size())
         finally:
             await database.close()
     except AppError as e:
         detail = e.in_locale(environment_locale())
         return Finding("problem", say("doctor.database_bad", url=where, detail=detail))
-    return Finding("ok", say("doctor.database", url=where, revision=database.head()))
+    ready = say("doctor.database", url=where, revision=database.head())
+    return Finding("ok", say("session_files.size", database=ready, size=size))
 
 
 async def _models(settings: Settings) -> Finding:

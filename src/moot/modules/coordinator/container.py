@@ -5,8 +5,14 @@ from contextlib import nullcontext
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
+from moot.modules.coordinator.application.admission import Admission
+from moot.modules.coordinator.application.pack_check import PackVerification, check_pack
+from moot.modules.coordinator.application.replay import ReplayService
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
+from moot.modules.coordinator.application.session_pack import SessionPacks
+from moot.modules.coordinator.application.session_pruning import SessionPruning
+from moot.modules.coordinator.application.session_runs import SessionRuns
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
@@ -17,15 +23,19 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
+from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessionLeases
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
+from moot.modules.coordinator.infrastructure.record_kinds import examine_record
+from moot.modules.coordinator.infrastructure.text_store import SqlTextStore
 from moot.modules.debate.container import DebateContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.audit_trail import AuditTrail
 
 
@@ -45,19 +55,38 @@ class CoordinatorContainer:
         node_timeout: float,
         currency: str = "",
         policy: NodePolicy | None = None,
+        lease_seconds: float = 15.0,
+        admission: Admission | None = None,
     ) -> None:
         sessions: SessionFactory = trail.database.session if trail else nullcontext
         self._repository = SqlResearchSessionRepository(trail) if trail else None
         self._record = _record(trail, llm_platform)
+        self._texts = SqlTextStore(trail) if trail else None
         self._directory = market_data
         self._clock, self._currency = clock, currency
+        policy = policy or AllowAll()
         self._orchestrator = LangGraphResearchOrchestrator(
             ResearchGatewayAdapter(sessions, research),
             DebateGatewayAdapter(sessions, debate),
             JudgeGatewayAdapter(sessions, judge),
-            layers=NodeLayers(
-                repository=self._repository, policy=policy or AllowAll(), timeout=node_timeout, clock=clock
-            ),
+            layers=NodeLayers(repository=self._repository, policy=policy, timeout=node_timeout, clock=clock),
+        )
+        self._replaying = LangGraphResearchOrchestrator(
+            ResearchGatewayAdapter(sessions, _replayed(research, market_data, llm_platform)),
+            DebateGatewayAdapter(sessions, debate),
+            JudgeGatewayAdapter(sessions, judge),
+            layers=NodeLayers(policy=policy, timeout=node_timeout, clock=clock),
+        )
+
+        self.runs = SessionRuns(
+            self._orchestrator,
+            repository=self._repository,
+            leases=SqlSessionLeases(trail) if trail else None,
+            record=self._record,
+            clock=clock,
+            currency=currency,
+            lease_seconds=lease_seconds,
+            admission=admission,
         )
 
     def research_orchestration_service(self) -> ResearchOrchestrationService:
@@ -66,13 +95,41 @@ class CoordinatorContainer:
             directory=self._directory,
             repository=self._repository,
             clock=self._clock,
-            currency=self._currency,
+            runs=self.runs,
         )
+
+    def replay_service(self) -> ReplayService:
+        return ReplayService(self._replaying, self._repository, self._record)
 
     def session_history(self) -> SessionHistory:
         return SessionHistory(self._repository, self._record, self._currency)
 
+    def session_packs(self) -> SessionPacks:
+        return SessionPacks(self.session_history(), self._record, examine_record)
+
+    def session_pruning(self) -> SessionPruning:
+        return SessionPruning(self._texts, self._clock)
+
+
+def check_session_pack(data: bytes, locale: Locale) -> PackVerification:
+    """Needs no desk: a pack is examined wherever it is. Raises `BrokenPack`."""
+    return check_pack(data, examine_record, locale)
+
 
 def _record(trail: AuditTrail | None, platform: LLMPlatformContainer | None) -> SessionRecordAdapter | None:
     llm, external = (platform.llm_call_logs(), platform.external_call_logs()) if platform else (None, None)
-    return SessionRecordAdapter(trail, llm, external) if trail and llm and external else None
+    if not (trail and platform and llm and external):
+        return None
+    return SessionRecordAdapter(trail, llm, external, platform.close_calls_of)
+
+
+def _replayed(
+    research: Callable[[AsyncSession | None], ResearchContainer],
+    market_data: MarketData,
+    platform: LLMPlatformContainer | None,
+) -> Callable[[AsyncSession | None], ResearchContainer]:
+    """Research that searches the web if the session had, whether or not the desk does by now."""
+    if platform is None:
+        return research
+    choice, speaker = platform.engine_choice(), platform.speaker()
+    return lambda _session: ResearchContainer(market_data, choice, speaker, platform.web_to_search())

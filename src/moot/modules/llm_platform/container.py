@@ -1,6 +1,7 @@
 """Wires the models, the record of their calls, the budget and the web."""
 
 from datetime import timedelta
+from uuid import UUID
 
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
@@ -10,6 +11,7 @@ from moot.modules.llm_platform.application.config_service import ConfigBody, Con
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.application.recorded_engine import RecordedEngine
 from moot.modules.llm_platform.application.speaker import Speaker
 from moot.modules.llm_platform.application.spending import UsageService
 from moot.modules.llm_platform.application.web_pages import WebPageService
@@ -19,7 +21,9 @@ from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConf
 from moot.modules.llm_platform.domain.search import WebSearchProvider
 from moot.modules.llm_platform.infrastructure.call_journal import (
     MODEL_ANSWER,
+    MODEL_BODIES,
     MODEL_CALL,
+    MODEL_KINDS,
     NoJournal,
     SqlCallJournal,
 )
@@ -30,6 +34,7 @@ from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatMod
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.modules.llm_platform.infrastructure.search.bocha import BochaSearch
 from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch
+from moot.modules.llm_platform.infrastructure.search.record import SqlSearchRecord
 from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
 from moot.modules.llm_platform.infrastructure.search_cache import SqlSearchCache
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
@@ -37,10 +42,14 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
+from moot.shared.infrastructure.replay_context import current_replay
 from moot.shared.infrastructure.settings import Settings
 
 ABANDONED_AFTER = 4
 """Deadlines. A call older than that has nobody who waits for it any more."""
+
+CALL_KINDS, CALL_BODIES = MODEL_KINDS, MODEL_BODIES
+"""For whoever verifies or prunes a record: what links vouch for in model calls, and the texts that may go."""
 
 
 class LLMPlatformContainer:
@@ -69,7 +78,8 @@ class LLMPlatformContainer:
         self._reader = SqlCallLogReader(database) if database else None
         self._provider = _search_provider(settings, market_data, clock)
         cache = SqlSearchCache(database, clock) if database and self.searches_the_web else None
-        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock)
+        record = SqlSearchRecord(self._reader) if self._reader else None
+        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock, record)
         self._pages = PageFetcher()
 
     @property
@@ -82,8 +92,14 @@ class LLMPlatformContainer:
         await self.registry.refresh()
         if self._audit is not None:
             before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
-            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, before)
-            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, before)
+            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, before=before)
+            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, before=before)
+
+    async def close_calls_of(self, session_id: UUID) -> None:
+        """Those that nobody will complete: the process that ran the session is gone."""
+        if self._audit is not None:
+            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, session_id=session_id)
+            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, session_id=session_id)
 
     async def close(self) -> None:
         await self._model.aclose()
@@ -98,7 +114,7 @@ class LLMPlatformContainer:
         return Speaker(self._llm, min_grounding=settings.min_grounding, max_tokens=settings.llm_max_tokens)
 
     def engine_choice(self) -> EngineChoice:
-        return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
+        return RecordedEngine(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
     def config_service(self) -> ConfigService:
         return ConfigService(self._repository, self.registry)
@@ -108,6 +124,12 @@ class LLMPlatformContainer:
 
     def web_search_service(self) -> WebSearchService:
         return self._web_search
+
+    def web_to_search(self) -> WebSearchService | None:
+        """For research: the service that is configured; on replay, if the session searched, whichever it was."""
+        replay = current_replay()
+        searched = self.searches_the_web if replay is None else replay.searched
+        return self._web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
         return WebPageService(self._pages, ExternalCalls(self._audit))

@@ -1,11 +1,40 @@
-"""What an examination of a session's record comes to."""
+"""The record of a session as its chain vouches for it, and what an examination of it comes to."""
 
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
 Problem = Literal["changed", "removed", "reordered", "cut_off", "added"]
+
+
+class Link(BaseModel):
+    """One entry of a chain; see `AuditEntryRow`."""
+
+    model_config = ConfigDict(frozen=True)
+
+    seq: int
+    kind: str
+    row_id: UUID
+    digest: str
+    previous_hash: str
+    hash: str
+
+
+class Chain(BaseModel):
+    """All that is needed to examine a session's record, wherever it was kept: links, their end, and the rows.
+
+    `rows` are by table and id, with the columns that links can vouch for, as JSON values: ids as text, moments as
+    UTC in ISO form.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    session_id: UUID
+    length: int
+    head: str
+    links: list[Link]
+    rows: dict[str, dict[UUID, dict[str, Any]]]
 
 
 class Break(BaseModel):
@@ -20,7 +49,7 @@ class Break(BaseModel):
 
 
 class Verification(BaseModel):
-    """`head` is the hash everything was measured against."""
+    """`head` is the hash everything was measured against; `pruned` calls have lost their texts on purpose."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -28,5 +57,6 @@ class Verification(BaseModel):
     intact: bool
     links: int
     head: str
+    pruned: int = 0
     first_break: Break | None = None
     explanation: str = ""

@@ -5,10 +5,11 @@ before it. Where the chain ends is kept apart. So whoever changes, removes, reor
 by `verify`; whoever can rewrite the chain *and* its head is not: the chain proves integrity against that head.
 """
 
+import asyncio
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
@@ -20,6 +21,7 @@ from sqlalchemy import Table, bindparam, insert, update
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
 from moot.shared.infrastructure.transactions import GroupCommit
@@ -35,12 +37,16 @@ Head = tuple[int, str]
 
 @dataclass(frozen=True)
 class Kind:
-    """What a link can vouch for: these columns of a row of this table. An upsert leaves `fixed` ones as they are."""
+    """What a link can vouch for: these columns of a row of this table. An upsert leaves `fixed` ones as they are.
+
+    From then on it stands for the row in place of the links of the kinds that it `replaces`.
+    """
 
     name: str
     table: type[Base]
     columns: tuple[str, ...]
     fixed: frozenset[str] = frozenset()
+    replaces: frozenset[str] = frozenset()
 
     @property
     def rows(self) -> Table:
@@ -52,12 +58,27 @@ class Kind:
 
 
 class Record(NamedTuple):
-    """A row to be written and vouched for. Without a session there is no chain, only the row."""
+    """A row to be written and vouched for. Without a session there is no chain, only the row.
+
+    `token` is that of the lease under which it is written; None when no lease is needed.
+    """
 
     kind: Kind
     write: Literal["insert", "update", "upsert"]
     session_id: UUID | None
     values: dict[str, Any]
+    token: int | None = None
+
+
+class Fenced(Exception):
+    """Why a commit was refused: `sessions` have another owner by now."""
+
+    def __init__(self, sessions: Iterable[UUID]) -> None:
+        super().__init__(f"another process carries on with {', '.join(map(str, sessions))}")
+
+
+Fence = Callable[[AsyncSession, Mapping[UUID, int]], Awaitable[None]]
+"""Called within the transaction, after its first write: raises `Fenced` unless the tokens are still the sessions'."""
 
 
 class AuditTrail:
@@ -66,12 +87,17 @@ class AuditTrail:
     def __init__(self, database: Database) -> None:
         self.database = database
         self.kinds: dict[str, Kind] = {}
+        self._fence: Fence | None = None
         self._heads: OrderedDict[UUID, Head] = OrderedDict()
         self._append = GroupCommit(self._commit)
 
     def vouches_for(self, *kinds: Kind) -> None:
         """Whoever writes rows says which, so that they can be verified."""
         self.kinds |= {kind.name: kind for kind in kinds}
+
+    def fenced_by(self, fence: Fence) -> None:
+        """Whoever gives out leases says how to tell that one was lost."""
+        self._fence = fence
 
     async def append(
         self,
@@ -80,25 +106,39 @@ class AuditTrail:
         *,
         session_id: UUID | None,
         write: Literal["insert", "update", "upsert"] = "insert",
+        beside: Iterable["Record"] = (),
     ) -> None:
-        """Commit the row (`values` hold its `id`) and its link; secrets are taken out first."""
-        clean = {name: REDACT(value) for name, value in values.items()}
-        await self._append(Record(kind, write, session_id, clean))
+        """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first.
+
+        Raises `LeaseLost` when the session under way has another owner by now.
+        """
+        record = _clean(Record(kind, write, session_id, dict(values), _token(session_id)))
+        try:
+            await self._append((record, *map(_clean, beside)))
+        except Fenced as e:
+            raise LeaseLost(*e.args) from e
+
+    def note(self, record: Record) -> asyncio.Future[None]:
+        """Commit a row nobody waits for, along with whatever is committed next."""
+        return self._append.later((_clean(record),))
 
     async def finish(self) -> None:
         await self._append.finish()
 
-    async def _commit(self, records: list[Record]) -> None:
+    async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
+        records = [record for order in orders for record in order]
         sessions = {record.session_id for record in records if record.session_id}
         reached: dict[UUID, Head] = {}
 
         async def work(db: AsyncSession) -> None:
             reached.clear()
-            await _write_rows(db, records)
             for session_id in sessions:
                 reached[session_id] = self._heads.get(session_id) or await _stored_head(db, session_id)
-            await _write_links(db, [_link(record, reached) for record in records if record.session_id])
+            links = [_link(record, reached) for record in records if record.session_id]
             await _write_heads(db, reached)
+            await self._check_leases(db, records)
+            await _write_rows(db, records)
+            await _write_links(db, links)
 
         try:
             await self.database.write(work)
@@ -109,6 +149,22 @@ class AuditTrail:
         self._heads.update(reached)
         while len(self._heads) > HEADS_REMEMBERED:
             self._heads.popitem(last=False)
+
+    async def _check_leases(self, db: AsyncSession, records: Iterable[Record]) -> None:
+        """After the first write, when the database holds its locks: until the commit nobody can take a lease."""
+        tokens = {r.session_id: r.token for r in records if r.session_id and r.token is not None}
+        if self._fence is not None and tokens:
+            await self._fence(db, tokens)
+
+
+def _token(session_id: UUID | None) -> int | None:
+    context = current_execution_ctx.get()
+    mine = context is not None and session_id is not None and context.session_id == str(session_id)
+    return context.lease_token if context and mine else None
+
+
+def _clean(record: Record) -> Record:
+    return record._replace(values={name: REDACT(value) for name, value in record.values.items()})
 
 
 def link_hash(previous: str, session_id: UUID, seq: int, kind: str, row_id: UUID, digest: str) -> str:
@@ -139,10 +195,11 @@ async def _stored_head(db: AsyncSession, session_id: UUID) -> Head:
 
 
 async def _write_rows(db: AsyncSession, records: Iterable[Record]) -> None:
-    """One statement for all rows that are written the same way."""
+    """One statement for all rows that are written the same way; what others refer to comes first."""
+    order = {table.name: place for place, table in enumerate(Base.metadata.sorted_tables)}
 
-    def shape(record: Record) -> tuple[str, str, tuple[str, ...]]:
-        return record.write, record.kind.table.__tablename__, tuple(record.values)
+    def shape(record: Record) -> tuple[str, int, tuple[str, ...]]:
+        return record.write, order[record.kind.table.__tablename__], tuple(record.values)
 
     for _, alike in groupby(sorted(records, key=shape), key=shape):
         rows = list(alike)

@@ -60,19 +60,21 @@ class CallAudit:
         session_id = UUID(context.session_id) if context and context.session_id else None
         await self._write(kind, {"id": call_id, **values}, session_id, "update")
 
-    async def close_abandoned(self, intent: Kind, outcome: Kind, before: datetime) -> int:
-        """Calls begun before that moment and never completed: nobody is left to say how they ended."""
+    async def close_abandoned(
+        self, intent: Kind, outcome: Kind, *, before: datetime | None = None, session_id: UUID | None = None
+    ) -> int:
+        """Calls begun before that moment, or by that session, and never completed: nobody is left to say how."""
         table = intent.rows
-        left = select(table.c.id, table.c.session_id).where(
-            table.c.status == "started", table.c.created_at < before
-        )
+        left = select(table.c.id, table.c.session_id).where(table.c.status == "started")
+        if before is not None:
+            left = left.where(table.c.created_at < before)
+        if session_id is not None:
+            left = left.where(table.c.session_id == session_id)
         async with transaction(self.trail.database.session) as db:
             abandoned = (await db.execute(left)).all()
         unknown = dict.fromkeys(outcome.columns) | {"status": "unknown"}
-        for call_id, session_id in abandoned:
-            await self.trail.append(
-                outcome, {"id": call_id, **unknown}, session_id=session_id, write="update"
-            )
+        for call_id, owner in abandoned:
+            await self.trail.append(outcome, {"id": call_id, **unknown}, session_id=owner, write="update")
         return len(abandoned)
 
     async def _write(

@@ -5,6 +5,7 @@ SQLite in a file by default, PostgreSQL by URL.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from sqlalchemy import inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker
@@ -85,6 +86,21 @@ class Database:
         async with self._connect() as connection:
             await connection.execute(text("SELECT 1"))
 
+    async def size(self) -> int:
+        """In bytes, on SQLite with the log of what is not in the file yet."""
+        if self._backend == "sqlite":
+            return _bytes_on_disk(str(self._url.database))
+        async with self._connect() as connection:
+            return int(await connection.scalar(text("SELECT pg_database_size(current_database())")))
+
+    async def reclaim(self) -> None:
+        """Give room that rows have left back to the disk. PostgreSQL keeps it, for rows to come."""
+        if self._backend == "sqlite":
+            async with self._connect() as connection:
+                alone = await connection.execution_options(isolation_level="AUTOCOMMIT")
+                await alone.execute(text("VACUUM"))
+                await alone.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
+
     async def close(self) -> None:
         await self._group_commit.finish()
         await self._engine.dispose()
@@ -109,3 +125,8 @@ class Database:
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
             raise Unavailable(SAY("database.newer", current=current, head=self.head()), code="DATABASE_NEWER")
+
+
+def _bytes_on_disk(file: str) -> int:
+    parts = (Path(file), Path(f"{file}-wal"))
+    return sum(part.stat().st_size for part in parts if part.exists())

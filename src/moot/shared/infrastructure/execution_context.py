@@ -5,7 +5,7 @@ which session they belong to. asyncio gives each parallel node its own copy.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -14,7 +14,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 
 DEFAULT_WORKSPACE = "default"
 """Every row belongs to a workspace; until there are others, to this one."""
@@ -40,7 +40,8 @@ class ExecutionContext(BaseModel):
     """`session_id` is empty when nothing is persisted; `as_of` is the session's frozen clock.
 
     `answers` says where calls are answered from: live; from the record first, when a session goes on after a
-    crash (`resume`); from the record only (`replay`).
+    crash (`resume`); from the record only (`replay`). `lease_token` is that of the lease under which the session
+    runs here; whoever has a newer one has taken it over.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -53,7 +54,18 @@ class ExecutionContext(BaseModel):
     """Who was asked, so that the judge can tell whether enough of them answered."""
     max_cost: float | None = None
     answers: Literal["live", "resume", "replay"] = "live"
+    lease_token: int | None = None
+    on_retry: Callable[[int, str | Message], None] | None = Field(default=None, exclude=True, repr=False)
+    """Told before something is tried again: for which time, and why."""
     tally: Tally = Field(default_factory=Tally, exclude=True, repr=False)
+
+
+class LeaseLost(BaseException):
+    """Another process carries on with the session; nothing may be done for it here any more.
+
+    Not an `Exception`: like a cancellation it must reach whoever runs the session, past all that makes the best
+    of an error on the way.
+    """
 
 
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
@@ -67,6 +79,13 @@ def on_behalf_of(workspace: str) -> Iterator[None]:
         yield
     finally:
         current_execution_ctx.reset(token)
+
+
+def tell_retry(attempt: int, why: str | Message) -> None:
+    """Something is about to be tried for the `attempt`-th time; whoever watches the session wants to know."""
+    context = current_execution_ctx.get()
+    if context is not None and context.on_retry is not None:
+        context.on_retry(attempt, why)
 
 
 def count_audit_gap() -> None:

@@ -35,6 +35,16 @@ class Settings(BaseSettings):
         default=None, description="language of the command line and the SDK; empty: the terminal's"
     )
     node_timeout: float = Field(default=60.0, gt=0, description="seconds a node may take")
+    max_sessions: int = Field(default=256, ge=1, description="sessions a process runs at once")
+    max_waiting: int = Field(
+        default=256, ge=0, description="sessions that may wait for their turn; more are refused for now (429)"
+    )
+    lease_seconds: float = Field(
+        default=15.0, ge=1, description="how long a silent process keeps its sessions before others take over"
+    )
+    shutdown_grace: float = Field(
+        default=25.0, ge=0, description="seconds `moot serve` lets its sessions end when it is told to stop"
+    )
     judge_quorum: int = Field(
         default=2, ge=1, description="experts a verdict needs when more than two are asked"
     )

@@ -49,6 +49,10 @@ class _Order(Generic[T]):
             self.done.set_exception(error)
 
 
+LINGER = 0.05
+"""Seconds that something nobody waits for may wait for company."""
+
+
 @dataclass
 class GroupCommit(Generic[T]):
     """One writer: what arrives while a commit is under way goes into the next one, together.
@@ -60,18 +64,38 @@ class GroupCommit(Generic[T]):
     commit: Callable[[list[T]], Awaitable[None]]
     _waiting: list[_Order[T]] = field(default_factory=list)
     _writer: asyncio.Task[None] | None = None
+    _timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, item: T) -> None:
         """Return when `item` is committed; raise what kept it from that."""
-        order = _Order(item, asyncio.get_running_loop().create_future())
-        self._waiting.append(order)
-        if self._writer is None or self._writer.done():
-            self._writer = asyncio.create_task(self._write_all())
+        order = self._ordered(item)
+        self._wake()
         await order.done
 
+    def later(self, item: T) -> asyncio.Future[None]:
+        """Commit `item` along with the next one that somebody waits for, in its turn, or else a moment later."""
+        order = self._ordered(item)
+        if self._timer is None:
+            self._timer = asyncio.get_running_loop().call_later(LINGER, self._wake)
+        return order.done
+
     async def finish(self) -> None:
+        if self._waiting:
+            self._wake()
         if self._writer is not None:
             await self._writer
+
+    def _ordered(self, item: T) -> _Order[T]:
+        order = _Order(item, asyncio.get_running_loop().create_future())
+        self._waiting.append(order)
+        return order
+
+    def _wake(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self._writer is None or self._writer.done():
+            self._writer = asyncio.create_task(self._write_all())
 
     async def _write_all(self) -> None:
         while self._waiting:

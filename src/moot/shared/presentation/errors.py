@@ -74,7 +74,9 @@ def answer(
     """The error as a response, for handlers and for what stands before the routes."""
     locale = _locale(request, asked)
     body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
-    return JSONResponse(body.model_dump(mode="json"), status or _status(error))
+    later = error.details.get("retry_after")
+    headers = {} if later is None else {"Retry-After": str(later)}
+    return JSONResponse(body.model_dump(mode="json"), status or _status(error), headers)
 
 
 def _status(error: AppError) -> int:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from moot.modules.coordinator.application.node_results import whole
-from moot.modules.coordinator.application.research_orchestration_service import notices
+from moot.modules.coordinator.application.research_run import notices, tally_of, usage
 from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem, ModelUsage, ResearchResult
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, OverallStatus, ResearchSession
@@ -41,15 +41,7 @@ def past_result(
 
 
 def past_usage(calls: Iterable[Mapping[str, Any]], currency: str) -> ModelUsage:
-    """What the calls took that were really made; an answer from the record costs nothing again."""
-    live = [call for call in calls if call["origin"] == "live"]
-    unpriced = any(call["status"] == "success" and call["cost"] is None for call in live)
-    return ModelUsage(
-        requests=len(live),
-        tokens=sum(call["total_tokens"] or 0 for call in live),
-        cost=None if unpriced else sum(call["cost"] or 0.0 for call in live),
-        currency=currency,
-    )
+    return usage(tally_of(calls), currency)
 
 
 def _expert(expert: ExpertType, node: NodeExecution | None, locale: Locale) -> ExpertResultItem:

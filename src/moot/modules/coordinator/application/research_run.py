@@ -1,6 +1,6 @@
 """A run: what its nodes report while it lasts, and the answer it ends in, whatever engine ran it."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -8,27 +8,33 @@ from typing import Any, Literal, NamedTuple
 
 import structlog
 
+from moot.modules.coordinator.application.event_log import EventLog
 from moot.modules.coordinator.domain.dtos.research_dtos import (
     ExpertResultItem,
+    ModelUsage,
     ResearchRequest,
     ResearchResult,
 )
 from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.session import VerdictStatus
+from moot.modules.coordinator.domain.model.events import EventType
+from moot.modules.coordinator.domain.model.session import NodeExecution, VerdictStatus
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.infrastructure.execution_context import Tally
 
 logger = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True)
 class NodeEvent:
-    """Something a node did. `result` comes with `finished`, `error` with `failed`."""
+    """Something a node did. `result` comes with `finished`, `error` with `failed` and `retrying`."""
 
     node_type: str
-    phase: Literal["started", "finished", "failed", "skipped"]
+    phase: Literal["started", "retrying", "finished", "failed", "skipped"]
     duration_ms: int | None = None
     result: dict[str, Any] | None = None
     error: str | None = None
@@ -39,9 +45,14 @@ Watch = Callable[[NodeEvent], None]
 
 @dataclass
 class ResearchRun:
-    """`failures` keeps the exceptions the graph's state has no room for."""
+    """`failures` keeps the exceptions the graph's state has no room for.
+
+    `recorded` nodes have run already, before their process died; `events` is where the run is told from.
+    """
 
     watch: Watch | None = None
+    events: EventLog | None = None
+    recorded: Mapping[str, NodeExecution] = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
 
     def tell(self, event: NodeEvent) -> None:
@@ -52,18 +63,30 @@ class ResearchRun:
         except Exception:  # bulkhead: whoever watches must not change what is watched
             logger.warning("watcher failed", node=event.node_type, phase=event.phase, exc_info=True)
 
+    def note(self, kind: EventType, **data: Any) -> None:
+        if self.events is not None:
+            self.events.note(kind, **data)
 
+    def retrying(self, attempt: int, why: str) -> None:
+        """The node under way here tries something again."""
+        node = current_node.get()
+        if node is not None:
+            self.tell(NodeEvent(node, "retrying", error=why))
+            self.note("node_retrying", node=node, attempt=attempt, reason=why)
+
+
+current_node: ContextVar[str | None] = ContextVar("current_node", default=None)
 _current_run: ContextVar[ResearchRun | None] = ContextVar("current_run", default=None)
 
 
 @contextmanager
-def research_run(watch: Watch | None = None) -> Iterator[ResearchRun]:
+def research_run(watch: Watch | None = None, **more: Any) -> Iterator[ResearchRun]:
     """The run under way here, or else a new one for the length of the block."""
     running = _current_run.get()
     if running is not None:
         yield running
         return
-    token = _current_run.set(ResearchRun(watch))
+    token = _current_run.set(ResearchRun(watch, **more))
     try:
         yield current_run()
     finally:
@@ -89,6 +112,28 @@ def conclude(
         reason=ending.reason.in_locale(request.locale) if ending.reason else None,
         retry_count=request.retry_count,
     )
+
+
+def tally_of(calls: Iterable[Mapping[str, Any]]) -> Tally:
+    """What the calls took that were really made; an answer from the record costs nothing again."""
+    live = [call for call in calls if call["origin"] == "live"]
+    return Tally(
+        requests=len(live),
+        tokens=sum(call["total_tokens"] or 0 for call in live),
+        cost=sum(call["cost"] or 0.0 for call in live),
+        unpriced=sum(call["status"] == "success" and call["cost"] is None for call in live),
+    )
+
+
+def usage(tally: Tally, currency: str) -> ModelUsage:
+    cost = None if tally.unpriced else tally.cost
+    return ModelUsage(requests=tally.requests, tokens=tally.tokens, cost=cost, currency=currency)
+
+
+def notices(symbol: str, locale: Locale) -> list[str]:
+    """What a reader must know whatever the result says."""
+    about = [COMMON("synthetic")] if Symbol.parse(symbol).synthetic else []
+    return [message.in_locale(locale) for message in (*about, COMMON("not_advice"))]
 
 
 def error_text(error: Exception, locale: Locale) -> str:

@@ -30,7 +30,7 @@ async def past_session(
     session = await repository.get_session_by_id(session_id, workspace)
     if session is None:
         raise SessionNotFound(session_id)
-    if session.status == "running":
+    if not session.ended:
         raise SessionRunning(session_id)
     return Past(session, await repository.get_node_executions_by_session(session_id))
 
@@ -41,7 +41,7 @@ def request_again(past: Past, *, skip_debate: bool, trigger_source: str) -> Rese
     Debate and judge always run again, and alone when all experts had answered but no verdict could be reached.
     """
     session = past.session
-    reused = dict(_answers(past.nodes))
+    reused = dict(answers(past.nodes))
     owing = [ExpertType(name) for name in session.selected_experts if name not in reused]
     no_verdict = session.verdict_status == "failed" and bool(reused)
     if not owing and (skip_debate or not no_verdict):
@@ -51,6 +51,7 @@ def request_again(past: Past, *, skip_debate: bool, trigger_source: str) -> Rese
         experts=owing,
         options=session.options,
         skip_debate=skip_debate,
+        max_cost=session.max_cost,
         as_of=session.as_of,
         locale=session.locale,
         trigger_source=trigger_source,
@@ -77,7 +78,7 @@ def reused_nodes(request: ResearchRequest, session_id: UUID, now: datetime) -> I
         )
 
 
-def _answers(nodes: Sequence[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
+def answers(nodes: Sequence[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
     """In the order of the desk, not of the clock: the debate must not depend on who was quicker."""
     stored = {node.node_type: node for node in nodes if node.status == "success" and node.result_data}
     for expert in ExpertType:

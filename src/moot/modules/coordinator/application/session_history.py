@@ -1,12 +1,20 @@
 """Looking back: which sessions there were, and what each node of one did."""
 
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.application.past_result import past_result, past_usage
-from moot.modules.coordinator.application.research_orchestration_service import notices
+from moot.modules.coordinator.application.research_run import notices
+from moot.modules.coordinator.application.session_events import (
+    NodeProgress,
+    events_of,
+    progress_of,
+    told_by,
+)
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
     MOST_PER_PAGE,
     NodeExecution,
@@ -21,13 +29,22 @@ from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.domain.messages import Locale
 
-__all__ = ["NodeExecution", "SessionDetail", "SessionFilter", "SessionHistory", "SessionPage"]
+__all__ = [
+    "NodeExecution",
+    "ResearchSession",
+    "SessionDetail",
+    "SessionEvent",
+    "SessionFilter",
+    "SessionHistory",
+    "SessionPage",
+]
 
 
 class SessionDetail(ResearchSession):
     """A session with its nodes, in the order in which they started; `retries` are the sessions that retried it."""
 
     nodes: list[NodeExecution]
+    progress: list[NodeProgress]
     retries: list[UUID]
     notices: list[str]
 
@@ -50,15 +67,32 @@ class SessionHistory:
         session = await self._known(session_id, workspace_id)
         known: dict[str, Any] = session.model_dump()
         nodes = await self._kept().get_node_executions_by_session(session_id)
-        retries = await self._retries(session)
+        events = await self._kept().events_after(session_id, 0) or told_by(session, nodes)
         return SessionDetail(
-            **known, nodes=nodes, retries=retries, notices=notices(session.symbol, session.locale)
+            **known,
+            nodes=nodes,
+            progress=progress_of(session, events),
+            retries=await self._retries(session),
+            notices=notices(session.symbol, session.locale),
         )
+
+    async def events(
+        self,
+        session_id: UUID,
+        workspace_id: str,
+        *,
+        after: int = 0,
+        closing: Callable[[], bool] = lambda: False,
+    ) -> AsyncIterator[SessionEvent | None]:
+        """What the session tells, after that event; nothing (None) now and then while there is nothing to tell."""
+        session = await self._known(session_id, workspace_id)
+        async for event in events_of(self._kept(), session, after=after, closing=closing):
+            yield event
 
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
         """The answer the session gave, from its record; raises `Conflict` while it is still running."""
         session = await self._known(session_id, workspace_id)
-        if session.status == "running":
+        if not session.ended:
             raise Conflict(SAY("sessions.running", session_id=session_id), code="SESSION_RUNNING")
         nodes = await self._kept().get_node_executions_by_session(session_id)
         calls = await self._recorded().llm_calls(session_id, include_text=False)

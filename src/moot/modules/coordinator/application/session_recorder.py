@@ -1,28 +1,63 @@
 """Opens a session before a run and closes it after, whatever happens in between."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from uuid import uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.research_run import Watch, error_text, research_run
+from moot.modules.coordinator.application.event_log import EventLog
+from moot.modules.coordinator.application.live_runs import LiveRuns
+from moot.modules.coordinator.application.research_run import (
+    ResearchRun,
+    Watch,
+    error_text,
+    research_run,
+)
 from moot.modules.coordinator.application.retry import reused_nodes
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.domain.exceptions import SessionCancelled
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionStatus
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    IdempotencyKey,
+    IResearchSessionRepository,
+)
+from moot.modules.coordinator.domain.ports.session_leases import Lease
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.execution_context import (
-    ExecutionContext,
-    count_audit_gap,
-    current_execution_ctx,
-)
+from moot.shared.domain.messages import Locale, Message
+from moot.shared.infrastructure.execution_context import ExecutionContext, Tally, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
+
+
+@dataclass
+class Opened:
+    """A session that is ready to run here. `recorded` is what its nodes did before an earlier process died."""
+
+    session: ResearchSession
+    request: ResearchRequest
+    events: EventLog | None = None
+    lease_token: int | None = None
+    recorded: Mapping[str, NodeExecution] | None = None
+    tally: Tally = field(default_factory=Tally)
+
+    def context(self, session_id: str) -> ExecutionContext:
+        session, reused = self.session, self.request.pre_populated_results or {}
+        return ExecutionContext(
+            session_id=session_id,
+            as_of=session.as_of,
+            locale=session.locale,
+            workspace=session.workspace_id,
+            experts=tuple(dict.fromkeys([*reused, *session.selected_experts])),
+            max_cost=self.request.max_cost,
+            answers="live" if self.recorded is None else "resume",
+            lease_token=self.lease_token,
+            tally=self.tally,
+        )
 
 
 @dataclass
@@ -39,65 +74,93 @@ class SessionRecorder:
     Without a repository nothing is stored and the session has no id.
     """
 
-    def __init__(self, repository: IResearchSessionRepository | None, clock: Clock) -> None:
-        self._repository = repository
-        self._clock = clock
+    def __init__(self, repository: IResearchSessionRepository | None, clock: Clock, live: LiveRuns) -> None:
+        self._repository, self._clock, self._live = repository, clock, live
+
+    async def open(
+        self,
+        request: ResearchRequest,
+        as_of: datetime,
+        *,
+        status: SessionStatus = "running",
+        lease: Lease | None = None,
+        key: IdempotencyKey | None = None,
+        must_be_stored: bool = False,
+    ) -> Opened:
+        """Store a new session together with the results it reuses; raises `KeyTaken` when it has been already."""
+        now = self._clock.now()
+        session = _opened(request, as_of, now, status)
+        opened = Opened(session, request, lease_token=lease.token if lease else None)
+        if self._repository is None:
+            return opened
+        opened.events = EventLog(self._repository, session.id, self._clock)
+        nodes = list(reused_nodes(request, session.id, now))
+        told = [opened.events.opening(session)]
+        for node in nodes:
+            told += opened.events.of_node(node)
+        saving = self._repository.save_session(session, nodes=nodes, events=told, lease=lease, key=key)
+        if must_be_stored or key is not None:
+            await saving
+        else:
+            await _best_effort(saving, opened)
+        return opened
 
     @asynccontextmanager
-    async def recording(
-        self, request: ResearchRequest, as_of: datetime, watch: Watch | None
-    ) -> AsyncIterator[Recording]:
-        session = _opened(request, as_of, self._clock.now())
-        context = _context(str(session.id) if self._repository else "", session, request)
-        token = current_execution_ctx.set(context)
-        try:
-            with research_run(watch):
+    async def recording(self, opened: Opened, watch: Watch | None = None) -> AsyncIterator[Recording]:
+        context = opened.context(str(opened.session.id) if self._repository else "")
+        with research_run(watch, events=opened.events, recorded=opened.recorded or {}) as run:
+            context = context.model_copy(update={"on_retry": _retry_teller(run, context.locale)})
+            token = current_execution_ctx.set(context)
+            try:
                 recording = Recording(context)
-                await self._opening(session)
                 try:
-                    await self._reuse(request, session)
                     yield recording
                 except (Exception, asyncio.CancelledError) as e:
-                    await self._closing(_broken_off(session, e), context)
+                    if self._live.why_stopped(opened.session.id) not in ("interrupted", "taken over"):
+                        await self._close(_broken_off(opened.session, e), opened)
                     raise
-                await self._closing(_ended(session, recording.result), context)
-        finally:
-            current_execution_ctx.reset(token)
+                await self._close(_ended(opened.session, recording.result), opened)
+            finally:
+                current_execution_ctx.reset(token)
 
-    async def _opening(self, session: ResearchSession) -> None:
-        if self._repository:
-            await _best_effort(self._repository.save_session(session), session)
-
-    async def _reuse(self, request: ResearchRequest, session: ResearchSession) -> None:
-        if self._repository:
-            for node in reused_nodes(request, session.id, self._clock.now()):
-                await _best_effort(self._repository.save_node_execution(node), session, row="node")
-
-    async def _closing(self, session: ResearchSession, context: ExecutionContext) -> None:
-        if self._repository:
-            now = self._clock.now()
-            took = round((now - session.created_at).total_seconds() * 1000)
-            closed = session.model_copy(
-                update={"completed_at": now, "duration_ms": took, "audit_gaps": context.tally.audit_gaps}
-            )
-            await _best_effort(self._repository.update_session(closed), session)
+    async def _close(self, session: ResearchSession, opened: Opened) -> None:
+        if self._repository is None:
+            return
+        now = self._clock.now()
+        took = round((now - session.created_at).total_seconds() * 1000)
+        gaps = opened.tally.audit_gaps
+        closed = session.model_copy(update={"completed_at": now, "duration_ms": took, "audit_gaps": gaps})
+        told = [opened.events.closing(closed)] if opened.events else []
+        await _best_effort(self._repository.update_session(closed, events=told), opened)
 
 
-async def _best_effort(write: Awaitable[None], session: ResearchSession, *, row: str = "session") -> None:
+async def _best_effort(write: Awaitable[None], opened: Opened) -> None:
     try:
         await write
     except Exception:  # bulkhead: the record must never stop the research
-        count_audit_gap()
-        logger.error(f"{row} not stored", session_id=str(session.id), symbol=session.symbol, exc_info=True)
+        opened.tally.audit_gaps += 1
+        session = opened.session
+        logger.error("session not stored", session_id=str(session.id), symbol=session.symbol, exc_info=True)
 
 
-def _opened(request: ResearchRequest, as_of: datetime, now: datetime) -> ResearchSession:
+def _retry_teller(run: ResearchRun, locale: Locale) -> Callable[[int, str | Message], None]:
+    def tell(attempt: int, why: str | Message) -> None:
+        run.retrying(attempt, why if isinstance(why, str) else why.in_locale(locale))
+
+    return tell
+
+
+def _opened(
+    request: ResearchRequest, as_of: datetime, now: datetime, status: SessionStatus
+) -> ResearchSession:
     return ResearchSession(
         id=uuid4(),
         symbol=request.symbol,
-        status="running",
+        status=status,
         selected_experts=[expert.value for expert in request.experts],
         options=request.options,
+        skip_debate=request.skip_debate,
+        max_cost=request.max_cost,
         trigger_source=request.trigger_source,
         workspace_id=request.workspace,
         as_of=as_of,
@@ -105,17 +168,6 @@ def _opened(request: ResearchRequest, as_of: datetime, now: datetime) -> Researc
         retry_count=request.retry_count,
         parent_session_id=request.parent_session_id,
         created_at=now,
-    )
-
-
-def _context(session_id: str, session: ResearchSession, request: ResearchRequest) -> ExecutionContext:
-    return ExecutionContext(
-        session_id=session_id,
-        as_of=session.as_of,
-        locale=session.locale,
-        workspace=session.workspace_id,
-        experts=tuple(dict.fromkeys([*(request.pre_populated_results or {}), *session.selected_experts])),
-        max_cost=request.max_cost,
     )
 
 
@@ -132,7 +184,7 @@ def _ended(session: ResearchSession, result: ResearchResult | None) -> ResearchS
 
 
 def _broken_off(session: ResearchSession, error: BaseException) -> ResearchSession:
-    if isinstance(error, asyncio.CancelledError):
+    if isinstance(error, asyncio.CancelledError | SessionCancelled):
         said, status = SAY("no_verdict.cancelled"), "cancelled"
     else:
         why = error_text(error, session.locale) if isinstance(error, Exception) else repr(error)

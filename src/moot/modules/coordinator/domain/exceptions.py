@@ -2,7 +2,14 @@
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
+from moot.shared.domain.errors import (
+    AppError,
+    Conflict,
+    InvalidInput,
+    NotFound,
+    TooManyRequests,
+    Unavailable,
+)
 
 
 class AllExpertsFailed(AppError):
@@ -42,6 +49,99 @@ class SessionNotRetryable(InvalidInput):
     def __init__(self, session_id: object, *, only_verdict_failed: bool = False) -> None:
         why = "only_verdict_failed" if only_verdict_failed else "nothing_failed"
         super().__init__(SAY(f"not_retryable.{why}", session_id=session_id), session_id=str(session_id))
+
+
+class SessionEnded(Conflict):
+    """What was asked can only be done to a session that has not ended."""
+
+    code = "SESSION_ENDED"
+
+    def __init__(self, session_id: object, status: str) -> None:
+        said = SAY("session_ended", session_id=session_id, status=SAY(f"literal.{status}"))
+        super().__init__(said, session_id=str(session_id), status=status)
+
+
+class SessionHeld(Conflict):
+    """Somebody runs the session, or did until a moment ago."""
+
+    code = "SESSION_HELD"
+
+    def __init__(self, session_id: object) -> None:
+        super().__init__(SAY("session_held", session_id=session_id), session_id=str(session_id))
+
+
+class SessionCancelled(Conflict):
+    code = "SESSION_CANCELLED"
+
+    def __init__(self, session_id: object) -> None:
+        super().__init__(SAY("session_cancelled", session_id=session_id), session_id=str(session_id))
+
+
+class SessionTakenOver(Conflict):
+    """This process was away for so long that another one carries on."""
+
+    code = "SESSION_TAKEN_OVER"
+
+    def __init__(self, session_id: object) -> None:
+        super().__init__(SAY("session_taken_over", session_id=session_id), session_id=str(session_id))
+
+
+class SessionGivenUp(AppError):
+    """It may be the session itself that processes die of."""
+
+    code = "SESSION_GIVEN_UP"
+
+    def __init__(self, session_id: object, attempts: int) -> None:
+        super().__init__(SAY("session_given_up", attempts=attempts), session_id=str(session_id))
+
+
+class SessionInterrupted(Unavailable):
+    """The desk closed before the session had ended; it goes on when a desk opens again."""
+
+    code = "SESSION_INTERRUPTED"
+
+    def __init__(self, session_id: object) -> None:
+        super().__init__(SAY("session_interrupted", session_id=session_id), session_id=str(session_id))
+
+
+class KeyTaken(Conflict):
+    """There is a session under this key already."""
+
+    code = "IDEMPOTENCY_KEY_TAKEN"
+
+    def __init__(self, key: str) -> None:
+        super().__init__(SAY("key_taken", key=key))
+
+
+class KeyReused(Conflict):
+    """The key stands for a question other than the one that is asked now."""
+
+    code = "IDEMPOTENCY_KEY_REUSED"
+
+    def __init__(self, session_id: object) -> None:
+        super().__init__(SAY("key_reused", session_id=session_id), session_id=str(session_id))
+
+
+class DeskBusy(TooManyRequests):
+    """As many sessions run and wait as this desk allows."""
+
+    code = "DESK_BUSY"
+
+    def __init__(self, retry_after: int) -> None:
+        super().__init__(SAY("desk_busy", seconds=retry_after), retry_after=retry_after)
+
+
+class DeskClosing(Unavailable):
+    code = "DESK_CLOSING"
+
+    def __init__(self) -> None:
+        super().__init__(SAY("desk_closing"), retry_after=5)
+
+
+class RecordedFailure(AppError):
+    """What a node failed with before its process died."""
+
+    code = "NODE_FAILED"
 
 
 class Abstention(AppError):

@@ -12,7 +12,7 @@ from moot.modules.llm_platform.domain.chat import ChatResult, ModelReply, Usage
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -26,6 +26,7 @@ class Tries:
         self.attempts = 0
         self._end = time.monotonic() + deadline
         self._troubles: dict[str, ModelTrouble] = {}
+        self._last: ModelTrouble | None = None
 
     def each(self) -> Iterator[LLMConfig]:
         for config in self._candidates:
@@ -35,8 +36,14 @@ class Tries:
     def seconds_left(self) -> float:
         return self._end - time.monotonic()
 
+    def begin(self) -> None:
+        """Another attempt; whoever watches is told when it is not the first, and why."""
+        self.attempts += 1
+        if self._last is not None:
+            tell_retry(self.attempts, self._last.message)
+
     def failed(self, config: LLMConfig, trouble: ModelTrouble) -> None:
-        self._troubles[config.alias] = trouble
+        self._troubles[config.alias] = self._last = trouble
         logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
 
     def gave_up(self) -> LLMConnectionError | NoAvailableModel:

@@ -117,7 +117,7 @@ class LLMService:
         tries = Tries(self.candidates(alias, tags), self._deadline)
         for config in tries.each():
             spoke = False
-            tries.attempts += 1
+            tries.begin()
             try:
                 async with self._on_record(key, config, request, tries.attempts) as call:
                     async for piece in self._pieces(config, request, tries.seconds_left()):
@@ -168,7 +168,7 @@ class LLMService:
         for candidate in tries.each():
             config, pauses = candidate, [*PAUSES, None]
             while pauses:
-                tries.attempts += 1
+                tries.begin()
                 try:
                     return await self._attempt(key, config, request, tries)
                 except ModelTrouble as trouble:

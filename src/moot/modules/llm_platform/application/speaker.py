@@ -30,7 +30,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -89,6 +89,7 @@ class Speaker:
             return self._checked(brief, opening, reply)
         except LLMOutputParseError as e:
             logger.warning("answer refused, asked again", agent=brief.agent, error=str(e))
+            tell_retry(2, e.message)
             again = PROMPTS.filled("again", brief.locale, problem=e.in_locale(brief.locale))
         correction = [
             ChatMessage(role="assistant", content=reply.content or "{}"),

@@ -7,18 +7,25 @@ from uuid import UUID
 
 import structlog
 
-from moot.modules.llm_platform.domain.exceptions import WebSearchError
+from moot.modules.llm_platform.domain.exceptions import (
+    ReplayMismatch,
+    WebSearchConnectionError,
+    WebSearchError,
+)
 from moot.modules.llm_platform.domain.search import (
+    RecordedSearch,
     SearchAnswer,
     SearchAudit,
     SearchCache,
+    SearchRecord,
     WebSearchProvider,
     WebSearchRequest,
     WebSearchResponse,
     refine,
 )
+from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 __all__ = ["WebSearchRequest", "WebSearchService"]
 
@@ -30,18 +37,38 @@ PRESENT = timedelta(days=1)
 
 
 class WebSearchService:
-    """What the provider found, or the cache still holds, without what is no use to the session that asks."""
+    """What the provider found, or the cache still holds, without what is no use to the session that asks.
+
+    A session that goes on, or is replayed, from its record is told what it was told before.
+    """
 
     def __init__(
-        self, provider: WebSearchProvider, audit: SearchAudit, cache: SearchCache | None, clock: Clock
+        self,
+        provider: WebSearchProvider,
+        audit: SearchAudit,
+        cache: SearchCache | None,
+        clock: Clock,
+        record: SearchRecord | None = None,
     ) -> None:
         self._provider, self._audit, self._cache, self._clock = provider, audit, cache, clock
+        self._record = record
 
     async def search(self, request: WebSearchRequest) -> WebSearchResponse:
-        past = self._past_moment()
-        if past is not None:  # "the last month" is counted from today, and says nothing about then
-            request = request.model_copy(update={"freshness": "noLimit"})
+        """Raises what the provider raises; on replay `ReplayMismatch`, when there is no such search on record."""
+        context = current_execution_ctx.get()
+        if context is not None and context.answers != "live":
+            recorded = await self._recorded(request, context)
+            if recorded is not None:
+                return recorded
+        past = _past_moment(self._clock.now())
+        if past is not None:
+            request = _undated(request)
         response = await self._remembered(request) or await self._found(request)
+        return self._refined(request, response, past)
+
+    def _refined(
+        self, request: WebSearchRequest, response: WebSearchResponse, past: datetime | None
+    ) -> WebSearchResponse:
         results = refine(response.results, as_of=past)
         logger.info(
             "web search",
@@ -51,6 +78,37 @@ class WebSearchService:
             kept=len(results),
         )
         return response.model_copy(update={"results": results})
+
+    async def _recorded(
+        self, request: WebSearchRequest, context: ExecutionContext
+    ) -> WebSearchResponse | None:
+        """What the session was told when it asked; None when it has to ask again, which a replay never does.
+
+        Whether it asked as a session of the past is judged by the moment it asked, not by the present one.
+        """
+        found = await self._on_record(request, context.session_id)
+        if found is None and context.answers == "replay":
+            raise ReplayMismatch(
+                SAY("record.no_search", query=request.query), query=request.query, difference=[]
+            )
+        if found is None or (found.response is None and context.answers == "resume"):
+            return None
+        if found.response is None:
+            raise _failed_before(found)
+        if context.answers == "resume":
+            await self._note(found, found.response)
+        return self._refined(request, found.response, _past_moment(found.asked_at))
+
+    async def _on_record(self, request: WebSearchRequest, session_id: str) -> RecordedSearch | None:
+        if self._record is None or not session_id:
+            return None
+        return await self._record.find(UUID(session_id), [request, _undated(request)])
+
+    async def _note(self, found: RecordedSearch, response: WebSearchResponse) -> None:
+        """On the record too: that this was not asked again."""
+        call_id = await self._begin(found.request, "record", found.service)
+        body = response.model_dump_json()
+        await self._end(call_id, time.monotonic(), SearchAnswer(response=response, body=body))
 
     async def _remembered(self, request: WebSearchRequest) -> WebSearchResponse | None:
         started = time.monotonic()
@@ -74,8 +132,10 @@ class WebSearchService:
         await self._to_cache(request, answer.response)
         return answer.response
 
-    async def _begin(self, request: WebSearchRequest, origin: Literal["live", "cache"]) -> UUID | None:
-        name = self._provider.name
+    async def _begin(
+        self, request: WebSearchRequest, origin: Literal["live", "cache", "record"], service: str = ""
+    ) -> UUID | None:
+        name = service or self._provider.name
         params = request.model_dump(mode="json")
         return await self._audit.begin(
             name, OPERATION, params, origin=origin, request_digest=request.key(name)
@@ -110,7 +170,22 @@ class WebSearchService:
         except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
             logger.warning("search cache not written", query=request.query, exc_info=True)
 
-    def _past_moment(self) -> datetime | None:
-        context = current_execution_ctx.get()
-        as_of = context.as_of if context else None
-        return as_of if as_of and as_of < self._clock.now() - PRESENT else None
+
+def _past_moment(now: datetime) -> datetime | None:
+    """The session's moment, if it lies in the past of `now`."""
+    context = current_execution_ctx.get()
+    as_of = context.as_of if context else None
+    return as_of if as_of and as_of < now - PRESENT else None
+
+
+def _undated(request: WebSearchRequest) -> WebSearchRequest:
+    """The last month is counted from today, and says nothing about then."""
+    return request.model_copy(update={"freshness": "noLimit"})
+
+
+def _failed_before(found: RecordedSearch) -> WebSearchError | WebSearchConnectionError:
+    """The failure on record, in its own words."""
+    said = found.error_message or SAY("record.search_failed", service=found.service)
+    if found.status_code is None:
+        return WebSearchConnectionError(said)
+    return WebSearchError(said, status_code=found.status_code)

@@ -1,7 +1,7 @@
 """Searching the web and reading a page: what is asked, what is found, and the ports to who searches and keeps."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import urlsplit
@@ -69,6 +69,19 @@ class SearchAnswer(BaseModel):
     body: str = ""
 
 
+class RecordedSearch(BaseModel):
+    """A search a session made before: what `service` found at `asked_at`, or why it failed (`response` None)."""
+
+    model_config = ConfigDict(frozen=True)
+
+    service: str
+    request: WebSearchRequest
+    asked_at: AwareDatetime
+    response: WebSearchResponse | None = None
+    status_code: int | None = None
+    error_message: str | None = None
+
+
 class WebSearchProvider(Protocol):
     """`name` is how the service is called on the record. One call is one request; no retry, no cache, no record.
 
@@ -119,6 +132,13 @@ class SearchAudit(Protocol):
         response_data: str | None,
         error_message: str | None,
     ) -> None: ...
+
+
+class SearchRecord(Protocol):
+    """What sessions have searched before, whichever service is configured now."""
+
+    async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
+        """The newest answer to one of `requests`, or else its newest failure; None when neither can be read."""
 
 
 class Page(BaseModel):

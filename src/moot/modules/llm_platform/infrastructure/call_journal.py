@@ -10,6 +10,7 @@ from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, CallAudit
+from moot.shared.infrastructure.pruning import Bodies
 from moot.shared.infrastructure.transactions import transaction
 
 ASKED = tuple(name for name in CallIntent.model_fields if name not in INTENT)
@@ -25,12 +26,22 @@ ANSWERED = (
 )
 MODEL_CALL = Kind("model_call", LLMCallLog, (*INTENT, *ASKED))
 MODEL_ANSWER = Kind("model_answer", LLMCallLog, (*OUTCOME, *ANSWERED))
+MODEL_BODIES = Bodies.of(
+    "pruned_model_call",
+    (MODEL_CALL, MODEL_ANSWER),
+    prompt_text="",
+    system_message=None,
+    completion_text=None,
+    reasoning_text=None,
+    tool_calls=None,
+)
+MODEL_KINDS = (MODEL_CALL, MODEL_ANSWER, MODEL_BODIES.kind)
 
 
 class SqlCallJournal:
     def __init__(self, audit: CallAudit, trail: AuditTrail) -> None:
         self._audit, self._database = audit, trail.database
-        trail.vouches_for(MODEL_CALL, MODEL_ANSWER)
+        trail.vouches_for(*MODEL_KINDS)
 
     async def begin(self, intent: CallIntent) -> UUID | None:
         return await self._audit.begin(MODEL_CALL, intent.model_dump())

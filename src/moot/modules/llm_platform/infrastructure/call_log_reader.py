@@ -1,6 +1,6 @@
 """Reads the call logs back: the calls of a session, and what all of them used."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -58,6 +58,17 @@ class SqlCallLogReader:
         wanted = _columns(ExternalAPICallLog, ExternalCallItem, set() if include_text else RESPONSE)
         of_session = select(*wanted).where(ExternalAPICallLog.session_id == session_id)
         return await self._read(ExternalCallItem, of_session.order_by(*EXTERNAL_ORDER))
+
+    async def asked_before(self, session_id: UUID, digests: Sequence[str]) -> list[ExternalCallItem]:
+        """The session's calls that asked one of these and came to an end, oldest first; the record's own are none."""
+        call = ExternalAPICallLog
+        asked = select(*_columns(call, ExternalCallItem, set())).where(
+            call.session_id == session_id,
+            call.request_digest.in_(digests),
+            call.status.in_(("success", "failed")),
+            call.origin != "record",
+        )
+        return await self._read(ExternalCallItem, asked.order_by(*EXTERNAL_ORDER))
 
     async def usage(self, by: By, workspace: str, since: datetime | None) -> list[UsageLine]:
         async with transaction(self._database.session) as db:

@@ -91,7 +91,7 @@ class SyncService:
     ) -> SyncEvent:
         """Fetch what is missing of one dataset and keep it."""
         now = self.clock.now()
-        wanted = self._wanted(dataset, subject, (start, min(end, _last_day(market, now))), now, market)
+        wanted = self._wanted(dataset, subject, (start, min(end, last_day(market, now))), now, market)
         if not wanted:
             return SyncEvent(dataset, subject, "up_to_date")
         events = [await self._fetch(dataset, subject, market, part, now) for part in wanted]
@@ -136,10 +136,10 @@ class SyncService:
 
 def _complete_until(dataset: Dataset, market: Market, now: datetime) -> date:
     """The last day about which nothing more is to come."""
-    return _last_day(market, now) - LATE_BY.get(dataset, timedelta())
+    return last_day(market, now) - LATE_BY.get(dataset, timedelta())
 
 
-def _last_day(market: Market, now: datetime) -> date:
+def last_day(market: Market, now: datetime) -> date:
     """The last day whose daily figures are out."""
     local = now.astimezone(TIME_ZONES[market])
     return local.date() if local.hour >= PUBLISHED_AT_HOUR else local.date() - timedelta(days=1)

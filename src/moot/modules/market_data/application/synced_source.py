@@ -3,7 +3,7 @@
 import asyncio
 from datetime import date, timedelta
 
-from moot.modules.market_data.application.sync import SyncService
+from moot.modules.market_data.application.sync import SyncService, last_day
 from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
@@ -18,8 +18,16 @@ from moot.modules.market_data.domain.provider import Batch, CompanyLookup, Marke
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.replay_context import moment_of_reading
 
 A_WHILE = timedelta(days=30)
+
+
+class NotKept(Unavailable):
+    """A replay reads what is kept and fetches nothing; of this, nothing is kept."""
+
+    code = "NOT_KEPT"
 
 
 class SyncedSource:
@@ -45,6 +53,8 @@ class SyncedSource:
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""
+        if _offline():
+            return None
         for source in self._lookups():
             found = await source.company(symbol)
             if found is not None:
@@ -56,11 +66,11 @@ class SyncedSource:
 
     async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
         await self._bring(Dataset.BARS, symbol, start, end)
-        return await self._lake.daily_bars(symbol, start, end)
+        return await self._lake.daily_bars(symbol, start, self._reached(end))
 
     async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
         await self._bring(Dataset.VALUATIONS, symbol, start, end)
-        return await self._lake.daily_valuations(symbol, start, end)
+        return await self._lake.daily_valuations(symbol, start, self._reached(end))
 
     async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
         await self._bring(Dataset.REPORTS, symbol)
@@ -72,11 +82,17 @@ class SyncedSource:
 
     async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
         await self._bring(Dataset.MACRO, self._market.value, start, end)
-        return await self._lake.macro(start, end)
+        return await self._lake.macro(start, self._reached(end))
 
     async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
         await self._bring(Dataset.NEWS, symbol, start, end)
-        return await self._lake.news(symbol, start, end)
+        return await self._lake.news(symbol, start, self._reached(end))
+
+    def _reached(self, end: date) -> date:
+        """A replay sees no day whose figures were not out when the session ran, though they are kept by now."""
+        return (
+            min(end, last_day(self._market, moment_of_reading(self._sync.clock.now()))) if _offline() else end
+        )
 
     def _lookups(self) -> list[CompanyLookup]:
         there = self._sync.providers.get(self._market, {}).values()
@@ -85,6 +101,10 @@ class SyncedSource:
     async def _bring(
         self, dataset: Dataset, subject: str, start: date | None = None, end: date | None = None
     ) -> None:
+        if _offline():
+            if self._sync.store.coverage(dataset, subject) is None:
+                raise NotKept(SAY("offline.nothing_kept", dataset=SAY(f"dataset.{dataset}"), subject=subject))
+            return
         today = self._sync.clock.now().date()
         event = await self._sync.bring(dataset, subject, self._market, start or today - A_WHILE, end or today)
         if event.outcome == "failed" and self._sync.store.coverage(dataset, subject) is None:
@@ -92,3 +112,9 @@ class SyncedSource:
             raise Unavailable(
                 SAY("sync.nothing", dataset=SAY(f"dataset.{dataset}"), subject=subject, why=why)
             )
+
+
+def _offline() -> bool:
+    """Whether the session under way is replayed: it sees what was there, and asks nobody outside."""
+    context = current_execution_ctx.get()
+    return context is not None and context.answers == "replay"

@@ -1,9 +1,10 @@
 """What is asked of the desk and what it answers: the shapes that cross `IResearchOrchestrationPort`."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_serializer
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_serializer, field_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import OverallStatus, VerdictStatus
@@ -69,6 +70,17 @@ class ResearchResult(BaseModel):
     audit_gaps: int = 0
     usage: ModelUsage = ModelUsage()
     notices: list[str] = Field(default_factory=list)
+
+    @field_validator("expert_results", mode="before")
+    @classmethod
+    def _by_name_too(cls, items: Any) -> Any:
+        """What was dumped can be read again."""
+        if not isinstance(items, Mapping):
+            return items
+        return [
+            {**item, "expert_type": expert} if isinstance(item, Mapping) else item
+            for expert, item in items.items()
+        ]
 
     @field_serializer("expert_results")
     def _by_expert(self, items: list[ExpertResultItem]) -> dict[str, dict[str, Any]]:

@@ -8,9 +8,10 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
 OverallStatus = Literal["completed", "partial", "failed"]
-SessionStatus = Literal["running", "completed", "partial", "failed", "cancelled"]
+SessionStatus = Literal["queued", "running", "completed", "partial", "failed", "cancelled"]
 VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
 VerdictAction = Literal["BUY", "SELL", "HOLD"]
+GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
 NodeStatus = Literal["success", "failed", "skipped"]
 
 MOST_PER_PAGE = 200
@@ -31,6 +32,8 @@ class ResearchSession(BaseModel):
     status: SessionStatus
     selected_experts: list[str]
     options: dict[str, dict[str, Any]]
+    skip_debate: bool = False
+    max_cost: float | None = None
     trigger_source: str
     workspace_id: str
     as_of: AwareDatetime
@@ -44,6 +47,10 @@ class ResearchSession(BaseModel):
     created_at: AwareDatetime
     completed_at: AwareDatetime | None = None
     duration_ms: int | None = None
+
+    @property
+    def ended(self) -> bool:
+        return self.status not in GOING_ON
 
 
 class NodeExecution(BaseModel):

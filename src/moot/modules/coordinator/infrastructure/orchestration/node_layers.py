@@ -8,9 +8,14 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.node_results import apart
-from moot.modules.coordinator.application.research_run import NodeEvent, current_run, error_text
-from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
+from moot.modules.coordinator.application.node_results import apart, whole
+from moot.modules.coordinator.application.research_run import (
+    NodeEvent,
+    current_node,
+    current_run,
+    error_text,
+)
+from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout, RecordedFailure
 from moot.modules.coordinator.domain.model.session import NodeExecution
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
@@ -20,6 +25,7 @@ from moot.modules.coordinator.infrastructure.orchestration.nodes import (
     StateUpdate,
     failure_of,
     result_of,
+    update_of,
 )
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
@@ -62,6 +68,7 @@ def watched(node: Node, node_type: str) -> Node:
     """Tells whoever watches the run when the node starts and how it ends."""
 
     async def watched_node(state: ResearchGraphState) -> StateUpdate:
+        current_node.set(node_type)  # each node is a task of its own
         tell, started = current_run().tell, time.perf_counter()
         tell(NodeEvent(node_type, "started"))
         try:
@@ -79,18 +86,25 @@ def watched(node: Node, node_type: str) -> Node:
 def persist_node_execution(
     node_fn: Node, node_type: str, session_repo: IResearchSessionRepository, *, clock: Clock | None = None
 ) -> Node:
-    """Journals each run of the node, success or failure, in a transaction of its own, before the graph goes on."""
+    """Journals each run of the node, success or failure, in a transaction of its own, before the graph goes on.
+
+    What the journal has already, from before a crash, is not run again: it ends the way it ended then.
+    """
     clock = clock or SystemClock()
 
     async def persisted_node(state: ResearchGraphState) -> StateUpdate:
         context = current_execution_ctx.get()
         if context is None or not context.session_id:
             return await node_fn(state)
+        if recorded := current_run().recorded.get(node_type):
+            return _as_recorded(recorded)
+        current_run().note("node_started", node=node_type)
         session_id, started_at, started = UUID(context.session_id), clock.now(), time.perf_counter()
 
         async def journal(outcome: dict[str, Any]) -> None:
             took = {"started_at": started_at, "completed_at": clock.now(), "duration_ms": _ms_since(started)}
-            await _save(session_repo, {"session_id": session_id, "node_type": node_type, **took, **outcome})
+            row = {"session_id": session_id, "node_type": node_type, **took, **outcome}
+            await _save(session_repo, row)
 
         try:
             update = await node_fn(state)
@@ -136,9 +150,18 @@ def _success(result: dict[str, Any]) -> dict[str, Any]:
     return {"status": "success", **apart(result)} if result else {"status": "skipped"}
 
 
+def _as_recorded(node: NodeExecution) -> StateUpdate:
+    if node.status == "failed":
+        kind = Abstention if node.error_type == Abstention.__name__ else RecordedFailure
+        raise kind(node.error_message or "")
+    return update_of(node.node_type, whole(node) if node.status == "success" else {})
+
+
 async def _save(repository: IResearchSessionRepository, row: dict[str, Any]) -> None:
+    log = current_run().events
     try:
-        await repository.save_node_execution(NodeExecution(id=uuid4(), **row))
+        node = NodeExecution(id=uuid4(), **row)
+        await repository.save_node_execution(node, events=log.of_node(node) if log else ())
     except Exception:  # bulkhead: the record must never stop the research
         count_audit_gap()
         logger.error("node not stored", node=row["node_type"], exc_info=True)

@@ -70,6 +70,15 @@ def result_of(node_type: str, update: StateUpdate) -> dict[str, Any]:
     return dict(update["results"][node_type])
 
 
+def update_of(node_type: str, result: dict[str, Any]) -> StateUpdate:
+    """What a node that produced `result` leaves in the state."""
+    if node_type == DEBATE:
+        return {"debate_outcome": result}
+    if node_type == JUDGE:
+        return {"verdict": result}
+    return {"results": {node_type: result}}
+
+
 def failure_of(node_type: str, said: str) -> StateUpdate:
     """What a node leaves in the state when it failed: an expert its error, debate and judge nothing."""
     if node_type == DEBATE:

@@ -1,22 +1,41 @@
-"""Sessions and nodes in SQL. Rows and models share their field names, so there is nothing to map."""
+"""Sessions, nodes and events in SQL. Rows and models share their field names, so there is nothing to map."""
 
-from collections.abc import Iterator
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
+import structlog
 from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.exc import IntegrityError
 
+from moot.modules.coordinator.domain.exceptions import KeyTaken
+from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
     ResearchSession,
     SessionFilter,
     SessionPage,
 )
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
-from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    IdempotencyKey,
+    IResearchSessionRepository,
+    KeyedSession,
+)
+from moot.modules.coordinator.domain.ports.session_leases import Lease
+from moot.modules.coordinator.infrastructure.persistence.tables import (
+    NodeExecutionRow,
+    ResearchSessionRow,
+    SessionEventRow,
+)
+from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.transactions import transaction
 
-FIXED = (
+logger = structlog.get_logger(__name__)
+
+AT_FIRST = (
     "id",
     "workspace_id",
     "symbol",
@@ -29,15 +48,19 @@ FIXED = (
     "parent_session_id",
     "created_at",
 )
+FIXED = (*AT_FIRST, "skip_debate", "max_cost")
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
 ENDING = ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms")
 
-SESSION = Kind("session", ResearchSessionRow, FIXED)
+SESSION = Kind("session_opened", ResearchSessionRow, FIXED)
 SESSION_END = Kind("session_outcome", ResearchSessionRow, (*ENDING, "verdict_action"), fixed=frozenset(FIXED))
+EARLIER_SESSION = Kind("session", ResearchSessionRow, AT_FIRST)
 EARLIER_END = Kind("session_end", ResearchSessionRow, ENDING)
-"""Vouches for sessions that ended before there was a `verdict_action`; no longer written."""
+"""Vouch for sessions opened or ended before there were the columns that came later; no longer written."""
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
+EVENT = Kind("event", SessionEventRow, ())
+"""Events are told from what the chain vouches for, and have no link of their own."""
 
 
 class SqlResearchSessionRepository(IResearchSessionRepository):
@@ -46,21 +69,90 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
     def __init__(self, trail: AuditTrail) -> None:
         self._trail = trail
         self._database = trail.database
-        trail.vouches_for(SESSION, SESSION_END, EARLIER_END, NODE)
+        self._listeners: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
+        trail.vouches_for(SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
 
-    async def save_session(self, session: ResearchSession) -> None:
-        await self._trail.append(SESSION, session.model_dump(), session_id=session.id)
+    async def save_session(
+        self,
+        session: ResearchSession,
+        *,
+        nodes: Sequence[NodeExecution] = (),
+        events: Sequence[SessionEvent] = (),
+        lease: Lease | None = None,
+        key: IdempotencyKey | None = None,
+    ) -> None:
+        row = session.model_dump() | _lease_columns(lease) | _key_columns(key)
+        reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
+        beside = [*reused, *_event_records(session.id, events)]
+        try:
+            await self._trail.append(SESSION, row, session_id=session.id, beside=beside)
+        except Unavailable as e:
+            if key is not None and isinstance(e.__cause__, IntegrityError):
+                raise KeyTaken(key.key) from e
+            raise
+        self._tell_listeners(session.id)
 
-    async def update_session(self, session: ResearchSession) -> None:
-        await self._trail.append(SESSION_END, session.model_dump(), session_id=session.id, write="upsert")
-
-    async def save_node_execution(self, node: NodeExecution) -> None:
-        await self._trail.append(NODE, node.model_dump(), session_id=node.session_id)
-
-    async def get_session_by_id(self, session_id: UUID, workspace_id: str) -> ResearchSession | None:
-        wanted = select(ResearchSessionRow).where(
-            ResearchSessionRow.id == session_id, ResearchSessionRow.workspace_id == workspace_id
+    async def update_session(self, session: ResearchSession, *, events: Sequence[SessionEvent] = ()) -> None:
+        beside = _event_records(session.id, events)
+        await self._trail.append(
+            SESSION_END, session.model_dump(), session_id=session.id, write="upsert", beside=beside
         )
+        self._tell_listeners(session.id)
+
+    async def save_node_execution(self, node: NodeExecution, *, events: Sequence[SessionEvent] = ()) -> None:
+        beside = _event_records(node.session_id, events)
+        await self._trail.append(NODE, node.model_dump(), session_id=node.session_id, beside=beside)
+        self._tell_listeners(node.session_id)
+
+    def note_event(self, session_id: UUID, event: SessionEvent) -> None:
+        (record,) = _event_records(session_id, [event])
+
+        def stored(done: "asyncio.Future[None]") -> None:
+            if not done.cancelled() and (error := done.exception()):
+                logger.warning("event not stored", session_id=str(session_id), error=str(error))
+            self._tell_listeners(session_id)
+
+        self._trail.note(record).add_done_callback(stored)
+
+    async def events_after(self, session_id: UUID, seq: int) -> list[SessionEvent]:
+        found = (
+            select(SessionEventRow)
+            .where(SessionEventRow.session_id == session_id, SessionEventRow.seq > seq)
+            .order_by(SessionEventRow.seq)
+        )
+        async with transaction(self._database.session) as db:
+            rows = await db.scalars(found)
+            return [SessionEvent.model_validate(row, from_attributes=True) for row in rows]
+
+    async def wait_for_events(self, session_id: UUID, seconds: float) -> None:
+        told = asyncio.Event()
+        self._listeners[session_id].add(told)
+        try:
+            async with asyncio.timeout(seconds):
+                await told.wait()
+        except TimeoutError:
+            pass
+        finally:
+            self._listeners[session_id].discard(told)
+            if not self._listeners[session_id]:
+                del self._listeners[session_id]
+
+    def _tell_listeners(self, session_id: UUID) -> None:
+        for told in self._listeners.get(session_id, ()):
+            told.set()
+
+    async def get_session_by_key(self, workspace_id: str, key: str) -> KeyedSession | None:
+        wanted = select(ResearchSessionRow).where(
+            ResearchSessionRow.workspace_id == workspace_id, ResearchSessionRow.idempotency_key == key
+        )
+        async with transaction(self._database.session) as db:
+            row = await db.scalar(wanted)
+        return KeyedSession(_session(row), row.request_digest or "") if row else None
+
+    async def get_session_by_id(self, session_id: UUID, workspace_id: str | None) -> ResearchSession | None:
+        wanted = select(ResearchSessionRow).where(ResearchSessionRow.id == session_id)
+        if workspace_id is not None:
+            wanted = wanted.where(ResearchSessionRow.workspace_id == workspace_id)
         async with transaction(self._database.session) as db:
             row = await db.scalar(wanted)
         return _session(row) if row else None
@@ -93,6 +185,22 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         async with transaction(self._database.session) as db:
             rows = await db.scalars(by_start)
             return [NodeExecution.model_validate(row, from_attributes=True) for row in rows]
+
+
+def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
+    return [
+        Record(EVENT, "insert", None, {"session_id": session_id, **event.model_dump()}) for event in events
+    ]
+
+
+def _lease_columns(lease: Lease | None) -> dict[str, Any]:
+    if lease is None:
+        return {}
+    return {"lease_owner": lease.owner, "lease_token": lease.token, "lease_expires_at": lease.expires_at}
+
+
+def _key_columns(key: IdempotencyKey | None) -> dict[str, Any]:
+    return {} if key is None else {"idempotency_key": key.key, "request_digest": key.digest}
 
 
 def _session(row: ResearchSessionRow) -> ResearchSession:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, ForeignKey, Index, String, Text, false, text
+from sqlalchemy import BigInteger, Float, ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -22,6 +22,8 @@ class ResearchSessionRow(Base):
         Index(None, "workspace_id", "verdict_action", "created_at", "id"),
         Index(None, "workspace_id", "trigger_source", "created_at", "id"),
         Index(None, "parent_session_id", "created_at", "id"),
+        Index(None, "workspace_id", "idempotency_key", unique=True),
+        Index(None, "status", "lease_expires_at"),
     )
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
@@ -30,6 +32,8 @@ class ResearchSessionRow(Base):
     status: Mapped[str] = mapped_column(String(20))
     selected_experts: Mapped[list[str]]
     options: Mapped[dict[str, Any]]
+    skip_debate: Mapped[bool] = mapped_column(server_default=false())
+    max_cost: Mapped[float | None] = mapped_column(Float)
     trigger_source: Mapped[str] = mapped_column(String(50))
     as_of: Mapped[datetime]
     locale: Mapped[str] = mapped_column(String(10))
@@ -45,6 +49,9 @@ class ResearchSessionRow(Base):
     lease_owner: Mapped[str | None] = mapped_column(String(100))
     lease_token: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
     lease_expires_at: Mapped[datetime | None]
+    cancel_requested: Mapped[bool] = mapped_column(server_default=false())
+    idempotency_key: Mapped[str | None] = mapped_column(String(255))
+    request_digest: Mapped[str | None] = mapped_column(String(64))
 
 
 class NodeExecutionRow(Base):
@@ -64,3 +71,15 @@ class NodeExecutionRow(Base):
     started_at: Mapped[datetime]
     completed_at: Mapped[datetime | None]
     duration_ms: Mapped[int | None]
+
+
+class SessionEventRow(Base):
+    """What a session told while it ran, in order. No foreign key: it may be told before the session is stored."""
+
+    __tablename__ = "session_events"
+
+    session_id: Mapped[UUID] = mapped_column(primary_key=True)
+    seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    type: Mapped[str] = mapped_column(String(30))
+    at: Mapped[datetime]
+    data: Mapped[dict[str, Any]]

@@ -13,7 +13,14 @@ from moot.modules.llm_platform.domain.search import (
     WebSearchResultItem,
 )
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.modules.llm_platform.infrastructure.search.wire import JsonService, inner, moment, pages, text
+from moot.modules.llm_platform.infrastructure.search.wire import (
+    JsonService,
+    inner,
+    kept_object,
+    moment,
+    pages,
+    text,
+)
 
 TIME_RANGE: dict[Freshness | None, str] = {
     "oneDay": "day",
@@ -43,6 +50,11 @@ class SearxngSearch:
 
     async def aclose(self) -> None:
         await self._service.aclose()
+
+
+def read(request: WebSearchRequest, body: str) -> WebSearchResponse:
+    """What a body says that was kept on the record."""
+    return _response(request, kept_object(body))
 
 
 def _response(request: WebSearchRequest, found: Mapping[str, Any]) -> WebSearchResponse:

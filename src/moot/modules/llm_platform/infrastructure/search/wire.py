@@ -9,6 +9,7 @@ import aiohttp
 
 from moot.modules.llm_platform.domain.exceptions import WebSearchConnectionError, WebSearchError
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.infrastructure.redaction import REDACT
 
 LARGEST_ANSWER = 8_000_000
 TOLD = 200
@@ -38,12 +39,12 @@ class JsonService:
             raise WebSearchConnectionError(
                 SAY("search.unreachable", service=self._name, error=type(e).__name__)
             ) from e
-        found = _object(text)
+        found = json_object(text)
         if status != 200:
             raise self.refused(status, said(found) or text)
         if found is None:
             raise WebSearchError(SAY("search.unreadable", service=self._name), status_code=status)
-        return status, text, found
+        return status, *_as_kept(text, found)
 
     def refused(self, status: int, words: str, *, code: object = None) -> WebSearchError:
         """`code` is what the body said where the status said otherwise."""
@@ -104,9 +105,23 @@ def moment(written: str) -> datetime | None:
         return None
 
 
-def _object(body: str) -> Mapping[str, Any] | None:
+def json_object(body: str) -> Mapping[str, Any] | None:
     try:
         found = json.loads(body)
     except (ValueError, RecursionError):
         return None
     return found if isinstance(found, Mapping) else None
+
+
+def kept_object(body: str) -> Mapping[str, Any]:
+    """The object in a body that is on the record; `ValueError` when there is none any more."""
+    found = json_object(body)
+    if found is None:
+        raise ValueError("no JSON object")
+    return found
+
+
+def _as_kept(body: str, found: Mapping[str, Any]) -> tuple[str, Mapping[str, Any]]:
+    """The answer as the record will hold it: whoever reads it there must find what was read here."""
+    kept = REDACT(body)
+    return (body, found) if kept == body else (kept, json_object(kept) or found)

@@ -1,7 +1,7 @@
 """The synthetic market as a provider: the history that the seed implies, shown up to yesterday."""
 
 from collections.abc import Sequence
-from datetime import date, timedelta
+from datetime import date, datetime, timedelta
 from functools import cached_property
 from typing import TypeVar
 
@@ -27,6 +27,7 @@ from moot.modules.market_data.infrastructure.demo.sessions import Sessions, sess
 from moot.modules.market_data.infrastructure.demo.stories import company_stories, policy_notices
 from moot.modules.market_data.infrastructure.demo.valuations import daily_valuations
 from moot.shared.domain.clock import Clock
+from moot.shared.infrastructure.replay_context import moment_of_reading
 
 F = TypeVar("F", bound=Fact)
 
@@ -80,17 +81,18 @@ class DemoMarket:
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""
-        until = date(self._today().year + 1, 12, 31)
+        until = date(_today(self._clock.now()).year + 1, 12, 31)
         if self._world is None or self._world.until != until:
             self._world = _World(self._seed, until)
         return self._world
 
     def _public(self, facts: Sequence[F]) -> Batch[F]:
-        midnight = moment(self._today(), 0)
+        midnight = moment(_today(moment_of_reading(self._clock.now())), 0)
         return Batch(fact for fact in facts if fact.available_at < midnight)
 
-    def _today(self) -> date:
-        return self._clock.now().astimezone(ZONE).date()
+
+def _today(now: datetime) -> date:
+    return now.astimezone(ZONE).date()
 
 
 class _World:

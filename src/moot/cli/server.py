@@ -1,0 +1,87 @@
+"""`moot serve`: a web server that lets its sessions come to their end before it goes."""
+
+import asyncio
+import socket
+from types import FrameType
+
+import typer
+import uvicorn
+
+from moot.cli.on_desk import at_desk
+from moot.cli.outcome import command
+from moot.cli.texts import SAY, say
+from moot.desk import Moot
+from moot.modules.access.presentation.guard import is_loopback
+from moot.modules.coordinator.application.session_runs import SessionRuns
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.infrastructure.settings import Settings
+
+CONNECTIONS_CLOSE_IN = 5
+"""Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
+
+
+class DrainingServer(uvicorn.Server):
+    """On the first signal it takes on nothing more, says so at `/readyz`, and goes when its sessions have ended.
+
+    What has not ended within the grace period is interrupted, and resumed by the next server; at a second signal,
+    at once.
+    """
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self._draining: list[asyncio.Task[None]] = []
+
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop = asyncio.get_running_loop()
+        await super().serve(sockets)
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        opened = self.started and "runs" in self.lifespan.state
+        if opened and not self.should_exit:
+            self._loop.call_soon_threadsafe(self._drain)
+        else:
+            super().handle_exit(sig, frame)
+
+    def _drain(self) -> None:
+        async def drain(runs: SessionRuns, grace: float) -> None:
+            await runs.close(grace=grace)
+            self.should_exit = True
+
+        told = self.lifespan.state | ({"grace": 0.0} if self._draining else {})
+        self._draining.append(asyncio.create_task(drain(**told)))
+
+
+def run_server(host: str, port: int) -> None:
+    with command() as settings:
+        private = is_loopback(host)
+        if not private and not _has_keys(settings):
+            raise InvalidInput(SAY("serve.not_loopback", host=host))
+        _refuse_taken(host, port)
+        typer.echo(say("serve.listening", host=host, port=port))
+        DrainingServer(
+            uvicorn.Config(
+                f"moot.main:{'create_app' if private else 'create_closed_app'}",
+                factory=True,
+                host=host,
+                port=port,
+                log_level="warning",
+                timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
+            )
+        ).run()
+
+
+def _has_keys(settings: Settings) -> bool:
+    async def work(desk: Moot) -> bool:
+        return await desk.access.access_service().has_keys()
+
+    return at_desk(settings, work)
+
+
+def _refuse_taken(host: str, port: int) -> None:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    with socket.socket(family, socket.SOCK_STREAM) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, port))
+        except OSError as e:
+            raise InvalidInput(SAY("serve.port_taken", host=host, port=port, reason=e.strerror)) from e

@@ -1,0 +1,56 @@
+"""How much a desk takes on: so many sessions at once, so many that wait, and no more."""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from moot.modules.coordinator.domain.exceptions import DeskBusy, DeskClosing
+
+USUAL_SECONDS = 10.0
+"""What a session is taken to last while none has ended yet."""
+WEIGHT = 0.2
+LONGEST_WAIT = 300
+
+
+class Admission:
+    """First come, first served. What was accepted keeps its pace, because what would slow it down is refused."""
+
+    def __init__(self, at_once: int = 256, waiting: int = 256) -> None:
+        self._slots = asyncio.Semaphore(at_once)
+        self._at_once, self._most_waiting = at_once, waiting
+        self._waiting = self._running = 0
+        self._seconds = USUAL_SECONDS
+        self.closed = False
+
+    def require_room(self) -> None:
+        """Raises `DeskBusy` when there is none, `DeskClosing` when there will be none."""
+        if self.closed:
+            raise DeskClosing
+        if self._slots.locked() and self._waiting >= self._most_waiting:
+            raise DeskBusy(self._retry_after())
+
+    @asynccontextmanager
+    async def admitted(self, *, accepted: bool = False) -> AsyncIterator[None]:
+        """Wait for a turn and keep it for the length of the block. What was `accepted` before is never refused."""
+        if not accepted:
+            self.require_room()
+        self._waiting += 1
+        try:
+            await self._slots.acquire()
+        finally:
+            self._waiting -= 1
+        self._running += 1
+        started = time.monotonic()
+        try:
+            yield
+        finally:
+            self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
+            self._running -= 1
+            self._slots.release()
+
+    def _retry_after(self) -> int:
+        """When those that wait now are likely to have had their turn."""
+        turns = 1 + self._waiting / self._at_once
+        return max(1, min(LONGEST_WAIT, math.ceil(self._seconds * turns)))

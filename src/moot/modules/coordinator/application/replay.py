@@ -1,0 +1,255 @@
+"""Replay: a session run again from its record, with the network off, and compared with it node by node."""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from typing import Any, Literal, NamedTuple
+from uuid import UUID
+
+from pydantic import AwareDatetime, BaseModel, Field
+from pydantic_core import to_json
+
+from moot.modules.coordinator.application.node_results import whole
+from moot.modules.coordinator.application.research_run import error_text, research_run
+from moot.modules.coordinator.application.retry import Past
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
+from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.domain.ports.session_record import SessionRecord
+from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.errors import AppError, Conflict, Unavailable
+from moot.shared.domain.messages import Locale
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.replay_context import ReplayContext
+
+NODES = (*(expert.value for expert in ExpertType), "debate", "judge")
+SHOWN = 5
+"""Differences of a node that are told; the others are counted."""
+WEB_SEARCH = "web-search"
+UNANSWERED = {"REPLAY_MISMATCH", "NOT_KEPT"}
+"""What a replay fails with where nobody had an answer then either."""
+
+
+class Difference(BaseModel):
+    """What the record says at a place of a result, and what came out now; None where there is nothing."""
+
+    path: str
+    then: Any = None
+    now: Any = None
+
+
+class NodeReplay(BaseModel):
+    """`failed_alike`: it failed then, and does now, for the same reason or still for want of an answer.
+
+    `unrecorded` is a node without a row to compare with. `prompt` is where a model's prompt is not the recorded one.
+    """
+
+    node_type: str
+    outcome: Literal["same", "failed_alike", "differs", "unrecorded"]
+    reused: bool = False
+    differences: list[Difference] = Field(default_factory=list)
+    more: int = 0
+    prompt: list[str] = Field(default_factory=list)
+
+
+class Replay(BaseModel):
+    """`ending` is how the outcome of the session differs."""
+
+    session_id: UUID
+    symbol: str
+    as_of: AwareDatetime
+    equal: bool
+    nodes: list[NodeReplay]
+    ending: list[Difference]
+
+
+class Rerun(NamedTuple):
+    """What came out now."""
+
+    result: ResearchResult
+    failures: Mapping[str, Exception]
+
+    def of(self, node_type: str) -> dict[str, Any] | None:
+        if node_type == "debate":
+            return self.result.debate_outcome
+        if node_type == "judge":
+            return self.result.verdict
+        return next((i.data for i in self.result.expert_results if i.expert_type == node_type), None)
+
+
+class ReplayService:
+    """`orchestrator` journals nothing: a replay leaves no trace on the record it reads."""
+
+    def __init__(
+        self,
+        orchestrator: IResearchOrchestrationPort,
+        repository: IResearchSessionRepository | None,
+        record: SessionRecord | None,
+    ) -> None:
+        self._orchestrator, self._repository, self._record = orchestrator, repository, record
+
+    async def replay(self, session_id: UUID, workspace_id: str) -> Replay:
+        """Raises `SessionNotFound`; `Conflict` for a session that cannot be replayed, which says why."""
+        if self._repository is None or self._record is None:
+            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
+        session = await self._repository.get_session_by_id(session_id, workspace_id)
+        if session is None:
+            raise SessionNotFound(session_id)
+        nodes = await self._repository.get_node_executions_by_session(session_id)
+        calls = await self._record.llm_calls(session_id, include_text=True)
+        others = await self._record.api_calls(session_id, include_text=False)
+        _refuse(session, nodes, calls)
+        past = Past(session, nodes)
+        return _compared(past, await self._again(past, _context(past, calls, others)))
+
+    async def _again(self, past: Past, context: ReplayContext) -> Rerun:
+        token = current_execution_ctx.set(context)
+        try:
+            with research_run() as run:
+                return Rerun(await self._orchestrator.run(_request(past)), run.failures)
+        finally:
+            current_execution_ctx.reset(token)
+
+
+def _refuse(
+    session: ResearchSession, nodes: Sequence[NodeExecution], calls: Iterable[Mapping[str, Any]]
+) -> None:
+    if session.status in ("queued", "running"):
+        raise Conflict(SAY("replay.running", session_id=session.id), code="SESSION_RUNNING")
+    if not nodes:
+        raise Conflict(SAY("replay.nothing", session_id=session.id), code="NOTHING_ON_RECORD")
+    if any(call["status"] == "success" and call["completion_text"] is None for call in calls):
+        raise Conflict(SAY("replay.pruned", session_id=session.id), code="BODIES_PRUNED")
+
+
+def _request(past: Past) -> ResearchRequest:
+    """The question as it was asked; of a cancelled session, as far as it had got."""
+    session, rows = past.session, {node.node_type: node for node in past.nodes}
+    broken_off = session.status == "cancelled"
+    skipped = session.verdict_status == "skipped" or broken_off
+    asked = [ExpertType(name) for name in session.selected_experts if not broken_off or name in rows]
+    return ResearchRequest(
+        symbol=session.symbol,
+        experts=asked,
+        options=session.options,
+        skip_debate=session.skip_debate or (skipped and "debate" not in rows),
+        as_of=session.as_of,
+        locale=session.locale,
+        trigger_source=session.trigger_source,
+        workspace=session.workspace_id,
+        pre_populated_results={e.value: whole(rows[e]) for e in ExpertType if e in rows and rows[e].reused},
+        parent_session_id=session.parent_session_id,
+        retry_count=session.retry_count,
+    )
+
+
+def _context(
+    past: Past, calls: Sequence[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]
+) -> ReplayContext:
+    session = past.session
+    reused = [expert.value for expert in ExpertType if _is_reused(expert, past.nodes)]
+    engines = {(node.result_data or {}).get("engine") for node in past.nodes if not node.reused}
+    return ReplayContext(
+        session_id=str(session.id),
+        as_of=session.as_of,
+        locale=session.locale,
+        workspace=session.workspace_id,
+        experts=tuple(dict.fromkeys([*reused, *session.selected_experts])),
+        began_at=session.created_at,
+        analyst="llm" if calls or "llm" in engines else "rubric" if "rubric" in engines else None,
+        fallback="rubric" if "rubric" in engines else "none",
+        searched=any(call["operation"] == WEB_SEARCH for call in others),
+    )
+
+
+def _is_reused(node_type: str, nodes: Iterable[NodeExecution]) -> bool:
+    return any(node.node_type == node_type and node.reused for node in nodes)
+
+
+def _compared(past: Past, now: Rerun) -> Replay:
+    session, rows = past.session, {node.node_type: node for node in past.nodes}
+    ran = [name for name in NODES if name in rows or now.of(name) or name in now.failures]
+    nodes = [_node(name, rows.get(name), now, session.locale) for name in ran]
+    broken_off = session.status == "cancelled"
+    ending = [] if broken_off else list(_ending(session, now.result))
+    wrong = {"differs"} if broken_off else {"differs", "unrecorded"}
+    return Replay(
+        session_id=session.id,
+        symbol=session.symbol,
+        as_of=session.as_of,
+        equal=not ending and not any(node.outcome in wrong for node in nodes),
+        nodes=nodes,
+        ending=ending,
+    )
+
+
+def _node(name: str, then: NodeExecution | None, now: Rerun, locale: Locale) -> NodeReplay:
+    if then is None:
+        return NodeReplay(node_type=name, outcome="unrecorded")
+    error, result = now.failures.get(name), now.of(name)
+    if then.status == "failed" and error is not None and _alike(then, error, locale):
+        return NodeReplay(node_type=name, outcome="failed_alike")
+    found = list(differences(*_sides(then, result, error, locale)))
+    return NodeReplay(
+        node_type=name,
+        outcome="differs" if found else "same",
+        reused=then.reused,
+        differences=found[:SHOWN],
+        more=len(found[SHOWN:]),
+        prompt=_changed_prompt(error),
+    )
+
+
+def _alike(then: NodeExecution, error: Exception, locale: Locale) -> bool:
+    if isinstance(error, AppError) and error.code in UNANSWERED:
+        return not _changed_prompt(error)
+    return (then.error_type, then.error_message) == (type(error).__name__, error_text(error, locale))
+
+
+def _changed_prompt(error: Exception | None) -> list[str]:
+    return list(error.details.get("difference", ())) if isinstance(error, AppError) else []
+
+
+def _sides(
+    then: NodeExecution, result: dict[str, Any] | None, error: Exception | None, locale: Locale
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """What is compared: two results; or, where one side has none, how the node ended."""
+    status = "failed" if error else "success" if result else "skipped"
+    if then.status == status == "success":
+        narrative = {"narrative_report": then.narrative_report}
+        return whole(then) | narrative, {"evidence": [], **(result or {})}
+    said = error_text(error, locale) if error else None
+    return {"status": then.status, "error": then.error_message}, {"status": status, "error": said}
+
+
+def _ending(session: ResearchSession, now: ResearchResult) -> Iterator[Difference]:
+    """The reason is compared where it is no error, whose words may tell of the network."""
+    then = {"status": session.status, "verdict_status": session.verdict_status, "reason": session.reason}
+    after = {"status": now.overall_status, "verdict_status": now.verdict_status, "reason": now.reason}
+    if session.verdict_status not in ("abstained", "skipped"):
+        then["reason"] = after["reason"] = None
+    yield from differences(then, after)
+
+
+def differences(then: Any, now: Any) -> Iterator[Difference]:
+    """Where two results differ, once both are what a database makes of them: JSON, without secrets."""
+    return _differences(_kept(then), _kept(now), "")
+
+
+def _kept(value: Any) -> Any:
+    return json.loads(to_json(REDACT(value), inf_nan_mode="null"))
+
+
+def _differences(then: Any, now: Any, path: str) -> Iterator[Difference]:
+    if isinstance(then, dict) and isinstance(now, dict):
+        for name in dict.fromkeys([*then, *now]):
+            yield from _differences(then.get(name), now.get(name), f"{path}.{name}" if path else name)
+    elif isinstance(then, list) and isinstance(now, list):
+        for place, (before, after) in enumerate(zip_longest(then, now)):
+            yield from _differences(before, after, f"{path}[{place}]")
+    elif then != now or isinstance(then, bool) is not isinstance(now, bool):
+        yield Difference(path=path, then=then, now=now)

@@ -1,0 +1,126 @@
+"""What a session tells, to whoever listens: from the beginning or from where they left, until it is done."""
+
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from typing import Any, Literal
+
+from pydantic import AwareDatetime, BaseModel, ConfigDict
+
+from moot.modules.coordinator.application.event_log import at_the_end, at_the_start, when_done
+from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.model.events import SessionEvent
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+
+LOOK_AGAIN = 1.0
+"""Seconds until a session that runs in another process is looked at again."""
+
+Progress = Literal["waiting", "running", "retrying", "success", "failed", "skipped"]
+
+
+class NodeProgress(BaseModel):
+    """How far a node is. `said` is why it tries again, or what it failed with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: str
+    status: Progress = "waiting"
+    started_at: AwareDatetime | None = None
+    ended_at: AwareDatetime | None = None
+    said: str | None = None
+
+
+async def events_of(
+    repository: IResearchSessionRepository,
+    session: ResearchSession,
+    *,
+    after: int = 0,
+    closing: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[SessionEvent | None]:
+    """The events after that one, as they come; nothing (None) now and then while there is nothing to tell.
+
+    Ends with `done`, or without it when the desk is `closing`: whoever listens asks again after the last they heard.
+    """
+    last = after
+    while True:
+        ended = (await _again(repository, session)).ended
+        for event in await repository.events_after(session.id, last):
+            yield event
+            last = event.seq
+            if event.type == "done":
+                return
+        if ended:
+            for event in await _untold(repository, session, last):
+                yield event
+            return
+        if closing():
+            return
+        yield None
+        await repository.wait_for_events(session.id, LOOK_AGAIN)
+
+
+def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> list[NodeProgress]:
+    """Every node the session has or will have, in the order of the desk."""
+    expected = [*session.selected_experts, *([] if session.skip_debate else ["debate", "judge"])]
+    nodes = {name: NodeProgress(node=name) for name in expected}
+    for event in events:
+        name = event.data.get("node")
+        if isinstance(name, str) and event.type.startswith("node_"):
+            before = nodes.get(name) or NodeProgress(node=name)
+            nodes[name] = before.model_copy(update=_step(event))
+    return list(nodes.values())
+
+
+def told_by(session: ResearchSession, nodes: Sequence[NodeExecution]) -> list[SessionEvent]:
+    """What a session would have told, from its record: for one whose events were not kept."""
+    return [
+        SessionEvent(seq=seq, type=kind, at=at, data=data)
+        for seq, (kind, at, data) in enumerate(_story(session, nodes), 1)
+    ]
+
+
+def _step(event: SessionEvent) -> dict[str, Any]:
+    match event.type:
+        case "node_started":
+            return {"status": "running", "started_at": event.at, "said": None}
+        case "node_retrying":
+            return {"status": "retrying", "said": event.data.get("reason")}
+        case "node_failed":
+            return {"status": "failed", "ended_at": event.at, "said": event.data.get("error")}
+        case _:
+            return {"status": event.data.get("status", "success"), "ended_at": event.at, "said": None}
+
+
+async def _again(repository: IResearchSessionRepository, session: ResearchSession) -> ResearchSession:
+    found = await repository.get_session_by_id(session.id, session.workspace_id)
+    if found is None:
+        raise SessionNotFound(session.id)
+    return found
+
+
+async def _untold(
+    repository: IResearchSessionRepository, session: ResearchSession, last: int
+) -> list[SessionEvent]:
+    """The rest of the story of a session that has ended but never said so."""
+    ended = await _again(repository, session)
+    told = await repository.events_after(session.id, 0)
+    if told:
+        seq = max(told[-1].seq, last) + 1
+        at = ended.completed_at or told[-1].at
+        return (
+            []
+            if told[-1].type == "done"
+            else [SessionEvent(seq=seq, type="done", at=at, data=when_done(ended))]
+        )
+    nodes = await repository.get_node_executions_by_session(session.id)
+    return [event for event in told_by(ended, nodes) if event.seq > last]
+
+
+def _story(session: ResearchSession, nodes: Sequence[NodeExecution]) -> Iterator[Any]:
+    yield "session", session.created_at, at_the_start(session)
+    for node in nodes:
+        if not node.reused:
+            yield "node_started", node.started_at, {"node": node.node_type}
+        for kind, data in at_the_end(node):
+            yield kind, node.completed_at or node.started_at, data
+    if session.ended:
+        yield "done", session.completed_at or session.created_at, when_done(session)

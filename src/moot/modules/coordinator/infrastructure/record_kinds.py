@@ -1,0 +1,22 @@
+"""Everything a session's record can hold, known without a database: so that a pack can be examined anywhere."""
+
+from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+    EARLIER_END,
+    EARLIER_SESSION,
+    NODE,
+    SESSION,
+    SESSION_END,
+)
+from moot.modules.llm_platform.container import CALL_KINDS
+from moot.shared.domain.audit import Chain, Verification
+from moot.shared.domain.messages import Locale
+from moot.shared.infrastructure.audit_trail import Kind
+from moot.shared.infrastructure.audit_verification import examine
+from moot.shared.infrastructure.pruning import EXTERNAL_KINDS
+
+OF_SESSIONS = (SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
+RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in (*OF_SESSIONS, *CALL_KINDS, *EXTERNAL_KINDS)}
+
+
+def examine_record(chain: Chain, locale: Locale) -> Verification:
+    return examine(chain, RECORD_KINDS, locale)

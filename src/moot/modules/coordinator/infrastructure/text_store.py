@@ -1,0 +1,109 @@
+"""The texts of a desk's calls, and taking them out: row and link in one transaction, a batch at a time."""
+
+import asyncio
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
+from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
+from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS, examine_record
+from moot.modules.llm_platform.container import CALL_BODIES
+from moot.shared.domain.messages import LOG_LOCALE
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.audit_verification import read_chain
+from moot.shared.infrastructure.pruning import EXTERNAL_BODIES, Bodies
+from moot.shared.infrastructure.transactions import transaction
+
+ALL_BODIES = (CALL_BODIES, EXTERNAL_BODIES)
+BATCH = 500
+"""Rows in memory, and in a transaction, at a time."""
+
+Session = ResearchSessionRow
+
+
+class SqlTextStore(TextStore):
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail, self._database = trail, trail.database
+        trail.vouches_for(*RECORD_KINDS.values())
+
+    async def sessions_before(self, before: datetime, workspace: str) -> list[UUID]:
+        found: dict[UUID, None] = {}
+        async with transaction(self._database.session) as db:
+            for bodies in ALL_BODIES:
+                calls = bodies.kind.rows
+                owned = calls.c.session_id.is_not(None)
+                of_old = select(calls.c.session_id).where(*_old(bodies, before, workspace), owned).distinct()
+                found |= dict.fromkeys(await db.scalars(of_old))
+        return list(found)
+
+    async def count(self, before: datetime, workspace: str) -> int:
+        async with transaction(self._database.session) as db:
+            counts = [
+                await db.scalar(
+                    select(func.count()).select_from(bodies.kind.rows).where(*_old(bodies, before, workspace))
+                )
+                for bodies in ALL_BODIES
+            ]
+        return sum(filter(None, counts))
+
+    async def drop(self, session_id: UUID) -> CallTexts | None:
+        """A record that was tampered with must not be sealed anew, so it is examined first."""
+        if not examine_record(await read_chain(self._trail, session_id), LOG_LOCALE).intact:
+            return None
+        dropped = CallTexts(sessions=1)
+        for bodies in ALL_BODIES:
+            while rows := await self._some(bodies, bodies.kind.rows.c.session_id == session_id):
+                emptied = ({**_vouched(row, bodies), **bodies.emptied} for row in rows)
+                await asyncio.gather(
+                    *(
+                        self._trail.append(bodies.kind, row, session_id=session_id, write="update")
+                        for row in emptied
+                    )
+                )
+                dropped += CallTexts(calls=len(rows), size=bodies.weigh(rows))
+        return dropped
+
+    async def drop_loose(self, before: datetime, workspace: str) -> CallTexts:
+        for bodies in ALL_BODIES:
+            calls = bodies.kind.rows
+            rows = await self._some(bodies, *_old(bodies, before, workspace), calls.c.session_id.is_(None))
+            if rows:
+                await self._empty(bodies, [row["id"] for row in rows])
+                return CallTexts(calls=len(rows), size=bodies.weigh(rows))
+        return CallTexts()
+
+    async def _empty(self, bodies: Bodies, ids: Sequence[UUID]) -> None:
+        calls = bodies.kind.rows
+        emptied = update(calls).where(calls.c.id.in_(ids)).values(dict(bodies.emptied))
+
+        async def work(db: AsyncSession) -> None:
+            await db.execute(emptied)
+
+        await self._database.write(work)
+
+    async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
+        some = select(bodies.kind.rows).where(bodies.remain(), *conditions).limit(BATCH)
+        async with transaction(self._database.session) as db:
+            return (await db.execute(some)).mappings().all()
+
+
+def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:
+    """Calls of sessions that ended before that moment; without a session, those made before it."""
+    calls = bodies.kind.rows
+    its_session = Session.id == calls.c.session_id
+    ended = exists().where(
+        its_session, Session.completed_at < before, Session.status.not_in(["queued", "running"])
+    )
+    loose = ~exists().where(its_session)
+    yield calls.c.workspace_id == workspace
+    yield bodies.remain()
+    yield or_(ended, loose & (calls.c.created_at < before))
+
+
+def _vouched(row: Mapping[Any, Any], bodies: Bodies) -> dict[str, Any]:
+    return {name: row[name] for name in bodies.kind.columns}

@@ -1,0 +1,113 @@
+"""A session with everything a record can hold, written the way a run writes it."""
+
+from datetime import datetime, timedelta
+from typing import Any
+from uuid import UUID
+
+from moot.desk import Moot
+from moot.modules.coordinator.domain.model.session import ResearchSession
+from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+    SqlResearchSessionRepository,
+)
+from moot.modules.llm_platform.domain.call_record import CallIntent, CallOutcome
+from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
+from moot.shared.domain.clock import FixedClock
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.coordinator.test_session_repository import NOON, a_node, a_session
+from tests.fakes.coordinator import OUTCOME, TECHNICAL, VERDICT
+
+EVIDENCE = [{"id": "technical.rsi", "value": 61.8, "source": "demo", "as_of": "2026-06-29"}]
+TECHNICAL_VIEW = {
+    "signal": "BULLISH",
+    "confidence": 0.1 + 0.2,
+    "summary_reasoning": "上升趋势",
+    "risk_warning": "<b>none</b>",
+    "engine": "llm",
+}
+PROMPT, ANSWER, RESPONSE = "请判断 900001.DEMO 的走势。", "看多，信心 0.7。", '{"rows": [1, 2.5, null]}'
+
+
+class Recorder:
+    """Writes to the record of a desk, as of a moment."""
+
+    def __init__(self, trail: AuditTrail, now: datetime = NOON) -> None:
+        audit = CallAudit(trail, FixedClock(now))
+        self.sessions = SqlResearchSessionRepository(trail)
+        self._journal = SqlCallJournal(audit, trail)
+        self._external = ExternalCalls(audit)
+
+    async def session(self, *, workspace: str = "default", ended: datetime | None = NOON) -> ResearchSession:
+        """`ended` None: it is still running."""
+        began = (ended or NOON) - timedelta(seconds=3)
+        session = a_session(
+            workspace_id=workspace, created_at=began, as_of=began, locale="en-US", max_cost=1.5
+        )
+        await self.sessions.save_session(session)
+        await self.calls(session.id, workspace)
+        node = {"result_data": TECHNICAL_VIEW, "evidence": EVIDENCE, "duration_ms": 7}
+        await self.sessions.save_node_execution(a_node(session.id, node_type=TECHNICAL, **node))
+        await self.sessions.save_node_execution(a_node(session.id, node_type="debate", result_data=OUTCOME))
+        await self.sessions.save_node_execution(a_node(session.id, node_type="judge", result_data=VERDICT))
+        if ended is not None:
+            outcome: dict[str, Any] = {"status": "completed", "verdict_status": "judged"}
+            outcome |= {"verdict_action": "BUY", "completed_at": ended, "duration_ms": 3000}
+            await self.sessions.update_session(session.model_copy(update=outcome))
+        return session
+
+    async def calls(self, session_id: UUID | None, workspace: str = "default") -> None:
+        """A call that was answered, one that failed, and a look-up outside."""
+        context = ExecutionContext(session_id=str(session_id or ""), workspace=workspace)
+        token = current_execution_ctx.set(context)
+        try:
+            reply = ModelReply(
+                content=ANSWER,
+                reasoning="because",
+                tool_calls=[ToolCall(id="1", name="look_up", arguments="{}")],
+                usage=Usage(prompt_tokens=10, completion_tokens=5, total_tokens=15),
+                model="careful-1",
+                finish_reason="stop",
+            )
+            first = await self._journal.begin(an_intent(1))
+            await self._journal.end(
+                first, CallOutcome(status="success", latency_ms=9, reply=reply, cost=0.25)
+            )
+            second = await self._journal.begin(an_intent(2))
+            await self._journal.end(second, CallOutcome(status="failed", latency_ms=1, error_message="no"))
+            third = await self._external.begin("tushare", "daily", {"n": 1, "share": 0.1, "big": 1e22})
+            await self._external.end(
+                third, status="success", latency_ms=5, status_code=200, response_data=RESPONSE
+            )
+        finally:
+            current_execution_ctx.reset(token)
+
+    async def begun(self, session_id: UUID | None = None) -> None:
+        """A call nobody has answered yet."""
+        token = current_execution_ctx.set(ExecutionContext(session_id=str(session_id or "")))
+        try:
+            await self._journal.begin(an_intent(9))
+        finally:
+            current_execution_ctx.reset(token)
+
+
+def an_intent(ordinal: int) -> CallIntent:
+    return CallIntent(
+        caller_module="research",
+        caller_agent="technical_analyst",
+        model_name="careful-1",
+        vendor="test",
+        alias="default",
+        prompt_text=PROMPT,
+        system_message="Be careful.",
+        temperature=0.3,
+        ordinal=ordinal,
+        attempt=1,
+        request_digest="d" * 64,
+    )
+
+
+def trail_of(desk: Moot) -> AuditTrail:
+    assert desk.trail is not None
+    return desk.trail
