@@ -30,7 +30,7 @@ async def new_key(app: FastAPI, *scopes: Scope, workspace: str = "default") -> s
 
 
 def calling(app: FastAPI, key: str | None = None, *, address: str = ELSEWHERE) -> httpx.AsyncClient:
-    """Whoever calls from `address`, in English."""
+    """Whoever calls from `address`, in English. The server's own name is localhost."""
     transport = httpx.ASGITransport(app=app, raise_app_exceptions=False, client=(address, 50_000))
     headers = {"Accept-Language": "en", **({"Authorization": f"Bearer {key}"} if key else {})}
-    return httpx.AsyncClient(transport=transport, base_url="http://desk", headers=headers)
+    return httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=headers)

@@ -10,6 +10,7 @@ from structlog.testing import capture_logs
 
 from moot.modules.access.application.access_service import AccessService
 from moot.modules.access.domain.keys import INCLUDES, SCOPES, ApiKey, digest_of, id_of, mint
+from moot.modules.access.domain.rate_limit import ADDRESSES, Attempts
 from moot.modules.access.infrastructure.key_repository import SqlKeyRepository
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import (
@@ -23,14 +24,19 @@ from moot.shared.domain.errors import (
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
 
+ADDRESS = "203.0.113.9"
+
 
 class Stopwatch:
-    """Seconds that pass when the test says so."""
+    """Seconds that pass when the test says so, and while somebody waits."""
 
     now = 1000.0
 
     def __call__(self) -> float:
         return self.now
+
+    async def wait(self, seconds: float) -> None:
+        self.now += seconds
 
 
 class CountingKeys(SqlKeyRepository):
@@ -68,7 +74,7 @@ def keys(database: Database) -> CountingKeys:
 
 @pytest.fixture
 def service(keys: CountingKeys, clock: FixedClock, stopwatch: Stopwatch) -> AccessService:
-    return AccessService(keys, clock, seconds=stopwatch)
+    return AccessService(keys, clock, seconds=stopwatch, pause=stopwatch.wait)
 
 
 def test_a_key_is_its_name_an_id_and_a_long_secret():
@@ -133,10 +139,10 @@ async def test_a_key_that_makes_no_sense_is_not_made(clock, name, scopes, worksp
 async def test_a_key_lets_its_holder_in_for_what_it_may_do(service):
     key, secret = await service.create("nightly", ["research"], "team-a")
     for needed in ("read", "research"):
-        assert (await service.admit(secret, needed)).workspace_id == "team-a"
+        assert (await service.admit(secret, needed, ADDRESS)).workspace_id == "team-a"
     for needed in ("approve", "admin"):
         with pytest.raises(Forbidden, match=f"needs the scope {needed}; the key nightly has research") as e:
-            await service.admit(secret, needed)
+            await service.admit(secret, needed, ADDRESS)
         assert e.value.details == {"needed": needed, "scopes": ["research"]}
     assert key.revoked_at is None
     await service.finish()
@@ -146,16 +152,16 @@ async def test_another_secret_behind_a_known_id_opens_nothing(service):
     _, secret = await service.create("nightly")
     for wrong in (secret[:14] + mint()[14:], mint(), "nonsense", ""):
         with pytest.raises(Unauthenticated, match="unknown, or it was revoked"):
-            await service.admit(wrong, "read")
+            await service.admit(wrong, "read", ADDRESS)
 
 
 async def test_a_key_is_looked_up_once_a_second(service, keys, stopwatch):
     _, secret = await service.create("nightly")
     for _ in range(5):
-        await service.admit(secret, "read")
+        await service.admit(secret, "read", ADDRESS)
         stopwatch.now += 0.2
     assert keys.looked_up == 1
-    await service.admit(secret, "read")
+    await service.admit(secret, "read", ADDRESS)
     assert keys.looked_up == 2
     await service.finish()
 
@@ -164,14 +170,14 @@ async def test_a_revoked_key_is_refused_within_a_second_wherever_it_was_revoked(
     service, database, clock, stopwatch
 ):
     key, secret = await service.create("nightly")
-    await service.admit(secret, "read")
+    await service.admit(secret, "read", ADDRESS)
     later = FixedClock(clock.now() + timedelta(hours=1))
     elsewhere = AccessService(SqlKeyRepository(database), later)
     revoked = await elsewhere.revoke(key.id)
     assert revoked.revoked_at == later.now()
     stopwatch.now += 1.0
     with pytest.raises(Unauthenticated):
-        await service.admit(secret, "read")
+        await service.admit(secret, "read", ADDRESS)
     again = await service.revoke(key.id)
     assert again.revoked_at == later.now(), "the first moment stays"
     await service.finish()
@@ -185,11 +191,11 @@ async def test_an_unknown_key_cannot_be_revoked(service):
 async def test_the_use_of_a_key_is_noted_once_a_minute(service, keys, stopwatch, clock):
     _, secret = await service.create("nightly")
     for _ in range(60):
-        await service.admit(secret, "read")
+        await service.admit(secret, "read", ADDRESS)
         stopwatch.now += 1.0
     await service.finish()
     assert keys.noted == [clock.now()]
-    await service.admit(secret, "read")
+    await service.admit(secret, "read", ADDRESS)
     await service.finish()
     assert keys.noted == [clock.now()] * 2
     assert [key.last_used_at for key in await service.list()] == [clock.now()]
@@ -200,7 +206,7 @@ async def test_no_request_waits_for_its_note_nor_fails_with_it(service, keys):
     keys.failing = True
     keys.held.clear()
     async with asyncio.timeout(5):
-        await service.admit(secret, "read")
+        await service.admit(secret, "read", ADDRESS)
     keys.held.set()
     with capture_logs() as logs:
         await service.finish()
@@ -210,17 +216,109 @@ async def test_no_request_waits_for_its_note_nor_fails_with_it(service, keys):
 async def test_six_hundred_requests_a_minute_and_key_are_enough(service, stopwatch):
     (_, busy), (_, other) = await service.create("busy"), await service.create("other")
     for _ in range(600):
-        await service.admit(busy, "read")
+        await service.admit(busy, "read", ADDRESS)
     with pytest.raises(TooManyRequests, match=r"more than 600 requests in a minute\. Try again in 1 s") as e:
-        await service.admit(busy, "read")
+        await service.admit(busy, "read", ADDRESS)
     assert e.value.details == {"retry_after": 1}
-    await service.admit(other, "read")
+    await service.admit(other, "read", ADDRESS)
     stopwatch.now += 0.5
     for _ in range(5):
-        await service.admit(busy, "read")
+        await service.admit(busy, "read", ADDRESS)
     with pytest.raises(TooManyRequests):
-        await service.admit(busy, "read")
+        await service.admit(busy, "read", ADDRESS)
     await service.finish()
+
+
+async def guess(service: AccessService, times: int = 1, address: str = ADDRESS) -> None:
+    for _ in range(times):
+        with pytest.raises(Unauthenticated, match="unknown, or it was revoked"):
+            await service.admit(mint(), "read", address)
+
+
+async def test_after_sixty_wrong_keys_an_address_may_try_one_a_second(service, stopwatch):
+    await guess(service, 60)
+    assert stopwatch.now == 1000.0
+    await guess(service, 10)
+    assert stopwatch.now == pytest.approx(1010.0)
+    await guess(service, 60, "198.51.100.7")
+    assert stopwatch.now == pytest.approx(1010.0), "another address has its own tries"
+
+
+async def test_a_right_key_gets_in_from_an_address_that_guesses(service, stopwatch):
+    (_, known), (_, new) = await service.create("known"), await service.create("new")
+    await service.admit(known, "read", ADDRESS)
+    await guess(service, 60)
+    await service.admit(known, "read", ADDRESS)
+    assert stopwatch.now == 1000.0, "one that was right before does not wait"
+    await service.admit(new, "read", ADDRESS)
+    assert stopwatch.now == pytest.approx(1001.0), "one never seen takes its turn"
+    await service.finish()
+
+
+async def test_right_keys_use_up_no_tries(service, stopwatch):
+    for number in range(70):
+        await service.admit((await service.create(f"key {number}")).secret, "read", ADDRESS)
+    assert stopwatch.now == 1000.0
+    await service.finish()
+
+
+async def test_guesses_in_parallel_are_sent_away_and_not_looked_up(keys, clock, stopwatch):
+    forever = asyncio.Event()
+
+    async def wait(_: float) -> None:
+        await forever.wait()
+
+    service = AccessService(keys, clock, seconds=stopwatch, pause=wait)
+    await guess(service, 60)
+    async with asyncio.TaskGroup() as group:
+        waiting = [group.create_task(guess(service)) for _ in range(5)]
+        await asyncio.sleep(0)
+        with pytest.raises(
+            TooManyRequests, match=rf"More than 60 .* from {ADDRESS} without a valid key"
+        ) as e:
+            await service.admit(mint(), "read", ADDRESS)
+        assert (e.value.details, keys.looked_up) == ({"retry_after": 6}, 60)
+        forever.set()
+    assert (len(waiting), keys.looked_up) == (5, 65)
+
+
+async def test_a_key_that_was_revoked_is_a_guess_like_any_other(service, stopwatch):
+    key, secret = await service.create("nightly")
+    await service.admit(secret, "read", ADDRESS)
+    await service.revoke(key.id)
+    stopwatch.now += 1.0
+    for _ in range(61):
+        with pytest.raises(Unauthenticated):
+            await service.admit(secret, "read", ADDRESS)
+    assert stopwatch.now == 1001.0
+    await guess(service)
+    assert stopwatch.now == pytest.approx(1002.0)
+    await service.finish()
+
+
+async def test_no_key_at_all_is_refused_sixty_times_a_minute_and_then_sent_away(service, stopwatch):
+    for _ in range(60):
+        with pytest.raises(Unauthenticated, match="This needs a key"):
+            await service.admit(None, "read", ADDRESS)
+    with pytest.raises(TooManyRequests) as e:
+        await service.admit(None, "read", ADDRESS)
+    assert e.value.details == {"retry_after": 1}
+    stopwatch.now += 1.0
+    with pytest.raises(Unauthenticated):
+        await service.admit(None, "read", ADDRESS)
+
+
+def test_the_addresses_of_one_network_count_as_one_and_only_so_many_are_remembered():
+    attempts = Attempts()
+    assert attempts.of("2001:db8::1", 0.0) is attempts.of("2001:db8::ffff:1", 0.0)
+    assert attempts.of("2001:db8:0:1::1", 0.0) is not attempts.of("2001:db8::1", 0.0)
+    kept = attempts.of("203.0.113.9", 0.0)
+    for number in range(ADDRESSES - 1):
+        attempts.of(f"host {number}", 0.0)
+    assert attempts.of("203.0.113.9", 0.0) is kept
+    attempts.of("one more", 0.0)
+    assert len(attempts) == ADDRESSES
+    assert attempts.of("203.0.113.9", 0.0) is kept, "heard of lately"
 
 
 async def test_keys_count_until_all_are_revoked(service):
@@ -235,7 +333,7 @@ async def test_a_desk_that_stores_nothing_has_no_keys(clock):
     service = AccessService(None, clock)
     assert not await service.has_keys()
     with pytest.raises(Unauthenticated):
-        await service.admit(mint(), "read")
+        await service.admit(mint(), "read", ADDRESS)
     with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
         await service.create("nightly")
 
@@ -254,6 +352,6 @@ async def test_a_key_is_never_written_down_once_it_was_made_or_used(database, cl
     repository = SqlKeyRepository(database)
     await repository.add(key)
     service = AccessService(repository, clock)
-    await service.admit(known_here_by_its_digest, "read")
+    await service.admit(known_here_by_its_digest, "read", ADDRESS)
     assert known_here_by_its_digest not in REDACT.text(f"they sent {known_here_by_its_digest}")
     await service.finish()

@@ -1,5 +1,6 @@
 """Every route there is, from the OpenAPI document: closed without a key, and blind to other workspaces."""
 
+import asyncio
 import re
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
@@ -8,6 +9,8 @@ import pytest
 from fastapi import FastAPI
 
 from moot.api.routes import register_routes
+from moot.modules.access.application.access_service import SCOPES
+from moot.modules.access.domain.keys import INCLUDES
 from tests.access.desk import HERE, calling, new_key
 
 OPEN = {"/healthz", "/readyz"}
@@ -26,6 +29,10 @@ LISTS: dict[str, Callable[[Any], int]] = {
 """How to count what a list shows."""
 
 BODIES = {"PATCH": {"description": "theirs now"}}
+NO_SESSION = "00000000-0000-4000-8000-000000000000"
+
+IN_TIME = 20
+"""Seconds: a stream that should have been refused would never end."""
 
 
 class Route(NamedTuple):
@@ -48,13 +55,10 @@ def routes_of(app: FastAPI) -> Iterator[Route]:
         yield from (Route(method.upper(), path) for method in methods)
 
 
-def registered() -> list[Route]:
-    app = FastAPI()
-    register_routes(app)
-    return sorted(routes_of(app))
-
-
-ROUTES = registered()
+BARE = FastAPI()
+register_routes(BARE)
+DOCUMENT = BARE.openapi()
+ROUTES = sorted(routes_of(BARE))
 GUARDED = [route for route in ROUTES if route.path not in OPEN]
 CHANGING = [route for route in GUARDED if route.method != "GET"]
 OF_SOMEBODY = [route for route in GUARDED if route.ids - NOBODYS_IDS]
@@ -87,6 +91,38 @@ async def test_whoever_may_only_read_changes_nothing(app, route):
     assert (answer.status_code, answer.json()["code"]) == (403, "FORBIDDEN")
 
 
+def operation(route: Route) -> dict[str, Any]:
+    found: dict[str, Any] = DOCUMENT["paths"][route.path][route.method.lower()]
+    return found
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=str)
+async def test_the_document_says_which_key_opens_a_route_and_no_other_does(app, route):
+    bearer, header = operation(route)["security"]
+    assert (
+        bearer.keys() | header.keys() == DOCUMENT["components"]["securitySchemes"].keys() == {"bearer", "key"}
+    )
+    (needed,) = bearer["bearer"]
+    assert header["key"] == [needed]
+    for scope in SCOPES:
+        async with calling(app, await new_key(app, scope)) as client, asyncio.timeout(IN_TIME):
+            answer = await client.request(route.method, route.at(session_id=NO_SESSION))
+        assert answer.status_code != 401
+        assert (answer.status_code == 403) == (needed not in INCLUDES[scope]), (scope, answer.text)
+
+
+@pytest.mark.parametrize("route", GUARDED, ids=str)
+def test_the_document_says_how_a_route_is_refused(route):
+    responses = operation(route)["responses"]
+    for status in ("401", "403", "429"):
+        schema = responses[status]["content"]["application/json"]["schema"]
+        assert schema == {"$ref": "#/components/schemas/ErrorBody"}
+
+
+def test_what_is_open_asks_for_no_key():
+    assert {route.path for route in ROUTES if "security" not in operation(route)} == OPEN
+
+
 @pytest.fixture
 async def ours(app: FastAPI) -> dict[str, str]:
     """The ids of a session and a model of the default workspace, made on this machine."""
@@ -101,7 +137,8 @@ async def ours(app: FastAPI) -> dict[str, str]:
 @pytest.mark.parametrize("route", OF_SOMEBODY, ids=str)
 async def test_what_another_workspace_has_does_not_exist(app, ours, route):
     assert route.ids <= ours.keys(), "make one of these above"
-    async with calling(app, await new_key(app, "admin", workspace="theirs")) as client:
+    theirs = calling(app, await new_key(app, "admin", workspace="theirs"))
+    async with theirs as client, asyncio.timeout(IN_TIME):
         answer = await client.request(route.method, route.at(**ours), json=BODIES.get(route.method))
     assert (answer.status_code, answer.json()["success"]) == (404, False)
     async with calling(app, address=HERE) as client:

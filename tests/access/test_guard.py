@@ -49,12 +49,91 @@ async def test_what_a_proxy_on_this_machine_delivers_is_not_from_this_machine(ap
         assert (await client.get(SESSIONS, headers=header)).status_code == 401
 
 
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.8.8.8", "[::1]:8000"])
+async def test_by_its_own_name_the_desk_answers_this_machine_without_a_key(app, host):
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(SESSIONS, headers={"Host": host})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "rebound.example:8000",
+        "localhost.example",
+        "127.0.0.1.example",
+        "0.0.0.0:8000",
+        "10.0.0.1",
+        "[::1",
+        "",
+    ],
+)
+async def test_a_page_whose_name_points_here_is_not_this_machine(app, host):
+    async with calling(app, address=HERE) as client:
+        answer = await client.get(SESSIONS, headers={"Host": host})
+        assert (answer.status_code, answer.json()["code"]) == (403, "HOST_REFUSED")
+        assert (await client.get("/healthz", headers={"Host": host})).status_code == 200
+    async with calling(app, await new_key(app, "read"), address=HERE) as client:
+        assert (await client.get(SESSIONS, headers={"Host": host})).status_code == 200
+
+
+async def test_who_uses_another_name_is_told_what_to_do_in_both_languages(app):
+    async with calling(app, address=HERE) as client:
+        answer = await client.get(SESSIONS, headers={"Host": "desk.example:8000"})
+        chinese = await client.get(SESSIONS, headers={"Host": "desk.example", "Accept-Language": "zh"})
+    assert answer.json() == {
+        "success": False,
+        "code": "HOST_REFUSED",
+        "message": "Without a key this desk answers only at its own address, and 'desk.example:8000' is not that. "
+        "Use 127.0.0.1 or localhost with the same port, or send a key.",
+        "details": {"host": "desk.example:8000"},
+    }
+    assert chinese.json()["message"].startswith(
+        "不带密钥时，本研究台只应答其自身地址，而 'desk.example' 不是。"
+    )
+
+
+ELSEWHERES_PAGES = ["https://evil.example", "http://localhost:3000", "http://127.0.0.1:8000", "null", ""]
+
+
+@pytest.mark.parametrize("origin", ELSEWHERES_PAGES)
+async def test_a_page_of_another_site_changes_nothing_without_a_key(app, origin):
+    page = {"Host": "localhost:8000", "Origin": origin}
+    async with calling(app, address=HERE) as client:
+        answer = await client.post(RESEARCH, json=MACRO, headers=page)
+        assert (answer.status_code, answer.json()["code"]) == (403, "ORIGIN_REFUSED")
+        assert (await client.get(SESSIONS)).json()["total"] == 0
+    async with calling(app, await new_key(app, "research"), address=HERE) as client:
+        assert (await client.post(RESEARCH, json=MACRO, headers=page)).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["localhost:8000", "127.0.0.1:8000", "[::1]:8000"])
+async def test_the_desks_own_page_may_change_what_this_machine_may(app, host):
+    async with calling(app, address=HERE) as client:
+        asked = await client.post(RESEARCH, json=MACRO, headers={"Host": host, "Origin": f"http://{host}"})
+        assert asked.status_code == 200
+        other = await client.get(SESSIONS, headers={"Host": host, "Origin": "https://evil.example"})
+    assert other.status_code == 200
+    assert "access-control-allow-origin" not in other.headers, "so the other page cannot read it"
+
+
+async def test_who_keeps_coming_without_a_valid_key_is_sent_away_and_a_right_key_is_not(app):
+    async with calling(app) as client:
+        answers = [await client.get(SESSIONS) for _ in range(64)]
+        refused = next(answer for answer in answers if answer.status_code != 401)
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
+        assert refused.json()["code"] == "TOO_MANY_REQUESTS"
+    async with calling(app, await new_key(app, "read")) as client:
+        assert (await client.get(SESSIONS)).status_code == 200
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(SESSIONS)).status_code == 200
+
+
 async def test_who_calls_from_nowhere_needs_a_key(app):
     async def without_client(scope, receive, send):
         await app({**scope, "client": None}, receive, send)
 
     transport = httpx.ASGITransport(app=without_client)
-    async with httpx.AsyncClient(transport=transport, base_url="http://desk") as client:
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as client:
         assert (await client.get(SESSIONS)).status_code == 401
 
 
@@ -146,7 +225,9 @@ async def test_a_route_that_is_added_later_is_guarded_and_needs_the_most(app):
         ("HEAD", CONFIGS, "read"),
         ("POST", RESEARCH, "research"),
         ("POST", f"{RESEARCH}/7d3c8a52/retry", "research"),
+        ("POST", f"{SESSIONS}/7d3c8a52/retry", "research"),
         ("POST", f"{SESSIONS}/7d3c8a52/cancel", "research"),
+        ("GET", f"{SESSIONS}/7d3c8a52/events", "read"),
         ("POST", f"{SESSIONS}/7d3c8a52/approve", "admin"),
         ("DELETE", f"{SESSIONS}/7d3c8a52", "admin"),
         ("POST", "/api/v1/llm-platform/chat/generate", "research"),

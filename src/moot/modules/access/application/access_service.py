@@ -4,13 +4,19 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import NamedTuple
 
 import structlog
 
 from moot.modules.access.domain.keys import SCOPES, ApiKey, KeyRepository, Scope, digest_of, id_of, mint
-from moot.modules.access.domain.rate_limit import REQUESTS_A_MINUTE, Bucket
+from moot.modules.access.domain.rate_limit import (
+    ATTEMPTS_A_MINUTE,
+    PATIENCE,
+    REQUESTS_A_MINUTE,
+    Attempts,
+    Bucket,
+)
 from moot.modules.access.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import (
@@ -52,11 +58,17 @@ class AccessService:
     """`keys` None: nothing is stored, so there are no keys and nobody has one. One for the whole process."""
 
     def __init__(
-        self, keys: KeyRepository | None, clock: Clock, *, seconds: Callable[[], float] = time.monotonic
+        self,
+        keys: KeyRepository | None,
+        clock: Clock,
+        *,
+        seconds: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
-        self._keys, self._clock, self._seconds = keys, clock, seconds
+        self._keys, self._clock, self._seconds, self._pause = keys, clock, seconds, pause
         self._trusted: dict[str, _Trusted] = {}
         self._buckets: dict[str, Bucket] = {}
+        self._attempts = Attempts()
         self._noted: dict[str, float] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -92,9 +104,12 @@ class AccessService:
         """Whether anybody could get in with one."""
         return self._keys is not None and any(key.revoked_at is None for key in await self._keys.list())
 
-    async def admit(self, presented: str, needed: Scope) -> ApiKey:
+    async def admit(self, presented: str | None, needed: Scope, address: str) -> ApiKey:
         """Whose key this is. Raises `Unauthenticated`, `TooManyRequests` or `Forbidden`."""
-        key = await self._verified(presented)
+        if presented is None:
+            await self._attempt(address, patience=0.0)
+            raise Unauthenticated(SAY("key_missing"))
+        key = await self._verified(presented, address)
         self._ration(key)
         self._note_use(key)
         if not key.allows(needed):
@@ -106,24 +121,47 @@ class AccessService:
         """Wait for what is still being written."""
         await asyncio.gather(*self._writing)
 
-    async def _verified(self, presented: str) -> ApiKey:
-        now, digest = self._seconds(), digest_of(presented)
+    async def _verified(self, presented: str, address: str) -> ApiKey:
+        digest = digest_of(presented)
         trusted = self._trusted.get(digest)
-        if trusted is None or now - trusted.since >= TRUSTED_FOR:
-            trusted = self._trusted[digest] = _Trusted(await self._look_up(presented, digest), now)
-            REDACT.learn(presented)
+        if trusted is None:
+            return await self._first_seen(presented, digest, address)
+        if self._seconds() - trusted.since >= TRUSTED_FOR:
+            return await self._look_up(presented, digest)
         return trusted.key
 
+    async def _first_seen(self, presented: str, digest: str, address: str) -> ApiKey:
+        """What was never right may be a guess, and guesses take turns. One that was right has cost nothing."""
+        attempts = await self._attempt(address, patience=PATIENCE)
+        key = await self._look_up(presented, digest)
+        attempts.give_back()
+        return key
+
+    async def _attempt(self, address: str, *, patience: float) -> Bucket:
+        now = self._seconds()
+        attempts = self._attempts.of(address, now)
+        wait = attempts.take(now, patience)
+        if wait > patience:
+            seconds = math.ceil(wait)
+            message = SAY("attempts.too_many", address=address, limit=ATTEMPTS_A_MINUTE, seconds=seconds)
+            raise TooManyRequests(message, retry_after=seconds)
+        if wait:
+            await self._pause(wait)
+        return attempts
+
     async def _look_up(self, presented: str, digest: str) -> ApiKey:
-        key_id = id_of(presented)
+        since, key_id = self._seconds(), id_of(presented)
         key = await self._keys.get(key_id) if self._keys and key_id else None
         if key is None or not key.opens_with(digest):
+            self._trusted.pop(digest, None)
             raise Unauthenticated(SAY("key_refused"))
+        self._trusted[digest] = _Trusted(key, since)
+        REDACT.learn(presented)
         return key
 
     def _ration(self, key: ApiKey) -> None:
         now = self._seconds()
-        wait = self._buckets.setdefault(key.id, Bucket(now)).take(now)
+        wait = self._buckets.setdefault(key.id, Bucket(REQUESTS_A_MINUTE, now)).take(now)
         if wait:
             seconds = math.ceil(wait)
             message = SAY("too_many", name=key.name, limit=REQUESTS_A_MINUTE, seconds=seconds)

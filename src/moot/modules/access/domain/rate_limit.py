@@ -1,23 +1,67 @@
-"""How often a key may ask: a bucket of tokens that fills up again while nobody asks."""
+"""How often one may ask: buckets of tokens that fill up again while nobody asks.
 
-from dataclasses import dataclass
+Whoever has a key asks as often as its bucket allows. Whoever has none shares a bucket with their address.
+"""
+
+import ipaddress
+from collections import OrderedDict
+from dataclasses import dataclass, field
 
 REQUESTS_A_MINUTE = 600
-PER_SECOND = REQUESTS_A_MINUTE / 60
+ATTEMPTS_A_MINUTE = 60
+PATIENCE = 5.0
+"""Seconds an attempt waits for its token before it is sent away."""
+ADDRESSES = 10_000
+"""So many are remembered; who has many more to ask from has not one key more to find."""
 
 
 @dataclass
 class Bucket:
     """Times are seconds of a clock that never goes back."""
 
+    per_minute: int
     filled_at: float
-    tokens: float = REQUESTS_A_MINUTE
+    tokens: float = field(init=False)
 
-    def take(self, now: float) -> float:
-        """0: a token was taken; otherwise the seconds until there is one."""
-        self.tokens = min(REQUESTS_A_MINUTE, self.tokens + (now - self.filled_at) * PER_SECOND)
+    def __post_init__(self) -> None:
+        self.tokens = self.per_minute
+
+    def take(self, now: float, patience: float = 0.0) -> float:
+        """Seconds until there is a token. It is taken, or reserved, unless they are more than `patience`."""
+        per_second = self.per_minute / 60
+        self.tokens = min(self.per_minute, self.tokens + (now - self.filled_at) * per_second)
         self.filled_at = now
-        if self.tokens < 1:
-            return (1 - self.tokens) / PER_SECOND
-        self.tokens -= 1
-        return 0.0
+        wait = max(0.0, (1 - self.tokens) / per_second)
+        if wait <= patience:
+            self.tokens -= 1
+        return wait
+
+    def give_back(self) -> None:
+        self.tokens += 1
+
+
+class Attempts:
+    """A bucket for each address that came without a key that is known; the addresses heard last are kept."""
+
+    def __init__(self) -> None:
+        self._buckets: OrderedDict[str, Bucket] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+    def of(self, address: str, now: float) -> Bucket:
+        network = _network(address)
+        bucket = self._buckets.setdefault(network, Bucket(ATTEMPTS_A_MINUTE, now))
+        self._buckets.move_to_end(network)
+        if len(self._buckets) > ADDRESSES:
+            self._buckets.popitem(last=False)
+        return bucket
+
+
+def _network(address: str) -> str:
+    """One customer of an IPv6 provider has at least 2^64 addresses: they count as one."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:
+        return address
+    return address if parsed.version == 4 else str(ipaddress.ip_network((parsed.packed, 64), strict=False))

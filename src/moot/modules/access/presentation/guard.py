@@ -1,9 +1,11 @@
 """Stands before every route, whoever adds it: lets a request in, and says for which workspace it is.
 
-This machine needs no key while nobody else can reach the server; everybody else does, always.
+This machine needs no key while nobody else can reach the server; everybody else does, always. A browser on this
+machine also carries what pages of other sites ask for: those are not this machine.
 """
 
 import ipaddress
+import re
 
 import structlog
 from fastapi import Request
@@ -11,14 +13,15 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from moot.modules.access.application.access_service import AccessService
 from moot.modules.access.domain.texts import SAY
-from moot.modules.access.presentation.route_scopes import is_open, needed_scope
-from moot.shared.domain.errors import AppError, TooManyRequests, Unauthenticated
+from moot.modules.access.presentation.route_scopes import READING, is_open, needed_scope
+from moot.shared.domain.errors import AppError, Forbidden, TooManyRequests, Unauthenticated
 from moot.shared.presentation.errors import answer
 
 logger = structlog.get_logger(__name__)
 
 FORWARDED = ("forwarded", "x-forwarded-for")
 """Signs of a proxy: the request is not from the machine that delivers it."""
+PORT = re.compile(r":\d+$")
 
 
 class Guard:
@@ -43,12 +46,13 @@ async def _admit(request: Request) -> None:
     if is_open(path):
         return
     key = _presented(request)
-    if key is not None:
-        access: AccessService = request.app.state.access.access_service()
-        holder = await access.admit(key, needed_scope(request.method, path))
-        request.state.workspace = holder.workspace_id
-    elif not _needs_none(request):
-        raise Unauthenticated(SAY("key_missing"))
+    if key is None and _needs_none(request):
+        _refuse_other_sites(request)
+        return
+    access: AccessService = request.app.state.access.access_service()
+    address = request.client.host if request.client else ""
+    holder = await access.admit(key, needed_scope(request.method, path), address)
+    request.state.workspace = holder.workspace_id
 
 
 async def _refuse(request: Request, error: AppError, receive: Receive, send: Send) -> None:
@@ -70,6 +74,17 @@ def _needs_none(request: Request) -> bool:
     if not request.app.state.open_to_loopback or any(name in request.headers for name in FORWARDED):
         return False
     return request.client is not None and is_loopback(request.client.host)
+
+
+def _refuse_other_sites(request: Request) -> None:
+    """A page may have had its own name point here, to read (DNS rebinding), or may send without reading (forgery)."""
+    host = request.headers.get("host", "").lower()
+    if not is_loopback(PORT.sub("", host).removeprefix("[").removesuffix("]")):
+        raise Forbidden(SAY("sites.host", host=host), code="HOST_REFUSED", host=host)
+    origin = request.headers.get("origin")
+    if request.method in READING or origin is None or origin.lower().partition("://")[2] == host:
+        return
+    raise Forbidden(SAY("sites.origin", origin=origin, host=host), code="ORIGIN_REFUSED", origin=origin)
 
 
 def is_loopback(host: str) -> bool:
