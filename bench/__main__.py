@@ -9,37 +9,20 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bench import bare_langgraph, lake, models
-from bench.gateways import TimedDebate, TimedJudge, TimedResearch
+from bench import bare_langgraph, history, lake, models, sessions
+from bench.desk import QUESTION, TURNS_ON_THE_CRITICAL_PATH, desk_of_stubs
+from bench.gateways import TimedResearch
 from bench.line import Line
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
-    SqlResearchSessionRepository,
-)
-from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 
-QUESTION = {"symbol": "900001.DEMO", "experts": [expert.value for expert in ExpertType]}
 LATENCY = 0.2
-TURNS_ON_THE_CRITICAL_PATH = 4  # slowest expert, two turns of the debate, judge
 RUNS = 200
 ROUNDS = 5
-
-
-def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchOrchestrationService:
-    repository = SqlResearchSessionRepository(AuditTrail(database)) if database else None
-    engine = LangGraphResearchOrchestrator(
-        TimedResearch(latency),
-        TimedDebate(latency),
-        TimedJudge(latency),
-        layers=NodeLayers(repository=repository),
-    )
-    return ResearchOrchestrationService(engine, repository=repository)
 
 
 async def critical_path() -> Line:
@@ -114,7 +97,8 @@ async def measured() -> list[Line]:
 
 
 def main() -> int:
-    lines = [*asyncio.run(measured()), *asyncio.run(models.lines()), help_text(), *lake.lines()]
+    awaited = (measured(), sessions.lines(), history.lines(), models.lines())
+    lines = [line for some in awaited for line in asyncio.run(some)] + [help_text(), *lake.lines()]
     width = max(len(line.name) for line in lines)
     for line in lines:
         mark = "ok" if line.within else "OVER"

@@ -1,17 +1,21 @@
 """LangGraph by itself in the shape of a research run: the yardstick for what orchestration may cost.
 
-router → five experts in parallel → aggregate → bull ∥ bear → resolve → judge, every node a call that returns at once.
+router → five experts in parallel → aggregate → bull ∥ bear → resolve → judge, every node a call that returns at once,
+or after `LATENCY`. With a checkpointer it survives a crash.
 """
 
 import asyncio
 import operator
+from contextvars import ContextVar
 from typing import Annotated, Any, TypedDict
 
+from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.types import Send
 
 EXPERTS = 5
 TEXT = "An answer of some length, as a model would give it. " * 24
+LATENCY: ContextVar[float] = ContextVar("latency", default=0.0)
 
 
 class State(TypedDict, total=False):
@@ -24,7 +28,7 @@ class State(TypedDict, total=False):
 
 
 async def call() -> str:
-    await asyncio.sleep(0)
+    await asyncio.sleep(LATENCY.get())
     return TEXT
 
 
@@ -56,7 +60,7 @@ async def judge(state: State) -> State:
     return {"verdict": await call()}
 
 
-def compiled() -> Any:
+def compiled(checkpointer: BaseCheckpointSaver[Any] | None = None) -> Any:
     graph = StateGraph(State)
     nodes = {"router": router, "expert": expert, "aggregate": aggregate, "bull": side, "bear": side}
     for name, node in {**nodes, "resolve": resolve, "judge": judge}.items():
@@ -69,4 +73,4 @@ def compiled() -> Any:
     graph.add_edge(["bull", "bear"], "resolve")
     graph.add_edge("resolve", "judge")
     graph.add_edge("judge", END)
-    return graph.compile()
+    return graph.compile(checkpointer=checkpointer)

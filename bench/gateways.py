@@ -38,7 +38,7 @@ class TimedDebate(IDebateGateway):
     async def run_debate(self, symbol: str, expert_results: dict[str, Any]) -> dict[str, Any]:
         await asyncio.gather(asyncio.sleep(self._latency), asyncio.sleep(self._latency))
         await asyncio.sleep(self._latency)
-        return {"direction": "BULLISH", "text": TEXT}
+        return {"direction": "BULLISH", "bull_case": TEXT, "bear_case": TEXT, "text": TEXT}
 
 
 class TimedJudge(IJudgeGateway):
