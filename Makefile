@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-llm check format acceptance bench lock clean
+.PHONY: help demo test test-llm chaos check format acceptance bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -40,6 +40,9 @@ $(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
 
 test-llm: $(VENV)/.installed-llm ## run a whole session with a small real language model, on this machine
 	MOOT_TEST_LLM=1 $(BIN)/python -m pytest -q -s tests/real_model
+
+chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times, for about ten minutes
+	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 tests/chaos
 
 check: $(VENV)/.installed-dev ## format, lint, types and import contracts
 	$(BIN)/ruff format --check src tests bench

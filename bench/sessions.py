@@ -1,6 +1,7 @@
 """Many sessions at once: what they wait for beside the models, what it costs to survive a crash, what each weighs."""
 
 import asyncio
+import gc
 import statistics
 import tempfile
 import time
@@ -49,6 +50,8 @@ async def started_at_once() -> Line:
     async with fresh_sqlite() as database:
         quick, service = desk_of_stubs(0.0, database), desk_of_stubs(LATENCY, database)
         await many(lambda: quick.execute(QUESTION), WARM)
+        gc.collect()
+        gc.freeze()  # as `moot serve` does
         walls = [await many(lambda: service.execute(QUESTION), BURST, at_once=BURST) for _ in range(ROUNDS)]
     path, median = TURNS_ON_THE_CRITICAL_PATH * LATENCY, statistics.median(walls)
     detail = f"{median:.2f} s of {path:.0f} s, persistence on"

@@ -237,7 +237,7 @@ class Moot(Desk):
         return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, locale)).data
 
     def write_report(self, result: ResearchResult) -> Path:
-        """Write the report of `result` as Markdown below the desk's home and say where it is."""
+        """Write the report of `result` as Markdown below the desk's home and say where; raises `OSError`."""
         day = f"{result.as_of:%Y%m%d}" if result.as_of else "undated"
         name = "-".join(part for part in (result.symbol, day, result.session_id[:8]) if part)
         path = self.settings.home.expanduser() / "reports" / f"{name}.md"

@@ -1,13 +1,16 @@
 """The desk as an SDK, on both databases, with everything real."""
 
 import asyncio
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
 
 from moot import Moot
+from moot.modules.coordinator.application import live_runs
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.clock import FixedClock
+from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.clock import TickingClock
@@ -116,3 +119,53 @@ async def test_a_postgres_that_was_not_upgraded_does_not_keep_the_desk_from_answ
     assert readiness["database"]["ok"] is False
     assert (result.verdict_status, result.audit_gaps) == ("judged", 5)
     assert UUID(result.session_id)
+
+
+async def test_a_session_resumed_on_a_later_day_sees_what_was_there_when_it_began(home, clock):
+    """The demo market publishes a day at its end: a session of that day must not see more when it goes on."""
+    settings = Settings(home=home)
+    async with Moot(settings, clock=clock) as desk:
+        undisturbed = await desk.research("900001.DEMO", locale="en-US")
+        left = await desk.start("900001.DEMO", locale="en-US")
+    async with Moot(settings, clock=FixedClock(clock.now() + timedelta(days=3))) as desk:
+        assert [session.id for session in await desk.interrupted()] == [left.id]
+        resumed = await desk.resume(left.id)
+    parts = {"expert_results", "debate_outcome", "verdict", "as_of"}
+    assert resumed.model_dump(mode="json", include=parts) == undisturbed.model_dump(
+        mode="json", include=parts
+    )
+
+
+async def test_what_runs_in_the_background_is_followed_to_its_answer(desk):
+    started = await desk.start("900002.DEMO", ["technical_analyst", "macro_intelligence"], locale="en-US")
+    told = [event async for event in desk.events(started.id)]
+    assert [event.seq for event in told] == list(range(1, len(told) + 1))
+    assert (told[0].type, told[0].data["status"], told[-1].type) == ("session", "queued", "done")
+    result = await desk.result(started.id)
+    assert (result.verdict_status, result.session_id) == ("judged", str(started.id))
+    again = await desk.start("900002.DEMO", ["technical_analyst", "macro_intelligence"], locale="en-US")
+    assert again.id != started.id
+    with pytest.raises(Conflict):
+        await desk.cancel(started.id)
+
+
+async def test_a_store_that_was_gone_at_the_end_gets_the_end_later(desk, monkeypatch):
+    """Otherwise the session would be taken for one whose process died, and be run again."""
+    monkeypatch.setattr(live_runs, "STORE_AGAIN", (0.01, 0.01, 0.01))
+    repository = desk.coordinator._repository
+    store, refused = repository.update_session, []
+
+    async def not_at_first(session, **beside):
+        if len(refused) < 2:
+            refused.append(session.id)
+            raise Unavailable("the database is gone")
+        await store(session, **beside)
+
+    monkeypatch.setattr(repository, "update_session", not_at_first)
+    result = await desk.research("900001.DEMO", ["macro_intelligence"], skip_debate=True)
+    assert result.overall_status == "completed"
+    async with asyncio.timeout(5):
+        while (session := await desk.session(UUID(result.session_id))).status == "running":
+            assert session.id not in await desk.coordinator.runs.left_behind()
+            await asyncio.sleep(0.01)
+    assert (session.status, session.audit_gaps, len(refused)) == ("completed", 1, 2)

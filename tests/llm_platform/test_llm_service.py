@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -392,6 +392,15 @@ class TestAnsweredFromTheRecord:
             ("record", 0),
             ("live", 1),
         ]
+
+    async def test_an_answer_still_says_what_its_model_may_know(self, bench, llm_server, session):
+        """It decides whether the answer may be hindsight, and so must be the same again."""
+        service = bench.service(a_model(llm_server, knowledge_cutoff=date(2026, 1, 31)))
+        first = await service.chat(USER, caller_agent="judge")
+        with GoingOn(session, "resume"):
+            again = await service.chat(USER, caller_agent="judge")
+        assert (again.origin, again.knowledge_cutoff) == ("record", date(2026, 1, 31))
+        assert first.knowledge_cutoff == again.knowledge_cutoff
 
     async def test_another_question_at_the_same_place_is_asked(self, bench, llm_server, session):
         service = bench.service(a_model(llm_server))

@@ -3,11 +3,13 @@
 import os
 import sys
 from datetime import date
+from uuid import UUID
 
 import typer
 
 from moot.cli.texts import SAY
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.validation import refused
 from moot.shared.infrastructure.redaction import REDACT
 
 
@@ -16,6 +18,13 @@ def day(option: str, text: str | None) -> date | None:
         return date.fromisoformat(text) if text else None
     except ValueError:
         raise InvalidInput(SAY("bad_day", option=option, text=text)) from None
+
+
+def session_id_of(text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise refused("uuid_parsing", "session_id", text) from None
 
 
 def secret_in(option: str, variable: str) -> str:

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from rich.console import Console
 
 from moot.cli.money import amount
+from moot.cli.on_desk import report_of
 from moot.cli.outcome import command, log_file
 from moot.cli.progress import known_locale, progress_for
 from moot.cli.texts import SAY, environment_locale
@@ -66,7 +67,7 @@ def run_research(question: Question, *, as_json: bool) -> None:
 
 async def _ask(
     settings: Settings, asked: dict[str, Any], announce: Console, watch: Watch | None
-) -> tuple[ResearchResult, Path]:
+) -> tuple[ResearchResult, Path | OSError]:
     async with Moot(settings) as desk:
         estimate = await estimate_of(desk, asked["experts"], skip_debate=asked["skip_debate"])
         if estimate is not None:
@@ -74,7 +75,7 @@ async def _ask(
             announce.print(text, soft_wrap=True, markup=False, highlight=False)
             _refuse_too_dear(estimate, asked["max_cost"])
         result = await desk.research(**asked, trigger_source="cli", watch=watch)
-        return result, desk.write_report(result)
+        return result, report_of(desk, result)
 
 
 async def estimate_of(desk: Moot, experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:

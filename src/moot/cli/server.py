@@ -1,6 +1,7 @@
 """`moot serve`: a web server that lets its sessions come to their end before it goes."""
 
 import asyncio
+import gc
 import socket
 from types import FrameType
 
@@ -58,6 +59,7 @@ def run_server(host: str, port: int) -> None:
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
         typer.echo(say("serve.listening", host=host, port=port))
+        gc.freeze()  # what is loaded by now stays: looking through all of it again and again costs more than a run
         DrainingServer(
             uvicorn.Config(
                 f"moot.main:{'create_app' if private else 'create_closed_app'}",

@@ -10,10 +10,10 @@ from uuid import UUID
 import typer
 from rich.console import Console
 
-from moot.cli.on_desk import at_desk, on_desk
+from moot.cli.arguments import session_id_of
+from moot.cli.on_desk import at_desk, on_desk, report_of
 from moot.cli.outcome import command, log_file
 from moot.cli.progress import progress_for
-from moot.cli.sessions import id_of
 from moot.cli.texts import SAY, environment_locale, say
 from moot.cli.verdict_view import show_result
 from moot.desk import Moot
@@ -28,15 +28,17 @@ Run = Callable[[Moot, Watch | None], Awaitable[ResearchResult]]
 
 class Finished(NamedTuple):
     result: ResearchResult
-    report: Path
+    report: Path | OSError
 
 
 def retry(session_id: str, *, skip_debate: bool, as_json: bool) -> None:
     async def again(desk: Moot, watch: Watch | None) -> ResearchResult:
-        return await desk.retry(id_of(session_id), skip_debate=skip_debate, trigger_source="cli", watch=watch)
+        return await desk.retry(
+            session_id_of(session_id), skip_debate=skip_debate, trigger_source="cli", watch=watch
+        )
 
     with command(as_json=as_json) as settings:
-        session = at_desk(settings, lambda desk: desk.session(id_of(session_id)))
+        session = at_desk(settings, lambda desk: desk.session(session_id_of(session_id)))
         _show(settings, session, again, skip_debate=skip_debate, as_json=as_json)
 
 
@@ -44,7 +46,7 @@ def resume(session_id: str | None, *, as_json: bool) -> None:
     """All that can be resumed are; the exit code is that of the worst of them."""
     with command(as_json=as_json) as settings:
         if session_id is not None:
-            _resume_one(settings, id_of(session_id), as_json=as_json)
+            _resume_one(settings, session_id_of(session_id), as_json=as_json)
             return
         left = at_desk(settings, lambda desk: desk.interrupted())
         if not left:
@@ -56,7 +58,7 @@ def resume(session_id: str | None, *, as_json: bool) -> None:
 
 def cancel(session_id: str) -> None:
     async def work(desk: Moot) -> tuple[SessionDetail, float]:
-        return await desk.cancel(id_of(session_id)), desk.settings.lease_seconds
+        return await desk.cancel(session_id_of(session_id)), desk.settings.lease_seconds
 
     session, seconds = on_desk(work)
     key = "cancelled" if session.ended else "cancelling"
@@ -102,4 +104,4 @@ def _show(settings: Settings, session: SessionDetail, run: Run, *, skip_debate: 
 
 async def _finish(desk: Moot, run: Run, watch: Watch | None) -> Finished:
     result = await run(desk, watch)
-    return Finished(result, desk.write_report(result))
+    return Finished(result, report_of(desk, result))

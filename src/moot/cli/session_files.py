@@ -5,13 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import date
 from pathlib import Path
-from uuid import UUID
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from moot.cli.arguments import day
+from moot.cli.arguments import day, session_id_of
 from moot.cli.on_desk import at_desk, on_desk
 from moot.cli.outcome import command
 from moot.cli.texts import SAY, environment_locale, say
@@ -28,7 +27,7 @@ UNITS = ("B", "kB", "MB", "GB", "TB")
 def export(session_id: str, path: Path, *, force: bool) -> None:
     async def work(desk: Moot) -> SessionPack:
         packs = desk.coordinator.session_packs()
-        return await packs.pack(_id(session_id), DEFAULT_WORKSPACE, environment_locale())
+        return await packs.pack(session_id_of(session_id), DEFAULT_WORKSPACE, environment_locale())
 
     with command() as settings:
         if path.exists() and not force:
@@ -153,10 +152,3 @@ def readable_size(size: int) -> str:
     """Bytes as people count them."""
     power = min((len(str(size)) - 1) // 3, len(UNITS) - 1)
     return f"{size / 1000**power:.1f} {UNITS[power]}" if power else f"{size} B"
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise refused("uuid_parsing", "session_id", text) from None

@@ -4,13 +4,13 @@ import json
 import sys
 from collections.abc import Iterator
 from typing import Any
-from uuid import UUID
 
 from rich.console import Console, Group
 from rich.table import Column, Table
 from rich.text import Text
 from typer import Exit
 
+from moot.cli.arguments import session_id_of
 from moot.cli.on_desk import at_desk
 from moot.cli.outcome import command
 from moot.cli.texts import SAY, environment_locale
@@ -19,7 +19,6 @@ from moot.desk import Moot
 from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
 from moot.modules.coordinator.application.report import Wording
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.validation import refused
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
@@ -33,7 +32,7 @@ def replay(session_id: str, *, as_json: bool) -> None:
     """Exit code 0: everything came out as it is on record; 1: something did not, or could not be replayed."""
 
     async def work(desk: Moot) -> Replay:
-        return await desk.coordinator.replay_service().replay(_id(session_id), DEFAULT_WORKSPACE)
+        return await desk.coordinator.replay_service().replay(session_id_of(session_id), DEFAULT_WORKSPACE)
 
     with command(as_json=as_json) as settings:
         replayed = at_desk(settings, work)
@@ -102,10 +101,3 @@ def _summary(replayed: Replay, locale: Locale) -> str:
 
 def _label(key: str, locale: Locale, **values: object) -> str:
     return SAY(f"replay.{key}", **values).in_locale(locale)
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise refused("uuid_parsing", "session_id", text) from None

@@ -36,7 +36,8 @@ def show_page(page: SessionPage, locale: Locale) -> None:
     if page.items:
         Console().print(_table(page, say, label))
     pages = -(-page.total // page.page_size)
-    typer.echo(label("page", page=page.page, pages=pages, total=page.total))
+    key = "page_of_many" if page.total_is_more else "page"
+    typer.echo(label(key, page=page.page, pages=pages, total=page.total))
 
 
 def _table(page: SessionPage, say: Wording, label: Labels) -> Table:

@@ -2,12 +2,11 @@
 
 import sys
 from typing import Any, NamedTuple
-from uuid import UUID
 
 import typer
 from pydantic import BaseModel
 
-from moot.cli.arguments import day
+from moot.cli.arguments import day, session_id_of
 from moot.cli.on_desk import at_desk, on_desk
 from moot.cli.outcome import command
 from moot.cli.session_view import show_page, show_session
@@ -17,7 +16,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchResu
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionPage
 from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.shared.domain.audit import Verification
-from moot.shared.domain.validation import checked, refused
+from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 
@@ -57,7 +56,7 @@ def list_sessions(wanted: Wanted, *, as_json: bool) -> None:
 
 def show(session_id: str, *, as_json: bool) -> None:
     async def work(desk: Moot) -> tuple[SessionDetail, ResearchResult | None]:
-        history, known = desk.coordinator.session_history(), id_of(session_id)
+        history, known = desk.coordinator.session_history(), session_id_of(session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
         if as_json or session.status == "running":
             return session, None
@@ -76,7 +75,7 @@ def verify(session_id: str) -> None:
 
     async def work(desk: Moot) -> Verification:
         history = desk.coordinator.session_history()
-        return await history.verify(id_of(session_id), DEFAULT_WORKSPACE, environment_locale())
+        return await history.verify(session_id_of(session_id), DEFAULT_WORKSPACE, environment_locale())
 
     verification = on_desk(work)
     typer.echo(verification.explanation)
@@ -87,10 +86,3 @@ def verify(session_id: str) -> None:
 def _print_json(body: BaseModel) -> None:
     """Exactly what the REST API gives."""
     sys.stdout.write(body.model_dump_json(indent=2) + "\n")
-
-
-def id_of(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise refused("uuid_parsing", "session_id", text) from None

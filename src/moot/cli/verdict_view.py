@@ -62,7 +62,7 @@ def wrap(text: str, width: int) -> list[str]:
     return [*lines, line.rstrip()] if line.strip() or not lines else lines
 
 
-def show_result(console: Console, result: ResearchResult, report: Path, log: Path) -> None:
+def show_result(console: Console, result: ResearchResult, report: Path | OSError, log: Path) -> None:
     say = Wording(result.locale)
 
     def label(key: str, **values: Any) -> str:
@@ -82,7 +82,10 @@ def show_result(console: Console, result: ResearchResult, report: Path, log: Pat
         console.print(Text(label("gaps", count=result.audit_gaps, log=log), style="bold red"))
     if result.session_id:
         console.print(Text(label("session", session_id=result.session_id)))
-    console.print(Text(label("report", path=report)), soft_wrap=True)
+    if isinstance(report, OSError):
+        console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
+    else:
+        console.print(Text(label("report", path=report)), soft_wrap=True)
 
 
 def _verdict(result: ResearchResult, say: Wording) -> RenderableType:

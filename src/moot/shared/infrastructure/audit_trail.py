@@ -39,7 +39,8 @@ Head = tuple[int, str]
 class Kind:
     """What a link can vouch for: these columns of a row of this table. An upsert leaves `fixed` ones as they are.
 
-    From then on it stands for the row in place of the links of the kinds that it `replaces`.
+    From then on it stands for the row in place of the links of the kinds that it `replaces`. One that `opens` a
+    chain is always its first.
     """
 
     name: str
@@ -47,6 +48,7 @@ class Kind:
     columns: tuple[str, ...]
     fixed: frozenset[str] = frozenset()
     replaces: frozenset[str] = frozenset()
+    opens: bool = False
 
     @property
     def rows(self) -> Table:
@@ -132,7 +134,8 @@ class AuditTrail:
 
         async def work(db: AsyncSession) -> None:
             reached.clear()
-            for session_id in sessions:
+            reached.update({r.session_id: (0, GENESIS) for r in records if r.session_id and r.kind.opens})
+            for session_id in sessions - reached.keys():
                 reached[session_id] = self._heads.get(session_id) or await _stored_head(db, session_id)
             links = [_link(record, reached) for record in records if record.session_id]
             await _write_heads(db, reached)

@@ -53,6 +53,8 @@ class ExecutionContext(BaseModel):
     experts: tuple[str, ...] = ()
     """Who was asked, so that the judge can tell whether enough of them answered."""
     max_cost: float | None = None
+    began_at: datetime | None = None
+    """When the session first ran: what came in later was not there then, whatever moment it is dated."""
     answers: Literal["live", "resume", "replay"] = "live"
     lease_token: int | None = None
     on_retry: Callable[[int, str | Message], None] | None = Field(default=None, exclude=True, repr=False)
@@ -79,6 +81,13 @@ def on_behalf_of(workspace: str) -> Iterator[None]:
         yield
     finally:
         current_execution_ctx.reset(token)
+
+
+def moment_of_reading(now: datetime) -> datetime:
+    """When the session under way reads: `now`; where it runs again from its record, when it first did."""
+    context = current_execution_ctx.get()
+    again = context is not None and context.answers != "live"
+    return context.began_at if context and context.began_at and again else now
 
 
 def tell_retry(attempt: int, why: str | Message) -> None:

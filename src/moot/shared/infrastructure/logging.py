@@ -2,8 +2,9 @@
 
 import logging
 import sys
+from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, cast
 
 import structlog
 from structlog.typing import EventDict, Processor
@@ -33,9 +34,24 @@ def configure_logging(level: str, file: Path | None = None) -> None:
             without_secrets,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(logging.getLevelNamesMapping()[level.upper()]),
-        logger_factory=structlog.WriteLoggerFactory(file=stream),
+        logger_factory=structlog.WriteLoggerFactory(file=cast(TextIO, Unfailing(stream))),
         cache_logger_on_first_use=False,
     )
+
+
+class Unfailing:
+    """A log that cannot be written, on a full disk or a closed terminal, is lost. Nothing else is."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.write(text)
+
+    def flush(self) -> None:
+        with suppress(OSError, ValueError):
+            self._stream.flush()
 
 
 def without_secrets(_logger: object, _method: str, line: Any) -> str:

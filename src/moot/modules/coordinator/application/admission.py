@@ -14,13 +14,30 @@ WEIGHT = 0.2
 LONGEST_WAIT = 300
 
 
+STARTING = 8
+"""So many begin at a time. A session begins with a burst of work and then waits for its experts: when hundreds come
+at once, the first are waiting before the last begin, instead of all of them working, and then all waiting."""
+
+
+class Turn:
+    """A session's turn. Whoever has it says when the session is `under_way`, so that others can begin."""
+
+    def __init__(self, begin: asyncio.Semaphore) -> None:
+        self._begin: asyncio.Semaphore | None = begin
+
+    def under_way(self) -> None:
+        if self._begin is not None:
+            self._begin.release()
+            self._begin = None
+
+
 class Admission:
     """First come, first served. What was accepted keeps its pace, because what would slow it down is refused."""
 
     def __init__(self, at_once: int = 256, waiting: int = 256) -> None:
-        self._slots = asyncio.Semaphore(at_once)
+        self._slots, self._begin = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
         self._at_once, self._most_waiting = at_once, waiting
-        self._waiting = self._running = 0
+        self._waiting = 0
         self._seconds = USUAL_SECONDS
         self.closed = False
 
@@ -32,7 +49,7 @@ class Admission:
             raise DeskBusy(self._retry_after())
 
     @asynccontextmanager
-    async def admitted(self, *, accepted: bool = False) -> AsyncIterator[None]:
+    async def admitted(self, *, accepted: bool = False) -> AsyncIterator[Turn]:
         """Wait for a turn and keep it for the length of the block. What was `accepted` before is never refused."""
         if not accepted:
             self.require_room()
@@ -41,13 +58,16 @@ class Admission:
             await self._slots.acquire()
         finally:
             self._waiting -= 1
-        self._running += 1
         started = time.monotonic()
         try:
-            yield
+            await self._begin.acquire()
+            turn = Turn(self._begin)
+            try:
+                yield turn
+            finally:
+                turn.under_way()
         finally:
             self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
-            self._running -= 1
             self._slots.release()
 
     def _retry_after(self) -> int:

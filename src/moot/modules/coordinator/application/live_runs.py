@@ -3,7 +3,7 @@
 import asyncio
 import os
 import socket
-from collections.abc import Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Literal
@@ -28,6 +28,8 @@ Reason = Literal["cancelled", "interrupted", "taken over"]
 Work = Coroutine[Any, Any, ResearchResult]
 
 BEATS_PER_LEASE = 3
+STORE_AGAIN = (1, 2, 4, 8, *[15] * 240)
+"""Seconds between attempts to store what a database that is gone did not take: for an hour."""
 STOPPED: dict[Reason, type[SessionCancelled | SessionInterrupted | SessionTakenOver]] = {
     "cancelled": SessionCancelled,
     "interrupted": SessionInterrupted,
@@ -68,11 +70,12 @@ class LiveRuns:
         self._owner = f"{socket.gethostname()[:60]}-{os.getpid()}-{uuid4().hex[:8]}"
         self._runs: dict[UUID, LiveRun] = {}
         self._waited_for: set[asyncio.Task[None]] = set()
+        self._unstored: dict[UUID, asyncio.Task[None]] = {}
         self._heart: asyncio.Task[None] | None = None
         self._closing = asyncio.Event()
 
     def __contains__(self, session_id: UUID) -> bool:
-        return session_id in self._runs
+        return session_id in self._runs or session_id in self._unstored
 
     def begin(self, session_id: UUID, work: Work, *, leased: bool) -> LiveRun:
         run = LiveRun(session_id, asyncio.create_task(work), leased)
@@ -87,6 +90,26 @@ class LiveRuns:
         waiting = asyncio.create_task(_logged(self.begin(session_id, work, leased=False)))
         self._waited_for.add(waiting)
         waiting.add_done_callback(self._waited_for.discard)
+
+    def store_later(self, session_id: UUID, write: Callable[[], Awaitable[None]]) -> None:
+        """For the end of a session that could not be stored: until it is, nobody should take it for unfinished."""
+
+        async def until_stored() -> None:
+            for pause in STORE_AGAIN:
+                if await passed(self._closing, pause):
+                    return
+                try:
+                    await write()
+                except AppError as e:
+                    logger.warning("end of session not stored yet", session_id=str(session_id), error=str(e))
+                except LeaseLost:
+                    return
+                else:
+                    return
+
+        task = asyncio.create_task(until_stored())
+        self._unstored[session_id] = task
+        task.add_done_callback(lambda _: self._unstored.pop(session_id, None))
 
     def first_lease(self) -> Lease | None:
         """For a session about to be stored, and run here."""
@@ -133,8 +156,8 @@ class LiveRuns:
         if tasks:
             await asyncio.wait(tasks, timeout=10)
         self._closing.set()
-        if self._heart is not None:
-            await self._heart
+        if waiting := [*self._unstored.values(), *([self._heart] if self._heart else [])]:
+            await asyncio.wait(waiting)
         if held and self._leases is not None:
             try:
                 await self._leases.release(self._owner, self._clock.now())
@@ -143,8 +166,9 @@ class LiveRuns:
 
     async def _keep_leases(self, leases: ISessionLeases) -> None:
         beat = self._lease_time.total_seconds() / BEATS_PER_LEASE
-        while self._runs and not await passed(self._closing, beat):
+        while (self._runs or self._unstored) and not await passed(self._closing, beat):
             sessions = [run.session_id for run in self._runs.values() if run.leased]
+            sessions += self._unstored
             if sessions:
                 await self._renew(leases, sessions)
 

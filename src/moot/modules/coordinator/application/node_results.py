@@ -15,5 +15,6 @@ def apart(result: dict[str, Any]) -> dict[str, Any]:
 
 
 def whole(node: NodeExecution) -> dict[str, Any]:
-    """The result as the node gave it."""
-    return {**(node.result_data or {}), "evidence": node.evidence}
+    """The result as the node gave it. The judge cites no evidence of its own."""
+    cited = {} if node.node_type == "judge" and not node.evidence else {"evidence": node.evidence}
+    return {**(node.result_data or {}), **cited}

@@ -54,11 +54,11 @@ def _expert(expert: ExpertType, node: NodeExecution | None, locale: Locale) -> E
 
 
 def _found(rows: Mapping[str, NodeExecution], node_type: str) -> dict[str, Any] | None:
-    """What debate or judge said; the judge cites no evidence of its own."""
+    """What debate or judge said."""
     node = rows.get(node_type)
     if node is None or node.status != "success":
         return None
-    return whole(node) if node.evidence else node.result_data
+    return whole(node)
 
 
 def _overall(session: ResearchSession, experts: Sequence[ExpertResultItem]) -> OverallStatus:

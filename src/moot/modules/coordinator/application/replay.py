@@ -221,7 +221,7 @@ def _sides(
     status = "failed" if error else "success" if result else "skipped"
     if then.status == status == "success":
         narrative = {"narrative_report": then.narrative_report}
-        return whole(then) | narrative, {"evidence": [], **(result or {})}
+        return whole(then) | narrative, result or {}
     said = error_text(error, locale) if error else None
     return {"status": then.status, "error": then.error_message}, {"status": status, "error": said}
 

@@ -54,6 +54,7 @@ class Opened:
             workspace=session.workspace_id,
             experts=tuple(dict.fromkeys([*reused, *session.selected_experts])),
             max_cost=self.request.max_cost,
+            began_at=session.created_at,
             answers="live" if self.recorded is None else "resume",
             lease_token=self.lease_token,
             tally=self.tally,
@@ -131,16 +132,21 @@ class SessionRecorder:
         gaps = opened.tally.audit_gaps
         closed = session.model_copy(update={"completed_at": now, "duration_ms": took, "audit_gaps": gaps})
         told = [opened.events.closing(closed)] if opened.events else []
-        await _best_effort(self._repository.update_session(closed, events=told), opened)
+        store = self._repository.update_session
+        if not await _best_effort(store(closed, events=told), opened):
+            closed = closed.model_copy(update={"audit_gaps": opened.tally.audit_gaps})
+            self._live.store_later(closed.id, lambda: store(closed, events=told))
 
 
-async def _best_effort(write: Awaitable[None], opened: Opened) -> None:
+async def _best_effort(write: Awaitable[None], opened: Opened) -> bool:
     try:
         await write
     except Exception:  # bulkhead: the record must never stop the research
         opened.tally.audit_gaps += 1
         session = opened.session
         logger.error("session not stored", session_id=str(session.id), symbol=session.symbol, exc_info=True)
+        return False
+    return True
 
 
 def _retry_teller(run: ResearchRun, locale: Locale) -> Callable[[int, str | Message], None]:

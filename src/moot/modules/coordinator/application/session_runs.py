@@ -6,9 +6,9 @@ from uuid import UUID
 
 import structlog
 
-from moot.modules.coordinator.application.admission import Admission
+from moot.modules.coordinator.application.admission import Admission, Turn
 from moot.modules.coordinator.application.live_runs import LiveRuns, passed
-from moot.modules.coordinator.application.research_run import Watch, notices, usage
+from moot.modules.coordinator.application.research_run import NodeEvent, Watch, notices, usage
 from moot.modules.coordinator.application.resume import reopened
 from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_recorder import Opened, SessionRecorder
@@ -83,10 +83,10 @@ class SessionRuns(ISessionRunner):
         if known := await self._opened_under(key, request.workspace):
             return await self.outcome(known.id, request.workspace)
         try:
-            async with self._admission.admitted():
+            async with self._admission.admitted() as turn:
                 lease = self._live.first_lease()
                 opened = await self._recorder.open(request, as_of, lease=lease, key=key)
-                work = self._run(opened, watch)
+                work = self._run(opened, turn, watch)
                 return await self._live.begin(opened.session.id, work, leased=lease is not None).result()
         except KeyTaken:
             return await self.answer(request, as_of, key=key, watch=watch)
@@ -187,7 +187,7 @@ class SessionRuns(ISessionRunner):
         await self._live.close()
 
     async def _carry_on(self, session_id: UUID, watch: Watch | None = None) -> ResearchResult:
-        async with self._admission.admitted(accepted=True):
+        async with self._admission.admitted(accepted=True) as turn:
             taken = await self._live.take(session_id)
             if taken is None:
                 raise SessionHeld(session_id)
@@ -199,11 +199,17 @@ class SessionRuns(ISessionRunner):
             if taken.lease.token > MOST_OWNERS:
                 await self._end(opened, given_up := SessionGivenUp(session_id, MOST_OWNERS))
                 raise given_up
-            return await self._run(opened, watch)
+            return await self._run(opened, turn, watch)
 
-    async def _run(self, opened: Opened, watch: Watch | None) -> ResearchResult:
+    async def _run(self, opened: Opened, turn: Turn, watch: Watch | None) -> ResearchResult:
         session, request = opened.session, opened.request
-        async with self._recorder.recording(opened, watch) as recording:
+
+        def seen(event: NodeEvent) -> None:
+            turn.under_way()
+            if watch is not None:
+                watch(event)
+
+        async with self._recorder.recording(opened, seen) as recording:
             outcome = await self._orchestrator.run(request)
             recording.result = result = outcome.model_copy(
                 update={

@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from datetime import date
 
 from moot.modules.llm_platform.application.attempts import Request, Tries, too_slow
 from moot.modules.llm_platform.application.call_key import CallKey, mismatch
@@ -256,7 +257,7 @@ class LLMService:
             if recorded.request_digest == key.digest(recorded.model_name, request):
                 if key.answers == "resume":
                     await self._note(key, recorded, request)
-                return _as_recorded(recorded)
+                return _as_recorded(recorded, self._registry.knowledge_cutoff(recorded.alias, _workspace()))
         if key.answers == "replay":
             raise mismatch(key, request, answered)
         return None
@@ -273,12 +274,13 @@ def _workspace() -> str:
     return context.workspace if context else DEFAULT_WORKSPACE
 
 
-def _as_recorded(recorded: RecordedCall) -> ChatResult:
+def _as_recorded(recorded: RecordedCall, cutoff: date | None) -> ChatResult:
     return ChatResult(
         **recorded.reply.model_dump(),
         alias=recorded.alias,
         vendor=recorded.vendor,
         cost=recorded.cost,
         origin="record",
+        knowledge_cutoff=cutoff,
         call_id=recorded.id,
     )

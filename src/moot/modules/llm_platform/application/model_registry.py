@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from datetime import datetime
+from datetime import date, datetime
 from uuid import UUID
 
 import structlog
@@ -75,6 +75,11 @@ class ModelRegistry:
         """Remember what a model turned out to do or to refuse, until its config changes."""
         if config := self._known.get((workspace, alias)):
             self._learned.setdefault((config.id, config.updated_at), {})[name] = supported
+
+    def knowledge_cutoff(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> date | None:
+        """The day up to which a model knows the world, if somebody said so."""
+        config = self._known.get((workspace, alias))
+        return config.knowledge_cutoff if config else None
 
     def _active(self, workspace: str) -> list[LLMConfig]:
         return [config for config in self.all() if config.workspace_id == workspace]

@@ -18,8 +18,7 @@ from moot.modules.market_data.domain.provider import Batch, CompanyLookup, Marke
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
-from moot.shared.infrastructure.execution_context import current_execution_ctx
-from moot.shared.infrastructure.replay_context import moment_of_reading
+from moot.shared.infrastructure.execution_context import current_execution_ctx, moment_of_reading
 
 A_WHILE = timedelta(days=30)
 
@@ -89,10 +88,10 @@ class SyncedSource:
         return await self._lake.news(symbol, start, self._reached(end))
 
     def _reached(self, end: date) -> date:
-        """A replay sees no day whose figures were not out when the session ran, though they are kept by now."""
-        return (
-            min(end, last_day(self._market, moment_of_reading(self._sync.clock.now()))) if _offline() else end
-        )
+        """A session that runs again sees no day whose figures were not out when it first ran."""
+        now = self._sync.clock.now()
+        then = moment_of_reading(now)
+        return end if then == now else min(end, last_day(self._market, then))
 
     def _lookups(self) -> list[CompanyLookup]:
         there = self._sync.providers.get(self._market, {}).values()

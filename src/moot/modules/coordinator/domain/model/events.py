@@ -18,7 +18,7 @@ EventType = Literal[
 
 
 class SessionEvent(BaseModel):
-    """`seq` counts within the session, from 1 and without a gap; nothing comes after `done`.
+    """`seq` counts within the session, from 1; where one is missing, it could not be stored. `done` is the last.
 
     `data` of each type: `session` {status, symbol, experts, resumed}; `node_started` {node}; `node_retrying` {node,
     reason, attempt}; `node_finished` {node, status: success | skipped, duration_ms, signal, confidence, reused};

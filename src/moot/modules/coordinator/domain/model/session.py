@@ -16,6 +16,8 @@ NodeStatus = Literal["success", "failed", "skipped"]
 
 MOST_PER_PAGE = 200
 LAST_PAGE = 1_000_000
+COUNTED_TO = 5_000
+"""Nobody needs to know whether there are 40,000 or 41,000 sessions, and counting them takes longer than listing."""
 
 
 class ResearchSession(BaseModel):
@@ -97,9 +99,10 @@ class SessionFilter(BaseModel):
 
 
 class SessionPage(BaseModel):
-    """`total` counts the sessions of all pages."""
+    """`total` counts the sessions of all pages, but no further than `COUNTED_TO`; then `total_is_more` says so."""
 
     total: int
+    total_is_more: bool = False
     page: int
     page_size: int
     items: list[ResearchSession]

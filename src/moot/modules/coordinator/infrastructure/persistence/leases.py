@@ -84,10 +84,12 @@ class SqlSessionLeases(ISessionLeases):
 
 async def _fence(db: AsyncSession, tokens: Mapping[UUID, int]) -> None:
     """A session that is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one."""
-    current = select(ROW.id, ROW.lease_token).where(ROW.id.in_(tokens)).with_for_update(read=True)
-    lost = [session_id for session_id, token in await db.execute(current) if token != tokens[session_id]]
-    if lost:
-        raise Fenced(lost)
+    for token in set(tokens.values()):
+        sessions = [session_id for session_id, held in tokens.items() if held == token]
+        current = select(ROW.id, ROW.lease_token).where(ROW.id.in_(sessions)).with_for_update(read=True)
+        held_now = current.subquery()
+        if lost := list(await db.scalars(select(held_now.c.id).where(held_now.c.lease_token != token))):
+            raise Fenced(lost)
 
 
 def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:

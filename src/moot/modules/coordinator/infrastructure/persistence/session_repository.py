@@ -13,6 +13,7 @@ from sqlalchemy.exc import IntegrityError
 from moot.modules.coordinator.domain.exceptions import KeyTaken
 from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
+    COUNTED_TO,
     NodeExecution,
     ResearchSession,
     SessionFilter,
@@ -53,7 +54,7 @@ FIXED = (*AT_FIRST, "skip_debate", "max_cost")
 
 ENDING = ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms")
 
-SESSION = Kind("session_opened", ResearchSessionRow, FIXED)
+SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
 SESSION_END = Kind("session_outcome", ResearchSessionRow, (*ENDING, "verdict_action"), fixed=frozenset(FIXED))
 EARLIER_SESSION = Kind("session", ResearchSessionRow, AT_FIRST)
 EARLIER_END = Kind("session_end", ResearchSessionRow, ENDING)
@@ -166,11 +167,14 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
             .limit(wanted.page_size)
             .offset(wanted.offset)
         )
+        counted = select(ResearchSessionRow.id).where(*conditions)
+        up_to = select(func.count()).select_from(counted.limit(COUNTED_TO + 1).subquery())
         async with transaction(self._database.session) as db:
-            total = await db.scalar(select(func.count()).select_from(ResearchSessionRow).where(*conditions))
+            total = await db.scalar(up_to) or 0
             rows = await db.scalars(newest_first)
             return SessionPage(
-                total=total or 0,
+                total=min(total, COUNTED_TO),
+                total_is_more=total > COUNTED_TO,
                 page=wanted.offset // wanted.page_size + 1,
                 page_size=wanted.page_size,
                 items=[_session(row) for row in rows],

