@@ -17,6 +17,8 @@ from moot.desk import Moot
 from moot.main import create_app
 from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
+from tests.access.desk import new_key
+from tests.entry.test_remote_desk import serving
 from tests.fakes.careful_model import careful
 from tests.fakes.tushare_server import TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
@@ -54,12 +56,26 @@ def test_every_moot_command_shown_works(readme, lang, home):
     lines = [
         line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("moot ")
     ]
-    elsewhere = ("moot serve", "moot data", "moot llm")  # have tests of their own
+    elsewhere = ("moot serve", "moot data", "moot llm", "moot sessions")  # have tests of their own
     shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
     assert len(shown) == 5
     for line in shown:
         seen = moot(line, home, lang)
         assert seen.returncode == 0, f"{line}: {seen.stderr}"
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_every_session_command_shown_works(readme, lang, home):
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot sessions")]
+    question = "moot research 900001.DEMO --experts technical_analyst,macro_intelligence --json"
+    judged = json.loads(moot(question, home, lang).stdout)["session_id"]
+    nobody_in_time = moot(question, home, lang, MOOT_NODE_TIMEOUT="0.0001").stdout
+    failed = json.loads(nobody_in_time)["details"]["session_id"]
+    for line in shown:
+        typed = shlex.join(shlex.split(line, comments=True))
+        seen = moot(typed.replace("ID", failed if "retry" in typed else judged), home, lang)
+        assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+        assert seen.stdout
 
 
 @pytest.fixture(scope="module")
@@ -107,9 +123,23 @@ def test_the_transcript_is_a_real_one(readme, lang, home):
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
 def test_the_python_example_runs(readme, lang, home):
-    (example,) = blocks(readme, "python")
+    example, _ = blocks(readme, "python")
     seen = run([sys.executable, "-c", example], home, lang)
     assert re.fullmatch(r"judged (BUY|SELL|HOLD)\n", seen.stdout), seen.stderr
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+async def test_the_python_example_for_a_desk_elsewhere_runs(readme, lang, home):
+    _, example = blocks(readme, "python")
+    app = create_app(Moot(Settings(home=home / "desk", log_level="error")))
+    async with serving(app) as url:
+        app.state.open_to_loopback = False
+        key = await new_key(app, "read", "research")
+        here = example.replace("https://desk.example", url).replace("moot_…", key)
+        seen = await asyncio.to_thread(run, [sys.executable, "-c", here], home, lang)
+    first, *_, last = seen.stdout.splitlines()
+    assert first.startswith("1 session"), seen.stderr
+    assert " done " in last
 
 
 @pytest.mark.parametrize("readme", READMES)

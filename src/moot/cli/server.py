@@ -3,6 +3,8 @@
 import asyncio
 import gc
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import FrameType
 
 import typer
@@ -59,17 +61,28 @@ def run_server(host: str, port: int) -> None:
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
         typer.echo(say("serve.listening", host=host, port=port))
-        gc.freeze()  # what is loaded by now stays: looking through all of it again and again costs more than a run
-        DrainingServer(
-            uvicorn.Config(
-                f"moot.main:{'create_app' if private else 'create_closed_app'}",
-                factory=True,
-                host=host,
-                port=port,
-                log_level="warning",
-                timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
-            )
-        ).run()
+        config = uvicorn.Config(
+            f"moot.main:{'create_app' if private else 'create_closed_app'}",
+            factory=True,
+            host=host,
+            port=port,
+            log_level="warning",
+            timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
+        )
+        config.load()
+        with _settled():
+            DrainingServer(config).run()
+
+
+@contextmanager
+def _settled() -> Iterator[None]:
+    """What is loaded by now stays: looking through all of it again and again would cost more than the sessions."""
+    gc.collect()
+    gc.freeze()
+    try:
+        yield
+    finally:
+        gc.unfreeze()
 
 
 def _has_keys(settings: Settings) -> bool:

@@ -14,7 +14,7 @@ WEIGHT = 0.2
 LONGEST_WAIT = 300
 
 
-STARTING = 8
+STARTING = 16
 """So many begin at a time. A session begins with a burst of work and then waits for its experts: when hundreds come
 at once, the first are waiting before the last begin, instead of all of them working, and then all waiting."""
 
