@@ -1,7 +1,11 @@
 """`moot sessions list` and `show`, as a user runs them."""
 
 import json
+import os
 import sqlite3
+import subprocess
+import sys
+from pathlib import Path
 from uuid import UUID
 
 import pytest
@@ -41,7 +45,7 @@ async def test_sessions_are_listed_newest_first_and_filtered(moot):
     assert "900002.DEMO  completed  skipped" in newest
     assert oldest.endswith(first["session_id"])
     assert f"900001.DEMO  completed  {action}" in oldest
-    assert count == "Page 1 of 1; 2 sessions."
+    assert count == "Page 1 of 1; sessions: 2."
     assert fits(seen.stdout)
 
     chinese = await moot("sessions", "list", LANG="zh_CN.UTF-8")
@@ -56,7 +60,7 @@ async def test_sessions_are_listed_newest_first_and_filtered(moot):
     none = await moot("sessions", "list", "--until", "2020-01-01")
     assert none.stdout == "No session matches.\n"
     beyond = await moot("sessions", "list", "--page", "2")
-    assert beyond.stdout == "Page 2 of 1; 2 sessions.\n"
+    assert beyond.stdout == "Page 2 of 1; sessions: 2.\n"
 
 
 async def test_an_id_is_whole_in_a_narrow_terminal(moot):
@@ -125,3 +129,22 @@ async def test_what_cannot_be_looked_for_is_said(moot, arguments, code, sentence
     seen = await moot("sessions", *arguments)
     assert (seen.returncode, seen.stdout) == (code, "")
     assert seen.stderr.startswith(sentence)
+
+
+def test_a_reader_who_has_seen_enough_is_no_defect(home):
+    """As with `moot sessions list | head -1`."""
+    script = str(Path(sys.executable).with_name("moot"))
+    reading, writing = os.pipe()
+    os.close(reading)
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("MOOT_")}
+    seen = subprocess.run(
+        [script, "sessions", "list"],
+        stdout=writing,
+        stderr=subprocess.PIPE,
+        env={**kept, "MOOT_HOME": str(home), "LANG": "en_US.UTF-8"},
+        text=True,
+        check=False,
+        timeout=60,
+    )
+    os.close(writing)
+    assert (seen.returncode, seen.stderr) == (1, "")

@@ -1,6 +1,7 @@
 """How a command ends: 0 a result, 1 failed, 2 asked for something impossible."""
 
 import json
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -36,6 +37,9 @@ def command(locale: str | None = None, *, as_json: bool = False) -> Iterator[Set
         raise typer.Exit(2 if isinstance(e, InvalidInput) else 1) from None
     except (KeyboardInterrupt, typer.Abort):  # a question nobody answers ends like Ctrl-C
         typer.echo(SAY("interrupted").in_locale(reader), err=True)
+        raise typer.Exit(1) from None
+    except BrokenPipeError:  # whoever read along has seen enough, as `head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise typer.Exit(1) from None
     except Exception as e:  # bulkhead: a defect ends one command, and says where to look
         logger.error("command failed", exc_info=True)

@@ -64,6 +64,7 @@ def examine() -> None:
             Finding("ok", say("doctor.python", version=platform.python_version())),
             _home(settings),
             asyncio.run(_database(settings)),
+            *asyncio.run(_interrupted(settings)),
             _postgres_driver(),
             asyncio.run(_models(settings)),
             _sources(settings),
@@ -111,6 +112,18 @@ async def _database(settings: Settings) -> Finding:
         return Finding("problem", say("doctor.database_bad", url=where, detail=detail))
     ready = say("doctor.database", url=where, revision=database.head())
     return Finding("ok", say("session_files.size", database=ready, size=size))
+
+
+async def _interrupted(settings: Settings) -> list[Finding]:
+    """Only where there is something to resume."""
+    from moot.desk import Moot
+
+    try:
+        async with Moot(settings) as desk:
+            left = await desk.interrupted()
+    except AppError:  # nothing is stored, or the line above says what is wrong
+        return []
+    return [Finding("note", say("doctor.interrupted", count=len(left)))] if left else []
 
 
 async def _models(settings: Settings) -> Finding:
