@@ -113,7 +113,11 @@ async def test_a_failed_session_and_one_that_runs_are_shown_too(moot, home):
 @pytest.mark.parametrize(
     ("arguments", "code", "sentence"),
     [
-        (("list", "--status", "done"), 2, "Error: status: 'done' is not known. Allowed: queued, running, completed,"),
+        (
+            ("list", "--status", "done"),
+            2,
+            "Error: status: 'done' is not known. Allowed: queued, running, completed,",
+        ),
         (
             ("list", "--action", "up"),
             2,

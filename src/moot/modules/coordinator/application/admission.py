@@ -3,8 +3,8 @@
 import asyncio
 import math
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 from moot.modules.coordinator.domain.exceptions import DeskBusy, DeskClosing
 
@@ -36,41 +36,50 @@ class Admission:
 
     def __init__(self, at_once: int = 256, waiting: int = 256) -> None:
         self._slots, self._begin = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
-        self._at_once, self._most_waiting = at_once, waiting
-        self._waiting = 0
+        self._at_once, self._most = at_once, at_once + waiting
+        self._inside = 0
         self._seconds = USUAL_SECONDS
         self.closed = False
+
+    @property
+    def waiting(self) -> int:
+        return max(0, self._inside - self._at_once)
 
     def require_room(self) -> None:
         """Raises `DeskBusy` when there is none, `DeskClosing` when there will be none."""
         if self.closed:
             raise DeskClosing
-        if self._slots.locked() and self._waiting >= self._most_waiting:
+        if self._inside >= self._most:
             raise DeskBusy(self._retry_after())
+
+    @contextmanager
+    def place(self, *, accepted: bool = False) -> Iterator[None]:
+        """A place in the line, for the length of the block. What was `accepted` before is never refused one."""
+        if not accepted:
+            self.require_room()
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
 
     @asynccontextmanager
     async def admitted(self, *, accepted: bool = False) -> AsyncIterator[Turn]:
-        """Wait for a turn and keep it for the length of the block. What was `accepted` before is never refused."""
-        if not accepted:
-            self.require_room()
-        self._waiting += 1
-        try:
-            await self._slots.acquire()
-        finally:
-            self._waiting -= 1
-        started = time.monotonic()
-        try:
-            await self._begin.acquire()
-            turn = Turn(self._begin)
-            try:
-                yield turn
-            finally:
-                turn.under_way()
-        finally:
-            self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
-            self._slots.release()
+        """Wait for a turn and keep it for the length of the block. Nobody gets one when the desk has closed."""
+        with self.place(accepted=accepted):
+            async with self._slots:
+                started = time.monotonic()
+                await self._begin.acquire()
+                turn = Turn(self._begin)
+                try:
+                    if self.closed:
+                        raise DeskClosing
+                    yield turn
+                finally:
+                    turn.under_way()
+                    self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
 
     def _retry_after(self) -> int:
         """When those that wait now are likely to have had their turn."""
-        turns = 1 + self._waiting / self._at_once
+        turns = 1 + self.waiting / self._at_once
         return max(1, min(LONGEST_WAIT, math.ceil(self._seconds * turns)))

@@ -104,13 +104,9 @@ async def _untold(
     ended = await _again(repository, session)
     told = await repository.events_after(session.id, 0)
     if told:
-        seq = max(told[-1].seq, last) + 1
-        at = ended.completed_at or told[-1].at
-        return (
-            []
-            if told[-1].type == "done"
-            else [SessionEvent(seq=seq, type="done", at=at, data=when_done(ended))]
-        )
+        seq, at = told[-1].seq + 1, ended.completed_at or told[-1].at
+        heard = told[-1].type == "done" or last >= seq
+        return [] if heard else [SessionEvent(seq=seq, type="done", at=at, data=when_done(ended))]
     nodes = await repository.get_node_executions_by_session(session.id)
     return [event for event in told_by(ended, nodes) if event.seq > last]
 

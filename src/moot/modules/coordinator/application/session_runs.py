@@ -21,6 +21,7 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionEnded,
     SessionGivenUp,
     SessionHeld,
+    SessionInterrupted,
     SessionNotFound,
 )
 from moot.modules.coordinator.domain.model.session import ResearchSession
@@ -98,16 +99,19 @@ class SessionRuns(ISessionRunner):
         if known := await self._opened_under(key, request.workspace):
             return known
         self._kept()
-        self._admission.require_room()
         try:
-            opened = await self._recorder.open(request, as_of, status="queued", key=key, must_be_stored=True)
+            with self._admission.place():
+                opened = await self._recorder.open(
+                    request, as_of, status="queued", key=key, must_be_stored=True
+                )
+                self._runner.submit(opened.session.id)
+                await asyncio.sleep(0)  # until the run stands in the line itself
         except KeyTaken:
             return await self.start(request, as_of, key=key)
-        self._runner.submit(opened.session.id)
         return opened.session
 
     def submit(self, session_id: UUID) -> None:
-        if session_id not in self._live:
+        if session_id not in self._live and not self.closing:
             self._live.begin_unattended(session_id, self._carry_on(session_id))
 
     async def resume(self, session_id: UUID, workspace: str, *, watch: Watch | None = None) -> ResearchResult:
@@ -148,13 +152,15 @@ class SessionRuns(ISessionRunner):
 
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
         """The answer of a session, when it has one; one that was left behind is run on here."""
-        while not (await self._known(session_id, workspace)).ended:
+        while not (session := await self._known(session_id, workspace)).ended:
             if session_id not in self._live:
+                if self.closing:
+                    raise SessionInterrupted(session_id)
                 self._runner.submit(session_id)
             await self._live.wait(session_id, LOOK_AGAIN)
-            if session_id not in self._live:
-                await self._kept().wait_for_events(session_id, LOOK_AGAIN)
-        if (await self._known(session_id, workspace)).status == "cancelled":
+            if session_id not in self._live and not (await self._known(session_id, workspace)).ended:
+                await self._kept().wait_for_events(session_id, LOOK_AGAIN)  # somebody else runs it
+        if session.status == "cancelled":
             raise SessionCancelled(session_id)
         history = SessionHistory(self._repository, self._record, self._currency)
         return _answered(await history.result(session_id, workspace))

@@ -1,0 +1,146 @@
+"""`moot` as a process of its own, forked from one that has imported everything: to import it takes seconds."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+import traceback
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from signal import SIGKILL, Signals
+from typing import Any, NoReturn
+
+import httpx
+
+from tests.entry.serving import IN_TIME, Client, calling, free_port
+
+ROOT = Path(__file__).parents[2]
+
+
+class Forge:
+    """Starts processes and says how they ended."""
+
+    def __init__(self) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "tests.entry.forked"],
+            cwd=ROOT,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        self._alive: set[int] = set()
+
+    async def start(self, *arguments: str, log: Path, **env: str) -> int:
+        """The id of a new process of `moot` with these arguments; what it prints is in `log`."""
+        pid: int = await asyncio.to_thread(self._ask, arguments=arguments, env=env, log=str(log))
+        self._alive.add(pid)
+        return pid
+
+    async def ended(self, pid: int, *, within: float = IN_TIME) -> int:
+        """Its exit code, or minus the signal it died of; one that takes too long is killed."""
+        asking = asyncio.create_task(asyncio.to_thread(self._ask, wait=pid))
+        await asyncio.wait({asking}, timeout=within)
+        if not asking.done():
+            os.kill(pid, SIGKILL)
+        self._alive.discard(pid)
+        code: int = await asking
+        return code
+
+    def close(self) -> None:
+        for pid in self._alive:
+            with suppress(ProcessLookupError):
+                os.kill(pid, SIGKILL)
+        self._process.communicate()
+
+    def _ask(self, **order: Any) -> Any:
+        assert self._process.stdin is not None and self._process.stdout is not None
+        self._process.stdin.write(json.dumps(order) + "\n")
+        self._process.stdin.flush()
+        return json.loads(self._process.stdout.readline())
+
+
+@dataclass(frozen=True)
+class Server(Client):
+    """A `moot serve` that runs."""
+
+    pid: int
+    forge: Forge
+
+    def signal(self, number: Signals) -> None:
+        os.kill(self.pid, number)
+
+    async def exit_code(self, *, within: float = IN_TIME) -> int:
+        return await self.forge.ended(self.pid, within=within)
+
+
+@asynccontextmanager
+async def server(forge: Forge, home: Path, **env: str) -> AsyncIterator[Server]:
+    """`moot serve` on `home`, once it answers. Whoever starts it sees to it that it ends."""
+    port = free_port()
+    log = home / f"serve-{port}.txt"
+    given = {"MOOT_HOME": str(home), "MOOT_LOG_LEVEL": "error", "LANG": "en_US.UTF-8", **env}
+    pid = await forge.start("serve", "--port", str(port), log=log, **given)
+    async with calling(port) as http:
+        await _answers(http)
+        yield Server(http, pid, forge)
+
+
+async def _answers(http: httpx.AsyncClient) -> None:
+    async with asyncio.timeout(IN_TIME):
+        while True:
+            try:
+                answer = await http.get("/readyz")
+            except httpx.TransportError:
+                await asyncio.sleep(0.02)
+            else:
+                assert answer.status_code == 200, answer.text
+                return
+
+
+def main() -> None:
+    import aiohttp  # noqa: F401 - imported here, once for all processes
+    import openai  # noqa: F401
+
+    import moot.cli.server
+    import moot.main  # noqa: F401
+    from tests.chaos.desks import write_history
+
+    write_history()
+    for line in sys.stdin:
+        order = json.loads(line)
+        if "wait" in order:
+            said = os.waitstatus_to_exitcode(os.waitpid(order["wait"], 0)[1])
+        else:
+            said = os.fork()
+            if said == 0:
+                _become(order["arguments"], order["env"], order["log"])
+        sys.stdout.write(json.dumps(said) + "\n")
+        sys.stdout.flush()
+
+
+def _become(arguments: list[str], env: dict[str, str], log: str) -> NoReturn:
+    """Whatever happens, a child never returns to the loop it was forked from."""
+    code = 1
+    try:
+        for name in [name for name in os.environ if name.startswith("MOOT_")]:
+            del os.environ[name]
+        os.environ.update(env)
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        for stream in (1, 2):
+            os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        from moot.cli import app
+
+        app(arguments)
+    except SystemExit as e:
+        code = e.code if isinstance(e.code, int) else 0
+    except BaseException:  # noqa: BLE001 - bulkhead: as above
+        traceback.print_exc()
+    sys.stdout.flush()
+    os._exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""A desk at its limit: so many run, so many wait, the rest is told when to come back."""
+
+import asyncio
+
+import pytest
+
+from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.market_data.infrastructure.demo import provider
+from moot.shared.infrastructure.settings import Settings
+from tests.chaos.desks import the_world
+from tests.entry.serving import MACRO, ON_SQLITE, RESEARCH, Gate, Served, question, serving, until
+
+SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 7)]
+
+
+@pytest.fixture(autouse=True)
+def one_market(monkeypatch):
+    monkeypatch.setattr(provider, "_World", the_world)
+
+
+@pytest.fixture
+def gate(monkeypatch):
+    gate = Gate()
+    monkeypatch.setattr(AllowAll, "authorise", gate.authorise)
+    return gate
+
+
+@pytest.fixture
+async def desk(home, database):
+    limits = {"max_sessions": 2, "max_waiting": 2}
+    settings = Settings(home=home, database_url=database.safe_url, log_level="error", **limits)
+    async with serving(settings) as served:
+        yield served
+
+
+def one_expert(symbol: str, **more: str) -> dict:
+    return question(symbol, experts=[MACRO], **more)
+
+
+async def refused(desk: Served, body: dict) -> None:
+    answer = await desk.http.post(RESEARCH, json=body)
+    assert (answer.status_code, answer.json()["code"]) == (429, "DESK_BUSY")
+    seconds = int(answer.headers["retry-after"])
+    assert seconds >= 1
+    assert str(seconds) in answer.json()["message"]
+
+
+async def test_the_fifth_of_two_and_two_is_told_to_come_back(desk: Served, gate):
+    sessions = [await desk.start(one_expert(symbol)) for symbol in SYMBOLS[:4]]
+    await gate.reached(2)
+    assert set(gate.symbols) == set(SYMBOLS[:2])
+    states = [(await desk.detail(session))["status"] for session in sessions]
+    assert states == ["running", "running", "queued", "queued"]
+    for mode in ("async", "sync", "detached"):
+        await refused(desk, one_expert(SYMBOLS[4], mode=mode))
+    assert await desk.count() == 4
+    assert (await desk.http.get("/readyz")).status_code == 200
+
+    for turn in (0, 1, 2):
+        await gate.let(SYMBOLS[turn])
+        assert (await desk.ended(sessions[turn]))["status"] == "completed"
+        await gate.reached(turn + 3)
+        assert gate.symbols[turn + 2 :] == [SYMBOLS[turn + 2]], "first come, first served"
+        if turn == 0:
+            sessions.append(await desk.start(one_expert(SYMBOLS[4])))
+    await gate.open()
+    assert [(await desk.ended(session))["status"] for session in sessions] == ["completed"] * 5
+    assert (await desk.http.post(RESEARCH, json=one_expert(SYMBOLS[5]))).status_code == 200
+
+
+@ON_SQLITE
+async def test_those_that_wait_for_an_answer_wait_in_the_same_line(desk: Served, gate):
+    line, waiting = desk.desk.coordinator.runs._admission, []
+    for asked, symbol in enumerate(SYMBOLS[:4], 1):
+        waiting.append(asyncio.create_task(desk.http.post(RESEARCH, json=one_expert(symbol))))
+        await gate.reached(min(asked, 2))
+        await until(lambda asked=asked: line.waiting == max(0, asked - 2))
+    await refused(desk, one_expert(SYMBOLS[4]))
+    for turn, symbol in enumerate(SYMBOLS[:4], 1):
+        await gate.let(symbol)
+        await waiting[turn - 1]
+        await gate.reached(min(turn + 2, 4))
+    answers = await asyncio.gather(*waiting)
+    assert [answer.status_code for answer in answers] == [200] * 4
+    assert [answer.json()["symbol"] for answer in answers] == SYMBOLS[:4]
+    assert gate.symbols == SYMBOLS[:4], "first come, first served"
+
+
+async def test_a_rush_is_not_let_in_beyond_the_limit(desk: Served, gate):
+    body = one_expert(SYMBOLS[0], mode="async")
+    answers = await asyncio.gather(*(desk.http.post(RESEARCH, json=body) for _ in range(20)))
+    accepted = [answer for answer in answers if answer.status_code == 202]
+    assert {answer.status_code for answer in answers} == {202, 429}
+    assert len(accepted) == await desk.count() == 4
+    await gate.open()
+    for answer in accepted:
+        assert (await desk.ended(answer.json()["session_id"]))["status"] == "completed"
+
+
+@ON_SQLITE
+async def test_one_that_gives_up_its_place_makes_room(desk: Served, gate):
+    sessions = [await desk.start(one_expert(symbol)) for symbol in SYMBOLS[:4]]
+    await gate.reached(2)
+    assert (await desk.cancel(sessions[3])).json()["status"] == "cancelled"
+    fifth = await desk.start(one_expert(SYMBOLS[4]))
+    await refused(desk, one_expert(SYMBOLS[5]))
+    assert (await desk.cancel(sessions[0])).json()["status"] == "cancelled"
+    await gate.reached(3)
+    assert gate.symbols[2:] == [SYMBOLS[2]]
+    await gate.open()
+    assert (await desk.ended(fifth))["status"] == "completed"
