@@ -16,11 +16,21 @@ from tests.postgres import Postgres, running_postgres
 BACKENDS = ["sqlite", "postgres"]
 
 
+def plain_logs() -> None:
+    """Structlog as it comes, but for tracebacks that show every local variable: those take seconds."""
+    structlog.reset_defaults()
+    renderer = structlog.dev.ConsoleRenderer(exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], renderer])
+
+
+plain_logs()
+
+
 @pytest.fixture(autouse=True)
 def logging_as_it_was() -> Iterator[None]:
     """Whoever sets up logging sets it up for its own test."""
     yield
-    structlog.reset_defaults()
+    plain_logs()
 
 
 @pytest.fixture

@@ -71,11 +71,12 @@ class Moot(Desk):
             self.settings, audit=audit, market_data=market_data, clock=clock
         )
         choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
-        web = self.llm_platform.web_search_service() if self.llm_platform.searches_the_web else None
         self.coordinator = CoordinatorContainer(
             trail=self.trail,
             market_data=market_data,
-            research=lambda _session: ResearchContainer(market_data, choice, speaker, web),
+            research=lambda _session: ResearchContainer(
+                market_data, choice, speaker, self.llm_platform.web_to_search()
+            ),
             debate=lambda _session: DebateContainer(choice, speaker),
             judge=lambda _session: JudgeContainer(self.settings.judge_quorum, choice, speaker),
             llm_platform=self.llm_platform,

@@ -17,6 +17,7 @@ from moot.desk import Moot
 from moot.modules.coordinator.application.replay import NodeReplay, Replay, differences
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.llm_platform.application import llm_service
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, Unavailable
@@ -75,6 +76,12 @@ async def change(database: Database, statement: Any) -> None:
     async with transaction(database.session) as db:
         await db.execute(statement)
         await db.commit()
+
+
+@pytest.fixture(autouse=True)
+def impatient(monkeypatch):
+    """Models that fail are asked again at once."""
+    monkeypatch.setattr(llm_service, "PAUSES", (0.01, 0.01))
 
 
 class TestByRule:

@@ -196,5 +196,5 @@ class RemoteMoot(Desk):
         """Events are short: what a node found is in the journal."""
         for node in (await self.session(session_id)).nodes:
             if node.node_type == node_type and node.status == "success":
-                return whole(node) if node.evidence or node_type in EXPERTS else node.result_data
+                return whole(node)
         return None

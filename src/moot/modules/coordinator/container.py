@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -64,20 +65,15 @@ class CoordinatorContainer:
         self._texts = SqlTextStore(trail) if trail else None
         self._directory = market_data
         self._clock, self._currency = clock, currency
-        policy = policy or AllowAll()
-        self._orchestrator = LangGraphResearchOrchestrator(
+        gateways = (
             ResearchGatewayAdapter(sessions, research),
             DebateGatewayAdapter(sessions, debate),
             JudgeGatewayAdapter(sessions, judge),
-            layers=NodeLayers(repository=self._repository, policy=policy, timeout=node_timeout, clock=clock),
         )
-        self._replaying = LangGraphResearchOrchestrator(
-            ResearchGatewayAdapter(sessions, _replayed(research, market_data, llm_platform)),
-            DebateGatewayAdapter(sessions, debate),
-            JudgeGatewayAdapter(sessions, judge),
-            layers=NodeLayers(policy=policy, timeout=node_timeout, clock=clock),
-        )
-
+        unrecorded = NodeLayers(policy=policy or AllowAll(), timeout=node_timeout, clock=clock)
+        layers = replace(unrecorded, repository=self._repository)
+        self._orchestrator = LangGraphResearchOrchestrator(*gateways, layers=layers)
+        self._replaying = LangGraphResearchOrchestrator(*gateways, layers=unrecorded)
         self.runs = SessionRuns(
             self._orchestrator,
             repository=self._repository,
@@ -121,15 +117,3 @@ def _record(trail: AuditTrail | None, platform: LLMPlatformContainer | None) -> 
     if not (trail and platform and llm and external):
         return None
     return SessionRecordAdapter(trail, llm, external, platform.close_calls_of)
-
-
-def _replayed(
-    research: Callable[[AsyncSession | None], ResearchContainer],
-    market_data: MarketData,
-    platform: LLMPlatformContainer | None,
-) -> Callable[[AsyncSession | None], ResearchContainer]:
-    """Research that searches the web if the session had, whether or not the desk does by now."""
-    if platform is None:
-        return research
-    choice, speaker = platform.engine_choice(), platform.speaker()
-    return lambda _session: ResearchContainer(market_data, choice, speaker, platform.web_to_search())

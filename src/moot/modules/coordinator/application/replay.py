@@ -11,6 +11,7 @@ from pydantic_core import to_json
 
 from moot.modules.coordinator.application.node_results import whole
 from moot.modules.coordinator.application.research_run import error_text, research_run
+from moot.modules.coordinator.application.resume import request_of
 from moot.modules.coordinator.application.retry import Past
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
@@ -131,19 +132,12 @@ def _request(past: Past) -> ResearchRequest:
     session, rows = past.session, {node.node_type: node for node in past.nodes}
     broken_off = session.status == "cancelled"
     skipped = session.verdict_status == "skipped" or broken_off
-    asked = [ExpertType(name) for name in session.selected_experts if not broken_off or name in rows]
-    return ResearchRequest(
-        symbol=session.symbol,
-        experts=asked,
-        options=session.options,
-        skip_debate=session.skip_debate or (skipped and "debate" not in rows),
-        as_of=session.as_of,
-        locale=session.locale,
-        trigger_source=session.trigger_source,
-        workspace=session.workspace_id,
-        pre_populated_results={e.value: whole(rows[e]) for e in ExpertType if e in rows and rows[e].reused},
-        parent_session_id=session.parent_session_id,
-        retry_count=session.retry_count,
+    asked = request_of(session, past.nodes)
+    return asked.model_copy(
+        update={
+            "experts": [expert for expert in asked.experts if not broken_off or expert in rows],
+            "skip_debate": session.skip_debate or (skipped and "debate" not in rows),
+        }
     )
 
 

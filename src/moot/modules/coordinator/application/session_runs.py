@@ -39,8 +39,8 @@ from moot.shared.domain.errors import AppError, Unavailable
 
 logger = structlog.get_logger(__name__)
 
-MOST_OWNERS = 5
-"""A session that so many processes died of is taken to be the cause."""
+MOST_OWNERS = 10
+"""A session that so many processes died of, or closed on, is taken to be the cause."""
 LOOK_AGAIN = 1.0
 """Seconds between two looks at a session that runs elsewhere."""
 AT_MOST_LEFT_BEHIND = 500

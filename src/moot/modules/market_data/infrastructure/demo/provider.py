@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from datetime import date, datetime, timedelta
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import TypeVar
 
 from moot.modules.market_data.domain.facts import (
@@ -41,7 +41,6 @@ class DemoMarket:
     def __init__(self, seed: int, clock: Clock) -> None:
         self._seed = seed
         self._clock = clock
-        self._world: _World | None = None
 
     @property
     def name(self) -> str:
@@ -81,10 +80,7 @@ class DemoMarket:
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""
-        until = date(_today(self._clock.now()).year + 1, 12, 31)
-        if self._world is None or self._world.until != until:
-            self._world = _World(self._seed, until)
-        return self._world
+        return _world(self._seed, date(_today(self._clock.now()).year + 1, 12, 31))
 
     def _public(self, facts: Sequence[F]) -> Batch[F]:
         midnight = moment(_today(moment_of_reading(self._clock.now())), 0)
@@ -93,6 +89,12 @@ class DemoMarket:
 
 def _today(now: datetime) -> date:
     return now.astimezone(ZONE).date()
+
+
+@lru_cache(maxsize=4)
+def _world(seed: int, until: date) -> "_World":
+    """All desks of a process share it: nothing in it changes."""
+    return _World(seed, until)
 
 
 class _World:
