@@ -13,7 +13,7 @@ from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import invalid_input
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
-from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.infrastructure.logging import Unfailing, configure_logging
 from moot.shared.infrastructure.settings import load_settings
 
 
@@ -96,6 +96,16 @@ def test_a_log_line_says_which_session_it_belongs_to(tmp_path):
     assert (entry["event"], entry["name"], entry["session_id"]) == ("happened", "青禾", "the-session")
     assert entry["timestamp"].endswith("Z")
     assert "青禾" in line
+
+
+def test_a_log_that_cannot_be_written_is_lost_and_nothing_else():
+    full = Path("/dev/full").open("w", buffering=1)  # noqa: SIM115 (closing it fails too)
+    log = Unfailing(full)
+    log.write("nobody will read this\n")
+    log.flush()
+    with pytest.raises(OSError, match="No space"):
+        full.close()
+    log.write("nor this\n")
 
 
 @pytest.mark.parametrize("statement", ["import moot", "import moot.cli"])
