@@ -134,7 +134,6 @@ class SessionRecorder:
         told = [opened.events.closing(closed)] if opened.events else []
         store = self._repository.update_session
         if not await _best_effort(store(closed, events=told), opened):
-            closed = closed.model_copy(update={"audit_gaps": opened.tally.audit_gaps})
             self._live.store_later(closed.id, lambda: store(closed, events=told))
 
 
