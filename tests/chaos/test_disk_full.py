@@ -1,5 +1,6 @@
 """The disk that holds Moot's home is full, or fills up while a session runs, and has room again."""
 
+import asyncio
 import sqlite3
 import subprocess
 import sys
@@ -11,6 +12,7 @@ from uuid import UUID
 import pytest
 
 from moot.desk import Moot
+from moot.modules.coordinator.application import live_runs
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionNotFound
 from tests.chaos.desks import NODES, QUESTION, SYMBOL, careful_after, settings_of
@@ -46,7 +48,8 @@ async def stored_whole(desk: Moot, session_id: str) -> None:
     assert (await desk.verify(stored.id)).intact
 
 
-async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk, llm_server):
+async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk, llm_server, monkeypatch):
+    monkeypatch.setattr(live_runs, "STORE_AGAIN", [0.1] * 200)
     async with Moot(settings_of(disk.folder, llm_server)) as desk:
         before = await desk.research(**QUESTION)
         disk.fill()
@@ -60,7 +63,11 @@ async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk
         after = await desk.research(**QUESTION)
         for kept in (before, after):
             await stored_whole(desk, kept.session_id)
-        assert (await desk.sessions()).total == 2
+        async with asyncio.timeout(20):  # its end is stored once there is room, with what is missing in it
+            while (await desk.sessions()).total < 3:
+                await asyncio.sleep(0.05)
+        late = await desk.session(UUID(full.session_id))
+        assert (late.status, late.audit_gaps, late.nodes) == ("completed", full.audit_gaps, [])
     assert examined(disk.folder) == "ok"
 
 
