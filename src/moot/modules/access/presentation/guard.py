@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from moot.modules.access.application.access_service import AccessService
 from moot.modules.access.domain.texts import SAY
 from moot.modules.access.presentation.route_scopes import READING, is_open, needed_scope
-from moot.shared.domain.errors import AppError, Forbidden, TooManyRequests, Unauthenticated
+from moot.shared.domain.errors import AppError, Forbidden, Unauthenticated
 from moot.shared.presentation.errors import answer
 
 logger = structlog.get_logger(__name__)
@@ -60,8 +60,6 @@ async def _refuse(request: Request, error: AppError, receive: Receive, send: Sen
     response = answer(request, error)
     if isinstance(error, Unauthenticated):
         response.headers["WWW-Authenticate"] = "Bearer"
-    if isinstance(error, TooManyRequests):
-        response.headers["Retry-After"] = str(error.details["retry_after"])
     await response(request.scope, receive, send)
 
 
