@@ -53,6 +53,7 @@ async def started_at_once() -> Line:
         gc.collect()
         gc.freeze()  # as `moot serve` does
         walls = [await many(lambda: service.execute(QUESTION), BURST, at_once=BURST) for _ in range(ROUNDS)]
+        gc.unfreeze()
     path, median = TURNS_ON_THE_CRITICAL_PATH * LATENCY, statistics.median(walls)
     detail = f"{median:.2f} s of {path:.0f} s, persistence on"
     return Line(f"{BURST} sessions at once / critical path", median / path, 1.10, detail)

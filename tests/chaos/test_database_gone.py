@@ -53,22 +53,26 @@ class Outages:
 
 
 class Watched:
-    """Notes which rows the trail said it had committed, and how many of each session it said it had not."""
+    """Notes which rows the trail said it had committed, and how many of each session it never did."""
 
     def __init__(self, trail: AuditTrail) -> None:
         self.acknowledged: list[tuple[UUID, str, UUID]] = []
-        self.refused: Counter[UUID] = Counter()
+        self._refused: set[tuple[UUID, str, UUID]] = set()
         self._append = trail.append
         trail.append = self.append  # type: ignore[method-assign]
 
     async def append(self, kind: Kind, values: Any, **how: Any) -> None:
-        session_id = how["session_id"]
+        link = (how["session_id"], kind.name, values["id"])
         try:
             await self._append(kind, values, **how)
         except Exception:
-            self.refused[session_id] += 1
+            self._refused.add(link)
             raise
-        self.acknowledged.append((session_id, kind.name, values["id"]))
+        self.acknowledged.append(link)
+
+    @property
+    def refused(self) -> Counter[UUID]:
+        return Counter(link[0] for link in self._refused - set(self.acknowledged))
 
 
 @pytest.fixture

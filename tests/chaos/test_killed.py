@@ -15,8 +15,10 @@ from tests.chaos.scene import Left, Scene
 from tests.conftest import BACKENDS
 
 NOTHING_STORED = ["before the session is stored", "while the session is stored"]
+PERHAPS_STORED = ["before the first intent", "while an intent is committed"]
+"""The experts set out while their session is being stored; no model is asked before that is done."""
 ENDED = "after the session's end"
-UNFINISHED = [point for point in POINTS if point not in [*NOTHING_STORED, ENDED]]
+UNFINISHED = [point for point in POINTS if point not in [*NOTHING_STORED, *PERHAPS_STORED, ENDED]]
 TWICE = [
     "before the first outcome, then after the first outcome",
     "after the first node's row, then before the first node's row",
@@ -43,6 +45,19 @@ async def test_a_session_that_was_never_stored_leaves_nothing_behind(scene, undi
     async with scene.desk() as desk:
         assert await desk.interrupted() == []
         assert essence(await desk.research(**QUESTION)) == essence(undisturbed)
+
+
+@pytest.mark.parametrize(("point", "database"), here_and_there(PERHAPS_STORED), indirect=["database"])
+async def test_a_session_goes_on_or_was_never_there_and_asked_no_model(scene, undisturbed, point):
+    await scene.start(point=point)
+    left = await scene.killed()
+    if left.sessions:
+        assert essence(await scene.resume(left)) == essence(undisturbed)
+        await scene.is_whole(left)
+    else:
+        assert left == ({}, {}, set(), 0)
+        async with scene.desk() as desk:
+            assert essence(await desk.research(**QUESTION)) == essence(undisturbed)
 
 
 async def test_a_session_that_had_ended_is_not_touched_again(scene, undisturbed):

@@ -7,7 +7,8 @@ from datetime import timedelta
 from uuid import UUID, uuid4
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.domain.ports.session_leases import Lease
@@ -15,7 +16,7 @@ from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessio
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow
+from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
@@ -203,3 +204,31 @@ class TestAnOwnerThatLostItsLease:
         seen = await taker.nodes(session.id)
         written = sum(await asyncio.gather(*writing))
         assert seen == written == await taker.nodes(session.id)
+
+    async def test_waits_for_a_takeover_that_is_under_way(self, database: Database) -> None:
+        """Its statement may see the row as it was before; what counts is the row when both have come to their end."""
+        owner, taker = Store(database), Store(database)
+        session = await owner.a_session()
+        taken, may_end = asyncio.Event(), asyncio.Event()
+
+        async def take_slowly(db: AsyncSession) -> None:
+            raised = (
+                update(ResearchSessionRow).values(lease_token=2).where(ResearchSessionRow.id == session.id)
+            )
+            await db.execute(raised)
+            taken.set()
+            await may_end.wait()
+
+        async def write() -> None:
+            with running(session, 1):
+                await owner.repository.save_node_execution(a_node(session.id))
+
+        taking = asyncio.create_task(database.write(take_slowly))
+        await taken.wait()
+        writing = asyncio.create_task(write())
+        await asyncio.sleep(0.2)
+        may_end.set()
+        await taking
+        with pytest.raises(LeaseLost):
+            await writing
+        assert await taker.nodes(session.id) == 0

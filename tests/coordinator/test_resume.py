@@ -348,6 +348,7 @@ class TestASessionThatDied:
         opened = await process.runs._recorder.open(
             (await process.service._accept(question(), {})).request, hours.now()
         )
+        await opened.stored()
         for _ in range(MOST_OWNERS):
             assert await process.runs._live.take(opened.session.id)
             later(hours)
@@ -437,7 +438,9 @@ async def test_an_owner_that_was_away_for_too_long_stops_and_says_so(database: D
     await asyncio.wait_for(stop.reached.wait(), 10)
     later(hours)
     other = Process(database, hours)
-    (session_id,) = await other.runs.left_behind()
+    while not (found := await other.runs.left_behind()):
+        await asyncio.sleep(0.01)
+    (session_id,) = found
     finished = await other.runs.resume(session_id, WORKSPACE)
     proceed.set()
     with pytest.raises(SessionTakenOver):

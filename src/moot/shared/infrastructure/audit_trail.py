@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
+from operator import itemgetter
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
@@ -155,7 +156,8 @@ class AuditTrail:
 
     async def _check_leases(self, db: AsyncSession, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""
-        tokens = {r.session_id: r.token for r in records if r.session_id and r.token is not None}
+        held = [(r.session_id, r.token) for r in records if r.session_id and r.token is not None]
+        tokens = dict(sorted(held, key=itemgetter(1), reverse=True))  # the oldest of a session
         if self._fence is not None and tokens:
             await self._fence(db, tokens)
 

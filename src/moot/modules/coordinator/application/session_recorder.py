@@ -36,7 +36,10 @@ logger = structlog.get_logger(__name__)
 
 @dataclass
 class Opened:
-    """A session that is ready to run here. `recorded` is what its nodes did before an earlier process died."""
+    """A session that is ready to run here, and may run while it is being stored: what follows is stored after it.
+
+    `recorded` is what its nodes did before an earlier process died.
+    """
 
     session: ResearchSession
     request: ResearchRequest
@@ -44,6 +47,12 @@ class Opened:
     lease_token: int | None = None
     recorded: Mapping[str, NodeExecution] | None = None
     tally: Tally = field(default_factory=Tally)
+    storing: asyncio.Task[bool] | None = None
+
+    async def stored(self) -> None:
+        """Return when it is, or cannot be, stored."""
+        if self.storing is not None:
+            await asyncio.wait([self.storing])
 
     def context(self, session_id: str) -> ExecutionContext:
         session, reused = self.session, self.request.pre_populated_results or {}
@@ -103,7 +112,7 @@ class SessionRecorder:
         if must_be_stored or key is not None:
             await saving
         else:
-            await _best_effort(saving, opened)
+            opened.storing = asyncio.create_task(_best_effort(saving, opened))
         return opened
 
     @asynccontextmanager
@@ -117,6 +126,7 @@ class SessionRecorder:
                 try:
                     yield recording
                 except (Exception, asyncio.CancelledError) as e:
+                    await opened.stored()
                     if self._live.why_stopped(opened.session.id) not in ("interrupted", "taken over"):
                         await self._close(_broken_off(opened.session, e), opened)
                     raise

@@ -217,6 +217,7 @@ class SessionRuns(ISessionRunner):
 
         async with self._recorder.recording(opened, seen) as recording:
             outcome = await self._orchestrator.run(request)
+            await opened.stored()
             recording.result = result = outcome.model_copy(
                 update={
                     "session_id": recording.context.session_id,

@@ -83,13 +83,15 @@ class SqlSessionLeases(ISessionLeases):
 
 
 async def _fence(db: AsyncSession, tokens: Mapping[UUID, int]) -> None:
-    """A session that is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one."""
-    for token in set(tokens.values()):
-        sessions = [session_id for session_id, held in tokens.items() if held == token]
-        current = select(ROW.id, ROW.lease_token).where(ROW.id.in_(sessions)).with_for_update(read=True)
-        held_now = current.subquery()
-        if lost := list(await db.scalars(select(held_now.c.id).where(held_now.c.lease_token != token))):
-            raise Fenced(lost)
+    """A session that is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one.
+
+    The tokens are compared here: as a condition of the statement PostgreSQL would test it before it locks the row,
+    and let everything pass that is being taken over.
+    """
+    locked = select(ROW.id, ROW.lease_token).where(ROW.id.in_(tokens)).with_for_update(read=True)
+    held = await db.execute(locked)
+    if lost := [session_id for session_id, token in held if token != tokens[session_id]]:
+        raise Fenced(lost)
 
 
 def _free(now: datetime) -> tuple[ColumnElement[bool], ...]:
