@@ -9,7 +9,7 @@ from structlog.testing import capture_logs
 from moot.modules.coordinator.application.research_run import NodeEvent, research_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.ports.permission import NodePolicy
+from moot.modules.coordinator.domain.ports.permission import AfterError, AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
@@ -19,7 +19,11 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
 )
 from moot.modules.coordinator.infrastructure.orchestration.nodes import create_expert_node
 from moot.shared.domain.errors import AppError
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import (
+    ExecutionContext,
+    current_execution_ctx,
+    current_feedback,
+)
 from tests.fakes.coordinator import (
     FINANCIAL,
     MACRO,
@@ -229,3 +233,80 @@ async def test_a_result_that_cannot_be_recorded_is_a_result_all_the_same(in_sess
     final = await run_graph(sessions, FakeResearch({MACRO: {"evidence": "not a list"}}), MACRO)
     assert (final["overall_status"], in_session.tally.audit_gaps) == ("completed", 1)
     assert {node.node_type for node in sessions.nodes} == {"debate", "judge"}
+
+
+class Handling(AllowAll):
+    """Says what follows each error, in turn."""
+
+    def __init__(self, *steps: AfterError) -> None:
+        self.steps, self.heard = list(steps), []
+
+    async def authorise(self, node_type, symbol, options):
+        return {"limit": 3} if node_type == FINANCIAL else None
+
+    async def after_error(self, node_type, error):
+        self.heard.append((node_type, str(error)))
+        return self.steps.pop(0) if self.steps else AfterError("abort")
+
+    async def review(self, node_type, result):
+        return {**result, "position_percent": 0.2} if node_type == "judge" else result
+
+
+class Flaky(FakeResearch):
+    """Fails as often as it is told to, and says what it knew of the last time."""
+
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__()
+        self.errors, self.told = list(errors), []
+
+    async def run_expert(self, expert_type, symbol, options=None):
+        self.told.append(current_feedback.get())
+        if self.errors:
+            raise self.errors.pop(0)
+        return await super().run_expert(expert_type, symbol, options)
+
+
+async def handled(research, policy, *experts, **layers):
+    sessions = FakeSessions()
+    around = NodeLayers(repository=sessions, policy=policy, **layers)
+    graph = build_research_graph(research, FakeDebate(), FakeJudge(), layers=around)
+    with research_run():
+        return await graph.ainvoke(state(*experts)), sessions
+
+
+async def test_an_error_that_passes_is_tried_again_and_its_attempts_are_on_the_record(in_session):
+    policy = Handling(AfterError("retry", 0.01), AfterError("retry", 0.01))
+    final, sessions = await handled(Flaky(TimeoutError("slow"), ConnectionError("gone")), policy, MACRO)
+    assert (final["errors"], final["overall_status"]) == ({}, "completed")
+    assert policy.heard == [("macro_intelligence", "slow"), ("macro_intelligence", "gone")]
+    assert sessions.node("macro_intelligence").attempts == 3
+    assert sessions.node("judge").attempts == 1
+
+
+async def test_an_agent_that_is_asked_again_knows_what_went_wrong(in_session):
+    why = {"type": "execution_error", "suggestion": "use what is cached"}
+    research = Flaky(AppError("no bars"))
+    final, _ = await handled(research, Handling(AfterError("feedback", 0.0, why)), MACRO)
+    assert (final["errors"], research.told) == ({}, [None, why])
+
+
+async def test_what_aborts_or_escalates_ends_that_node_only(in_session):
+    research = FakeResearch({MACRO: AppError("no licence")})
+    final, _ = await handled(research, Handling(AfterError("escalate")), MACRO, TECHNICAL)
+    assert (final["errors"], final["overall_status"]) == ({"macro_intelligence": "no licence"}, "partial")
+
+
+async def test_all_attempts_of_a_node_share_its_time(in_session):
+    policy = Handling(*[AfterError("retry", 0.06)] * 50)
+    research = Flaky(*[TimeoutError("slow")] * 50)
+    final, sessions = await handled(research, policy, MACRO, timeout=0.3)
+    assert final["errors"] == {"macro_intelligence": "slow"}
+    assert 2 <= sessions.node("macro_intelligence").attempts <= 6
+
+
+async def test_a_node_runs_with_what_the_rules_make_of_its_options_and_stands_as_they_leave_it(in_session):
+    research = FakeResearch()
+    final, sessions = await handled(research, Handling(), FINANCIAL)
+    assert [call[2] for call in research.calls] == [{"limit": 3}]
+    assert final["verdict"]["position_percent"] == 0.2
+    assert sessions.node("judge").result_data["position_percent"] == 0.2

@@ -26,6 +26,7 @@ from moot.modules.coordinator.domain.exceptions import (
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
@@ -144,12 +145,14 @@ class Process:
         research: FakeResearch | None = None,
         debate: FakeDebate | None = None,
         judge: FakeJudge | None = None,
+        policy: NodePolicy | None = None,
     ) -> None:
+        policy = policy or AllowAll()
         self.research = research or FakeResearch(dict.fromkeys(ALL, FOUND))
         self.debate, self.judge = debate or FakeDebate(), judge or FakeJudge()
         self.trail = AuditTrail(database)
         self.repository = SqlResearchSessionRepository(self.trail)
-        layers = NodeLayers(repository=self.repository, clock=clock)
+        layers = NodeLayers(repository=self.repository, clock=clock, policy=policy)
         engine = LangGraphResearchOrchestrator(self.research, self.debate, self.judge, layers=layers)
         self.runs = SessionRuns(
             engine,
@@ -158,6 +161,7 @@ class Process:
             record=NoCalls(),  # type: ignore[arg-type]
             clock=clock,
             lease_seconds=60,
+            policy=policy,
         )
         self.service = ResearchOrchestrationService(
             engine, repository=self.repository, clock=clock, runs=self.runs

@@ -137,6 +137,9 @@ class FakeSessions(IResearchSessionRepository):
         self.nodes.append(node)
         self.events += events
 
+    async def settle(self) -> None:
+        return None
+
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         self.events.append(event)
 

@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -71,6 +71,10 @@ class LeaseLost(BaseException):
 
 
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
+
+
+current_feedback: ContextVar[dict[str, Any] | None] = ContextVar("current_feedback", default=None)
+"""What went wrong the last time, for the agent that tries again."""
 
 
 @contextmanager

@@ -13,9 +13,11 @@ import structlog
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
+    ApprovalNeeded,
     SessionCancelled,
     SessionInterrupted,
     SessionTakenOver,
+    SessionWaiting,
 )
 from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases, Lease, Taken
 from moot.shared.domain.clock import Clock
@@ -54,6 +56,8 @@ class LiveRun:
             raise STOPPED[self.stopped](self.session_id) from None
         except LeaseLost:
             raise SessionTakenOver(self.session_id) from None
+        except ApprovalNeeded as e:
+            raise SessionWaiting(self.session_id, e) from None
 
     def stop(self, reason: Reason) -> None:
         if self.stopped is None and not self.task.done():
@@ -126,6 +130,11 @@ class LiveRuns:
         if taken is not None and session_id in self._runs:
             self._runs[session_id].leased = True
         return taken
+
+    async def pause(self, session_id: UUID, token: int | None) -> None:
+        """Leave a session for a person to decide."""
+        if self._leases is not None and token is not None:
+            await self._leases.pause(session_id, token)
 
     def why_stopped(self, session_id: UUID) -> Reason | None:
         run = self._runs.get(session_id)

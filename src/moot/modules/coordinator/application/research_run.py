@@ -1,5 +1,6 @@
 """A run: what its nodes report while it lasts, and the answer it ends in, whatever engine ran it."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -54,6 +55,7 @@ class ResearchRun:
     events: EventLog | None = None
     recorded: Mapping[str, NodeExecution] = field(default_factory=dict)
     failures: dict[str, Exception] = field(default_factory=dict)
+    attempts: Counter[str] = field(default_factory=Counter)
 
     def tell(self, event: NodeEvent) -> None:
         if self.watch is None:
@@ -123,6 +125,14 @@ def tally_of(calls: Iterable[Mapping[str, Any]]) -> Tally:
         cost=sum(call["cost"] or 0.0 for call in live),
         unpriced=sum(call["status"] == "success" and call["cost"] is None for call in live),
     )
+
+
+def nodes_of(request: ResearchRequest) -> list[str]:
+    """The nodes that a run of `request` has to go through."""
+    return [
+        *(expert.value for expert in request.experts),
+        *([] if request.skip_debate else ["debate", "judge"]),
+    ]
 
 
 def usage(tally: Tally, currency: str) -> ModelUsage:

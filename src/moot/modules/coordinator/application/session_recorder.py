@@ -19,7 +19,7 @@ from moot.modules.coordinator.application.research_run import (
 )
 from moot.modules.coordinator.application.retry import reused_nodes
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.exceptions import SessionCancelled
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionCancelled
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionStatus
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
@@ -125,6 +125,9 @@ class SessionRecorder:
                 recording = Recording(context)
                 try:
                     yield recording
+                except ApprovalNeeded:
+                    await self._pause(opened)
+                    raise
                 except (Exception, asyncio.CancelledError) as e:
                     await opened.stored()
                     if self._live.why_stopped(opened.session.id) not in ("interrupted", "taken over"):
@@ -133,6 +136,13 @@ class SessionRecorder:
                 await self._close(_ended(opened.session, recording.result), opened)
             finally:
                 current_execution_ctx.reset(token)
+
+    async def _pause(self, opened: Opened) -> None:
+        """Leave the session as it stands, for a person to decide; all it has told is stored by then."""
+        await opened.stored()
+        if self._repository is not None:
+            await self._repository.settle()
+        await self._live.pause(opened.session.id, opened.lease_token)
 
     async def _close(self, session: ResearchSession, opened: Opened) -> None:
         if self._repository is None:

@@ -8,7 +8,7 @@ import structlog
 
 from moot.modules.coordinator.application.admission import Admission, Turn
 from moot.modules.coordinator.application.live_runs import LiveRuns, passed
-from moot.modules.coordinator.application.research_run import NodeEvent, Watch, notices, usage
+from moot.modules.coordinator.application.research_run import NodeEvent, Watch, nodes_of, notices, usage
 from moot.modules.coordinator.application.resume import reopened
 from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_recorder import Opened, SessionRecorder
@@ -23,8 +23,10 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionHeld,
     SessionInterrupted,
     SessionNotFound,
+    SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import ResearchSession
+from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
@@ -62,6 +64,7 @@ class SessionRuns(ISessionRunner):
         lease_seconds: float = 15.0,
         admission: Admission | None = None,
         runner: ISessionRunner | None = None,
+        policy: NodePolicy | None = None,
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
         self._repository, self._leases, self._record = repository, leases, record
@@ -70,6 +73,7 @@ class SessionRuns(ISessionRunner):
         self._admission = admission or Admission()
         self._recorder = SessionRecorder(repository, self._clock, self._live)
         self._runner = runner or self
+        self._policy = policy or AllowAll()
         self._closed = asyncio.Event()
 
     async def answer(
@@ -121,7 +125,14 @@ class SessionRuns(ISessionRunner):
             raise SessionEnded(session_id, session.status)
         if session_id in self._live:
             raise SessionHeld(session_id)
+        if session.status == "waiting":
+            raise SessionWaiting(session_id)
         return await self._live.begin(session_id, self._carry_on(session_id, watch), leased=False).result()
+
+    async def wake(self, session_id: UUID) -> None:
+        """Somebody has decided what a session was waiting for: it goes on."""
+        if self._leases is not None and await self._leases.wake(session_id):
+            self._runner.submit(session_id)
 
     async def left_behind(self) -> list[UUID]:
         """Sessions that nobody runs and that have not ended, of all workspaces."""
@@ -142,6 +153,7 @@ class SessionRuns(ISessionRunner):
             return
         if session.ended or self._leases is None:
             raise SessionEnded(session_id, session.status)
+        await self._leases.wake(session_id)
         await self._live.stop(session_id, "cancelled")
         if (await self._known(session_id, workspace)).ended:
             return
@@ -153,6 +165,8 @@ class SessionRuns(ISessionRunner):
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
         """The answer of a session, when it has one; one that was left behind is run on here."""
         while not (session := await self._known(session_id, workspace)).ended:
+            if session.status == "waiting":
+                raise SessionWaiting(session_id)
             if session_id not in self._live:
                 if self.closing:
                     raise SessionInterrupted(session_id)
@@ -216,7 +230,9 @@ class SessionRuns(ISessionRunner):
                 watch(event)
 
         async with self._recorder.recording(opened, seen) as recording:
-            outcome = await self._orchestrator.run(request)
+            await self._policy.session_begins(nodes_of(request))
+            outcome = await self._orchestrator.run(await self._policy.admit(request))
+            await self._policy.session_ends()
             await opened.stored()
             recording.result = result = outcome.model_copy(
                 update={

@@ -1,15 +1,19 @@
 """What the coordinator cannot do, said so that the caller knows what to do next."""
 
+from uuid import UUID
+
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import (
     AppError,
     Conflict,
+    Forbidden,
     InvalidInput,
     NotFound,
     TooManyRequests,
     Unavailable,
 )
+from moot.shared.domain.messages import Message
 
 
 class AllExpertsFailed(AppError):
@@ -136,6 +140,35 @@ class DeskClosing(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(SAY("desk_closing"), retry_after=5)
+
+
+class DecisionRejected(Forbidden):
+    """The rules say no. `details` hold each broken rule, why it is, and what would be allowed instead."""
+
+    code = "DECISION_REJECTED"
+
+
+class ApprovalNeeded(BaseException):
+    """The rules want a person to decide: the run stops here and goes on when somebody has.
+
+    Not an `Exception`: nothing that makes the best of an error on the way may do so here.
+    """
+
+    def __init__(self, why: Message, escalation_id: UUID) -> None:
+        super().__init__(str(why))
+        self.why, self.escalation_id = why, escalation_id
+
+
+class SessionWaiting(Conflict):
+    """A person has to decide before the session can go on."""
+
+    code = "SESSION_WAITING"
+
+    def __init__(self, session_id: object, needed: ApprovalNeeded | None = None) -> None:
+        details = {"session_id": str(session_id)}
+        if needed is not None:
+            details |= {"escalation_id": str(needed.escalation_id), "why": str(needed.why)}
+        super().__init__(SAY("session_waiting", session_id=session_id), **details)
 
 
 class RecordedFailure(AppError):

@@ -8,10 +8,12 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
 OverallStatus = Literal["completed", "partial", "failed"]
-SessionStatus = Literal["queued", "running", "completed", "partial", "failed", "cancelled"]
+SessionStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
 VerdictAction = Literal["BUY", "SELL", "HOLD"]
 GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
+"""Somebody runs them, or should."""
+UNFINISHED: tuple[SessionStatus, ...] = (*GOING_ON, "waiting")
 NodeStatus = Literal["success", "failed", "skipped"]
 
 MOST_PER_PAGE = 200
@@ -52,7 +54,7 @@ class ResearchSession(BaseModel):
 
     @property
     def ended(self) -> bool:
-        return self.status not in GOING_ON
+        return self.status not in UNFINISHED
 
 
 class NodeExecution(BaseModel):

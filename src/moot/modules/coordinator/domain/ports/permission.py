@@ -1,9 +1,11 @@
-"""What the coordinator asks before it acts: may this be researched, may this node run?"""
+"""What the coordinator asks before it acts: may this be researched, may this node run, may this verdict stand?"""
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.shared.domain.symbol import Symbol
 
 
@@ -14,16 +16,49 @@ class SymbolDirectory(Protocol):
         """Return when `symbol` can be researched as of that moment; raise `InvalidInput` that helps otherwise."""
 
 
+class AfterError(NamedTuple):
+    """What follows when a node's work has raised: again after `delay` seconds, again knowing `feedback`, or not."""
+
+    action: Literal["retry", "skip", "feedback", "escalate", "abort"]
+    delay: float = 0.0
+    feedback: dict[str, Any] | None = None
+
+
 class NodePolicy(ABC):
-    """The rules, as a node meets them."""
+    """The rules, as a session meets them. Each question raises `DecisionRejected` for no, and `ApprovalNeeded`
+    when a person has to answer it; the refusal of a node is recorded as its failure."""
+
+    async def admit(self, request: ResearchRequest) -> ResearchRequest:
+        """`request` as it may be run."""
+        return request
 
     @abstractmethod
-    async def authorise(self, node_type: str, symbol: str, options: dict[str, Any]) -> None:
-        """Return to let the node run; raise `AppError` to stop it. The refusal is recorded as its failure."""
+    async def authorise(self, node_type: str, symbol: str, options: dict[str, Any]) -> dict[str, Any] | None:
+        """Return to let the node run: nothing, or the options it has to run with instead."""
+
+    async def review(self, node_type: str, result: dict[str, Any]) -> dict[str, Any]:
+        """What a node came to, as it may stand."""
+        return result
+
+    async def session_begins(self, nodes: Sequence[str]) -> None:
+        """The session under way begins, or goes on, with these nodes."""
+        return
+
+    async def node_begins(self, node_type: str) -> None:
+        return None
+
+    async def node_ends(self, node_type: str, result: dict[str, Any]) -> None:
+        return None
+
+    async def after_error(self, node_type: str, error: Exception) -> AfterError:
+        return AfterError("abort")
+
+    async def session_ends(self) -> None:
+        return None
 
 
 class AllowAll(NodePolicy):
     """A desk without rules."""
 
-    async def authorise(self, node_type: str, symbol: str, options: dict[str, Any]) -> None:
+    async def authorise(self, node_type: str, symbol: str, options: dict[str, Any]) -> dict[str, Any] | None:
         return None

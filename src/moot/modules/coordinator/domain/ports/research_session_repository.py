@@ -58,6 +58,10 @@ class IResearchSessionRepository(ABC):
     ) -> None: ...
 
     @abstractmethod
+    async def settle(self) -> None:
+        """Return when everything noted so far is stored, or cannot be."""
+
+    @abstractmethod
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         """Store an event soon, without anybody waiting for it; one that cannot be stored is logged."""
 

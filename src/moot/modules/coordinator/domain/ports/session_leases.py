@@ -48,5 +48,13 @@ class ISessionLeases(ABC):
         """Sessions that have not ended and that nobody holds, oldest first."""
 
     @abstractmethod
+    async def pause(self, session_id: UUID, token: int) -> None:
+        """Its owner stops for a person to decide something: nobody takes the session up until it is woken."""
+
+    @abstractmethod
+    async def wake(self, session_id: UUID) -> bool:
+        """Whoever comes next may go on with it; False when it was not waiting."""
+
+    @abstractmethod
     async def request_cancel(self, session_id: UUID) -> None:
         """Ask the owner, wherever it is, to cancel the session."""

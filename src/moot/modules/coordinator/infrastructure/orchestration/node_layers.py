@@ -1,4 +1,4 @@
-"""A node is an onion. Outermost first: isolation, watch, journal, policy, timeout, and inside them the work."""
+"""A node is an onion. Outermost first: isolation, watch, journal, policy, retry, timeout; inside them the work."""
 
 import asyncio
 import time
@@ -21,6 +21,8 @@ from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolic
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import ResearchGraphState
 from moot.modules.coordinator.infrastructure.orchestration.nodes import (
+    DEBATE,
+    JUDGE,
     Node,
     StateUpdate,
     failure_of,
@@ -29,7 +31,11 @@ from moot.modules.coordinator.infrastructure.orchestration.nodes import (
 )
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.infrastructure.execution_context import count_audit_gap, current_execution_ctx
+from moot.shared.infrastructure.execution_context import (
+    count_audit_gap,
+    current_execution_ctx,
+    current_feedback,
+)
 
 logger = structlog.get_logger(__name__)
 
@@ -44,7 +50,7 @@ class NodeLayers:
     clock: Clock = field(default_factory=SystemClock)
 
     def around(self, node_type: str, work: Node) -> Node:
-        node = within_time(work, node_type, self.timeout)
+        node = retried(work, node_type, self.policy, self.timeout)
         node = authorised(node, node_type, self.policy)
         if self.repository is not None:
             node = persist_node_execution(node, node_type, self.repository, clock=self.clock)
@@ -103,7 +109,8 @@ def persist_node_execution(
 
         async def journal(outcome: dict[str, Any]) -> None:
             took = {"started_at": started_at, "completed_at": clock.now(), "duration_ms": _ms_since(started)}
-            row = {"session_id": session_id, "node_type": node_type, **took, **outcome}
+            tried = {"attempts": max(1, current_run().attempts[node_type])}
+            row = {"session_id": session_id, "node_type": node_type, **tried, **took, **outcome}
             await _save(session_repo, row)
 
         try:
@@ -118,17 +125,53 @@ def persist_node_execution(
 
 
 def authorised(node: Node, node_type: str, policy: NodePolicy) -> Node:
+    """Asks the rules before and after; they may change what the node is asked, and what it came to."""
+
     async def authorised_node(state: ResearchGraphState) -> StateUpdate:
-        await policy.authorise(node_type, state["symbol"], state["options"].get(node_type, {}))
-        return await node(state)
+        asked = state["options"].get(node_type, {})
+        allowed = await policy.authorise(node_type, state["symbol"], asked)
+        if allowed is not None and allowed != asked:
+            state = {**state, "options": {**state["options"], node_type: allowed}}
+        result = result_of(node_type, await node(state))
+        return update_of(node_type, await policy.review(node_type, result) if result else result)
 
     return authorised_node
 
 
-def within_time(node: Node, node_type: str, seconds: float) -> Node:
+def retried(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Node:
+    """Tries again where the error is one that passes; all attempts together have `seconds`."""
+
+    async def retried_node(state: ResearchGraphState) -> StateUpdate:
+        run, ends = current_run(), time.monotonic() + seconds
+        await policy.node_begins(node_type)
+        while True:
+            run.attempts[node_type] += 1
+            try:
+                update = await within_time(node, node_type, seconds, ends)(state)
+            except Exception as e:
+                after = await policy.after_error(node_type, e)
+                if after.action == "skip" and node_type in (DEBATE, JUDGE):
+                    return update_of(node_type, {})
+                again = after.action in ("retry", "feedback") and time.monotonic() + after.delay < ends
+                if not again or isinstance(e, NodeTimeout):
+                    raise
+                run.retrying(run.attempts[node_type] + 1, error_text(e, _locale()))
+                current_feedback.set(after.feedback)
+                await asyncio.sleep(after.delay)
+            else:
+                await policy.node_ends(node_type, result_of(node_type, update))
+                return update
+
+    return retried_node
+
+
+def within_time(node: Node, node_type: str, seconds: float, ends: float | None = None) -> Node:
+    """`seconds` in all, of which there is left what lies before `ends`."""
+
     async def timed_node(state: ResearchGraphState) -> StateUpdate:
+        left = seconds if ends is None else ends - time.monotonic()
         try:
-            async with asyncio.timeout(seconds) as deadline:
+            async with asyncio.timeout(left) as deadline:
                 return await node(state)
         except TimeoutError as e:
             if not deadline.expired():  # somebody else's: the work's own business

@@ -73,6 +73,24 @@ class SqlSessionLeases(ISessionLeases):
         async with transaction(self._database.session) as db:
             return list(await db.scalars(oldest_first))
 
+    async def pause(self, session_id: UUID, token: int) -> None:
+        held = _update(ROW.id == session_id, ROW.lease_token == token, ROW.status.in_(GOING_ON))
+
+        async def pause(db: AsyncSession) -> None:
+            await db.execute(held.values(status="waiting", lease_expires_at=None))
+
+        await self._database.write(pause)
+
+    async def wake(self, session_id: UUID) -> bool:
+        waking = _update(ROW.id == session_id, ROW.status == "waiting").values(status="queued")
+        woken: list[UUID] = []
+
+        async def wake(db: AsyncSession) -> None:
+            woken[:] = await db.scalars(waking.returning(ROW.id))
+
+        await self._database.write(wake)
+        return bool(woken)
+
     async def request_cancel(self, session_id: UUID) -> None:
         asking = _update(ROW.id == session_id, ROW.status.in_(GOING_ON)).values(cancel_requested=True)
 

@@ -105,6 +105,9 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         await self._trail.append(NODE, node.model_dump(), session_id=node.session_id, beside=beside)
         self._tell_listeners(node.session_id)
 
+    async def settle(self) -> None:
+        await self._trail.finish()
+
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         (record,) = _event_records(session_id, [event])
 

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.session_history import ResearchSession
+from moot.modules.coordinator.domain.exceptions import SessionWaiting
 
 Mode = Literal["sync", "async", "detached"]
 AskedMode = Annotated[
@@ -25,6 +26,7 @@ IdempotencyKey = Annotated[
 Prefer = Annotated[str | None, Header(description="respond-async: as mode async (RFC 7240)")]
 
 CLIENT_GONE = 499
+FURTHER = ("events", "report", "decisions", "cancel")
 
 
 class Started(BaseModel):
@@ -48,10 +50,14 @@ def chosen(mode: Mode, prefer: str | None, key: str | None) -> Mode:
 
 
 def receipt(request: Request, session: ResearchSession) -> JSONResponse:
-    """202 with where to look: the session, its events, its report, and how to stop it."""
-    here = str(request.app.url_path_for("session", session_id=str(session.id)))
-    links = {"session": here} | {name: f"{here}/{name}" for name in ("events", "report", "cancel")}
-    body = Started(session_id=session.id, status=session.status, links=links)
+    """202 with where to look: the session, its events, its report, its decisions, and how to stop it."""
+    return _receipt(request, session.id, session.status)
+
+
+def _receipt(request: Request, session_id: UUID, status: str) -> JSONResponse:
+    here = str(request.app.url_path_for("session", session_id=str(session_id)))
+    links = {"session": here} | {name: f"{here}/{name}" for name in FURTHER}
+    body = Started(session_id=session_id, status=status, links=links)
     headers = {"Location": here, "Preference-Applied": "respond-async"}
     return JSONResponse(body.model_dump(mode="json"), 202, headers)
 
@@ -64,7 +70,7 @@ async def unless_gone(
     try:
         await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
         if answer.done():
-            return answer.result()
+            return _answer(request, answer)
         answer.cancel()
         await asyncio.wait({answer})
         return Response(status_code=CLIENT_GONE)
@@ -73,6 +79,13 @@ async def unless_gone(
         raise
     finally:
         gone.cancel()
+
+
+def _answer(request: Request, answer: asyncio.Task[ResearchResult]) -> ResearchResult | Response:
+    try:
+        return answer.result()
+    except SessionWaiting as e:
+        return _receipt(request, UUID(e.details["session_id"]), "waiting")
 
 
 async def _hung_up(request: Request) -> None:
