@@ -29,10 +29,13 @@ from moot.modules.coordinator.application.session_history import (
     SessionFilter,
     SessionPage,
 )
-from moot.modules.coordinator.container import CoordinatorContainer
+from moot.modules.coordinator.container import CoordinatorContainer, workflow_journal
 from moot.modules.debate.container import DebateContainer
+from moot.modules.governance.application.coordinator_agent import Escalation
+from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
+from moot.modules.market_data.application.sql_tables import DATABASE_TOOL
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
 from moot.remote.desk import Desk
@@ -71,6 +74,15 @@ class Moot(Desk):
             self.settings, audit=audit, market_data=market_data, clock=clock
         )
         choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
+        self.database_tool = self.market_data.database()
+        self.governance = GovernanceContainer(
+            book=RuleBook({"database": DATABASE_TOOL}, tables={"database": self.database_tool.tables()}),
+            trail=self.trail,
+            clock=clock,
+            strict=self.settings.audit == "strict",
+            journal=workflow_journal(self.trail) if self.trail else None,
+            on_answer=self._go_on,
+        )
         self.coordinator = CoordinatorContainer(
             trail=self.trail,
             market_data=market_data,
@@ -83,6 +95,8 @@ class Moot(Desk):
             clock=clock,
             node_timeout=self.settings.node_timeout,
             currency=self.settings.currency,
+            governance=self.governance.agent,
+            trading=self.market_data.trading_states(),
             lease_seconds=self.settings.lease_seconds,
             admission=Admission(self.settings.max_sessions, self.settings.max_waiting),
         )
@@ -109,6 +123,11 @@ class Moot(Desk):
             await self.trail.finish()
         if self.database is not None:
             await self.database.close()
+
+    async def _go_on(self, escalation: Escalation) -> None:
+        """A person has decided what a session waits for."""
+        if escalation.session_id is not None:
+            await self.coordinator.runs.wake(escalation.session_id)
 
     async def research(
         self,

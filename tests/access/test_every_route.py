@@ -21,14 +21,53 @@ NOBODYS_LISTS = {"/api/v1/market-data/symbols", "/api/v1/llm-platform/presets"}
 SESSIONS = "/api/v1/coordinator/research/sessions"
 CONFIGS = "/api/v1/llm-platform/configs"
 USAGE = "/api/v1/llm-platform/usage"
+GOVERNANCE, UNVERSIONED = "/api/v1/coordinator", "/api/coordinator"
+OUR_RULE = {
+    "id": "ours",
+    "name": "Ours",
+    "category": "tool",
+    "condition": "payload.tool == 'ours'",
+    "action": "reject",
+    "requires_human": True,
+    "decision_types": ["tool_call"],
+    "examples": [
+        {"violates": True, "payload": {"tool": "ours"}},
+        {"violates": False, "payload": {"tool": "theirs"}},
+    ],
+}
+
+
+def our_rules(body: Any) -> int:
+    return sum(rule["id"] == "ours" for rule in body["rules"])
+
+
+def any_decision(body: Any) -> int:
+    return bool(body["decision_statistics"]["total"])
+
+
 LISTS: dict[str, Callable[[Any], int]] = {
     SESSIONS: lambda body: body["total"],
     CONFIGS: len,
     USAGE: lambda body: body["workspace"] == "default",
+    f"{GOVERNANCE}/status": any_decision,
+    f"{UNVERSIONED}/status": any_decision,
+    f"{GOVERNANCE}/rules": our_rules,
+    f"{UNVERSIONED}/rules": our_rules,
+    f"{GOVERNANCE}/rulesets": lambda body: sum(ruleset["number"] > 0 for ruleset in body),
+    f"{GOVERNANCE}/decisions": lambda body: sum(item["status"] == "escalated" for item in body["items"]),
+    f"{GOVERNANCE}/escalations": lambda body: body["total"],
 }
 """How to count what a list shows."""
 
-BODIES = {"PATCH": {"description": "theirs now"}}
+BODIES: dict[str, dict[str, Any]] = {
+    f"PATCH {CONFIGS}/{{alias}}": {"description": "theirs now"},
+    f"PUT {GOVERNANCE}/rules/{{rule_id}}": {**OUR_RULE, "name": "Theirs now"},
+    f"POST {GOVERNANCE}/escalations/{{escalation_id}}/approve": {"reason": "theirs"},
+    f"POST {GOVERNANCE}/escalations/{{escalation_id}}/reject": {"reason": "theirs"},
+    f"POST {GOVERNANCE}/escalations/{{escalation_id}}/edit": {"reason": "theirs", "payload": {}},
+}
+QUERIES = {f"POST {GOVERNANCE}/rulesets/{{number}}/simulate": {"since": "2026-01-01"}}
+"""What a route needs before it looks for the id."""
 NO_SESSION = "00000000-0000-4000-8000-000000000000"
 
 IN_TIME = 20
@@ -125,13 +164,17 @@ def test_what_is_open_asks_for_no_key():
 
 @pytest.fixture
 async def ours(app: FastAPI) -> dict[str, str]:
-    """The ids of a session and a model of the default workspace, made on this machine."""
+    """Ids of what the default workspace has: a session, a model, a rule and what it brought about; made here."""
     question = {"symbol": "900001.DEMO", "experts": ["macro_intelligence"], "skip_debate": True}
     model = {"alias": "house", "base_url": "http://127.0.0.1:1/v1", "model_name": "house-1"}
     async with calling(app, address=HERE) as client:
         done = (await client.post("/api/v1/coordinator/research", json=question)).json()
         await client.post(CONFIGS, json=model)
-    return {"session_id": done["session_id"], "alias": "house"}
+        ruleset = (await client.post(f"{GOVERNANCE}/rules", json=OUR_RULE)).json()["ruleset"]
+        decision = {"decision_type": "tool_call", "payload": {"tool": "ours", "args": {}}}
+        asked = (await client.post(f"{GOVERNANCE}/decisions", json=decision)).json()
+    session = {"session_id": done["session_id"], "workflow_id": done["session_id"], "alias": "house"}
+    return session | {"rule_id": "ours", "number": str(ruleset), "escalation_id": asked["escalation_id"]}
 
 
 @pytest.mark.parametrize("route", OF_SOMEBODY, ids=str)
@@ -139,10 +182,14 @@ async def test_what_another_workspace_has_does_not_exist(app, ours, route):
     assert route.ids <= ours.keys(), "make one of these above"
     theirs = calling(app, await new_key(app, "admin", workspace="theirs"))
     async with theirs as client, asyncio.timeout(IN_TIME):
-        answer = await client.request(route.method, route.at(**ours), json=BODIES.get(route.method))
+        answer = await client.request(
+            route.method, route.at(**ours), json=BODIES.get(str(route)), params=QUERIES.get(str(route))
+        )
     assert (answer.status_code, answer.json()["success"]) == (404, False)
     async with calling(app, address=HERE) as client:
         assert (await client.get(f"{CONFIGS}/house")).json()["description"] == ""
+        assert (await client.get(f"{GOVERNANCE}/rules/ours")).json()["name"] == "Ours"
+        assert (await client.get(f"{GOVERNANCE}/escalations")).json()["total"] == 1
 
 
 @pytest.mark.parametrize("path", LISTS)

@@ -146,11 +146,12 @@ class Process:
         debate: FakeDebate | None = None,
         judge: FakeJudge | None = None,
         policy: NodePolicy | None = None,
+        trail: AuditTrail | None = None,
     ) -> None:
         policy = policy or AllowAll()
         self.research = research or FakeResearch(dict.fromkeys(ALL, FOUND))
         self.debate, self.judge = debate or FakeDebate(), judge or FakeJudge()
-        self.trail = AuditTrail(database)
+        self.trail = trail or AuditTrail(database)
         self.repository = SqlResearchSessionRepository(self.trail)
         layers = NodeLayers(repository=self.repository, clock=clock, policy=policy)
         engine = LangGraphResearchOrchestrator(self.research, self.debate, self.judge, layers=layers)

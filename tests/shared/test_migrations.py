@@ -27,6 +27,10 @@ ALL_TABLES = FOUR_TABLES | {
     "audit_heads",
     "api_keys",
     "session_events",
+    "rulesets",
+    "ruleset_activations",
+    "decisions",
+    "escalations",
     "alembic_version",
 }
 
@@ -202,6 +206,8 @@ class TestTables:
         assert schema.foreign_keys == {
             ("node_executions", "session_id", "research_sessions", "id"),
             ("research_sessions", "parent_session_id", "research_sessions", "id"),
+            ("ruleset_activations", "ruleset_id", "rulesets", "id"),
+            ("escalations", "decision_row_id", "decisions", "id"),
         }
 
     @pytest.mark.accepts("A2-19")
@@ -281,6 +287,23 @@ class TestTables:
             ),
             "ix_llm_call_logs_created_at": ("llm_call_logs", ["created_at"]),
             "ix_web_search_cache_expires_at": ("web_search_cache", ["expires_at"]),
+            "ix_rulesets_workspace_id_number": ("rulesets", ["workspace_id", "number"]),
+            "ix_rulesets_workspace_id_digest": ("rulesets", ["workspace_id", "digest"]),
+            "ix_ruleset_activations_workspace_id_sequence": (
+                "ruleset_activations",
+                ["workspace_id", "sequence"],
+            ),
+            "ix_decisions_session_id_decided_at": ("decisions", ["session_id", "decided_at"]),
+            "ix_decisions_workspace_id_decided_at_id": ("decisions", ["workspace_id", "decided_at", "id"]),
+            "ix_decisions_workspace_id_status_decided_at": (
+                "decisions",
+                ["workspace_id", "status", "decided_at"],
+            ),
+            "ix_escalations_workspace_id_status_requested_at": (
+                "escalations",
+                ["workspace_id", "status", "requested_at"],
+            ),
+            "ix_escalations_session_id": ("escalations", ["session_id"]),
         }
 
     async def test_moments_keep_their_time_zone_in_postgres(self, postgres_database: Database) -> None:

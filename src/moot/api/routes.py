@@ -12,6 +12,13 @@ from moot.modules.coordinator.presentation.rest import (
     retry_routes,
     session_routes,
 )
+from moot.modules.governance.presentation.rest import (
+    decision_routes,
+    escalation_routes,
+    rule_routes,
+    ruleset_routes,
+    status_routes,
+)
 from moot.modules.llm_platform.presentation import (
     chat_routes,
     config_routes,
@@ -22,6 +29,8 @@ from moot.modules.market_data.presentation import routes as market_data_routes
 from moot.shared.presentation.errors import ErrorBody
 
 PREFIX = "/api/v1"
+WITHOUT_VERSION = "/api"
+"""Where the state of governance is found too, by its first name."""
 ERRORS: dict[int | str, dict[str, Any]] = {
     "4XX": {"model": ErrorBody, "description": "what was asked cannot be done; the message says why"}
 }
@@ -31,6 +40,11 @@ ROUTERS = (
     retry_routes.router,
     session_routes.router,
     event_routes.router,
+    status_routes.router,
+    rule_routes.router,
+    ruleset_routes.router,
+    decision_routes.router,
+    escalation_routes.router,
     market_data_routes.router,
     config_routes.router,
     usage_routes.router,
@@ -58,4 +72,5 @@ def register_routes(app: FastAPI) -> None:
     app.include_router(health)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ERRORS)
+    app.include_router(status_routes.router, prefix=WITHOUT_VERSION, responses=ERRORS)
     document_keys(app)

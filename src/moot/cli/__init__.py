@@ -5,7 +5,9 @@ from typing import Annotated
 
 import typer
 
+from moot.cli.escalation_commands import escalations
 from moot.cli.llm_commands import llm
+from moot.cli.rule_commands import Profile, rules
 from moot.cli.session_commands import sessions
 from moot.cli.texts import say
 from moot.shared.domain.messages import LOCALES
@@ -21,6 +23,8 @@ keys = typer.Typer(help=say("help.keys"), no_args_is_help=True)
 app.add_typer(llm, name="llm")
 app.add_typer(data, name="data")
 app.add_typer(sessions, name="sessions")
+app.add_typer(rules, name="rules")
+app.add_typer(escalations, name="escalations")
 app.add_typer(keys, name="keys")
 app.add_typer(db, name="db")
 
@@ -98,6 +102,17 @@ def research(
 
     question = Question(symbol, experts, as_of, skip_debate, limit, locale, max_cost)
     run_research(question, as_json=as_json)
+
+
+@app.command(help=say("decide.help"))
+def decide(
+    request: Annotated[Path | None, typer.Argument(metavar="FILE", help=say("decide.file"))] = None,
+    rules: Annotated[list[Path] | None, typer.Option(metavar="FILE", help=say("decide.rules"))] = None,
+    profile: Annotated[Profile | None, typer.Option(help=say("decide.profile"))] = None,
+) -> None:
+    from moot.cli.decide import decide_requests
+
+    decide_requests(request, rules or [], profile)
 
 
 @app.command(help=say("help.serve"))

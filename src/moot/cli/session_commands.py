@@ -35,6 +35,13 @@ def sessions_show(
     show(session_id, as_json=as_json)
 
 
+@sessions.command("decisions", help=say("decide.of_session"))
+def sessions_decisions(session_id: Annotated[str, typer.Argument(help=say("help.session_id"))]) -> None:
+    from moot.cli.session_decisions import show_decisions
+
+    show_decisions(session_id)
+
+
 @sessions.command("retry", help=say("sessions.help.retry"))
 def sessions_retry(
     session_id: Annotated[str, typer.Argument(help=say("help.session_id"))],

@@ -14,12 +14,17 @@ from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_pack import SessionPacks
 from moot.modules.coordinator.application.session_pruning import SessionPruning
 from moot.modules.coordinator.application.session_runs import SessionRuns
-from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import AllowAll
 from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
+    GovernanceAdapter,
+    TradingFacts,
+)
 from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.session_factory import SessionFactory
 from moot.modules.coordinator.infrastructure.adapters.session_record_adapter import SessionRecordAdapter
+from moot.modules.coordinator.infrastructure.adapters.workflow_journal import SessionWorkflows
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
@@ -31,6 +36,8 @@ from moot.modules.coordinator.infrastructure.persistence.session_repository impo
 from moot.modules.coordinator.infrastructure.record_kinds import examine_record
 from moot.modules.coordinator.infrastructure.text_store import SqlTextStore
 from moot.modules.debate.container import DebateContainer
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
+from moot.modules.governance.application.execution_monitor import WorkflowJournal
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.application.market_data import MarketData
@@ -55,7 +62,8 @@ class CoordinatorContainer:
         clock: Clock,
         node_timeout: float,
         currency: str = "",
-        policy: NodePolicy | None = None,
+        governance: CoordinatorAgent | None = None,
+        trading: TradingFacts | None = None,
         lease_seconds: float = 15.0,
         admission: Admission | None = None,
     ) -> None:
@@ -70,7 +78,8 @@ class CoordinatorContainer:
             DebateGatewayAdapter(sessions, debate),
             JudgeGatewayAdapter(sessions, judge),
         )
-        unrecorded = NodeLayers(policy=policy or AllowAll(), timeout=node_timeout, clock=clock)
+        policy = GovernanceAdapter(governance, clock, trading) if governance else AllowAll()
+        unrecorded = NodeLayers(policy=policy, timeout=node_timeout, clock=clock)
         layers = replace(unrecorded, repository=self._repository)
         self._orchestrator = LangGraphResearchOrchestrator(*gateways, layers=layers)
         self._replaying = LangGraphResearchOrchestrator(*gateways, layers=unrecorded)
@@ -83,6 +92,7 @@ class CoordinatorContainer:
             currency=currency,
             lease_seconds=lease_seconds,
             admission=admission,
+            policy=policy,
         )
 
     def research_orchestration_service(self) -> ResearchOrchestrationService:
@@ -105,6 +115,11 @@ class CoordinatorContainer:
 
     def session_pruning(self) -> SessionPruning:
         return SessionPruning(self._texts, self._clock)
+
+
+def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
+    """Sessions as governance knows them: workflows, read from their record."""
+    return SessionWorkflows(SqlResearchSessionRepository(trail))
 
 
 def check_session_pack(data: bytes, locale: Locale) -> PackVerification:

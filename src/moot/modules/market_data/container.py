@@ -8,8 +8,10 @@ from pydantic import SecretStr
 
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.sql_tables import DatabaseTool
 from moot.modules.market_data.application.sync import SyncService
 from moot.modules.market_data.application.synced_source import SyncedSource
+from moot.modules.market_data.application.trading_state import TradingStates
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.call_record import CallRecorder
 from moot.modules.market_data.domain.datasets import Dataset
@@ -18,6 +20,7 @@ from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
+from moot.modules.market_data.infrastructure.lake_database import LakeDatabase
 from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
@@ -63,7 +66,7 @@ class MarketDataContainer:
         self, clock: Clock, *, demo_seed: int, lake: Path, sources: Sources, calls: ExternalCalls
     ) -> None:
         self.clock = clock
-        self._store = Lake(lake)
+        self._store, self._folder = Lake(lake), lake
         self._providers = _providers(sources, calls)
         self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
@@ -75,6 +78,12 @@ class MarketDataContainer:
 
     def market_data(self) -> MarketData:
         return self._market_data
+
+    def database(self) -> DatabaseTool:
+        return DatabaseTool(LakeDatabase(self._folder), self._store, self._sources[Market.DEMO])
+
+    def trading_states(self) -> TradingStates:
+        return TradingStates(self._market_data, trading_calendar)
 
     def directory(self) -> Directory:
         return self._directory

@@ -21,13 +21,14 @@ from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import Locale
 
-FORMAT = 1
+FORMAT = 2
 SESSION, NODES, MODEL_CALLS = "research_sessions", "node_executions", "llm_call_logs"
 ROWS = {
     SESSION: "session.json",
     NODES: "nodes.json",
     MODEL_CALLS: "llm-calls.json",
     "external_api_call_logs": "api-calls.json",
+    "decisions": "decisions.json",
 }
 """The files that hold the rows of a table: in full, and as the chain's digests were made of them."""
 
@@ -36,7 +37,7 @@ ANSWERS = ("report.md", "report.html", "result.json", "verdict.json", "evidence.
 """What follows from the rows."""
 
 FILES = (*ANSWERS, *ROWS.values(), CHAIN, MANIFEST)
-IN_ORDER = ("started_at", "created_at", "node_type", "ordinal", "attempt", "id")
+IN_ORDER = ("started_at", "created_at", "decided_at", "node_type", "ordinal", "attempt", "id")
 
 
 class Manifest(BaseModel):

@@ -183,6 +183,7 @@ class SessionRuns(ISessionRunner):
         """Go on with whatever is left behind, now and from time to time, until the desk closes."""
         while True:
             try:
+                await self._policy.upkeep()
                 for session_id in await self.left_behind():
                     logger.info("session taken up again", session_id=str(session_id))
                     self._runner.submit(session_id)
@@ -230,9 +231,7 @@ class SessionRuns(ISessionRunner):
                 watch(event)
 
         async with self._recorder.recording(opened, seen) as recording:
-            await self._policy.session_begins(nodes_of(request))
-            outcome = await self._orchestrator.run(await self._policy.admit(request))
-            await self._policy.session_ends()
+            outcome = await self._governed(request)
             await opened.stored()
             recording.result = result = outcome.model_copy(
                 update={
@@ -245,6 +244,13 @@ class SessionRuns(ISessionRunner):
                 }
             )
         return _answered(result)
+
+    async def _governed(self, request: ResearchRequest) -> ResearchResult:
+        await self._policy.session_begins(nodes_of(request))
+        try:
+            return await self._orchestrator.run(await self._policy.admit(request))
+        finally:
+            await self._policy.session_ends()
 
     async def _end(self, opened: Opened, error: AppError) -> None:
         """Close a session that will not be run."""

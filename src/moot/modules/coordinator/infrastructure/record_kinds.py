@@ -7,6 +7,7 @@ from moot.modules.coordinator.infrastructure.persistence.session_repository impo
     SESSION,
     SESSION_END,
 )
+from moot.modules.governance.container import DECISION_KINDS
 from moot.modules.llm_platform.container import CALL_KINDS
 from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.messages import Locale
@@ -15,7 +16,8 @@ from moot.shared.infrastructure.audit_verification import examine
 from moot.shared.infrastructure.pruning import EXTERNAL_KINDS
 
 OF_SESSIONS = (SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
-RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in (*OF_SESSIONS, *CALL_KINDS, *EXTERNAL_KINDS)}
+OF_OTHERS = (*CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
+RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in (*OF_SESSIONS, *OF_OTHERS)}
 
 
 def examine_record(chain: Chain, locale: Locale) -> Verification:

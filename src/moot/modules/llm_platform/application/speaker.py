@@ -30,7 +30,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
+from moot.shared.infrastructure.execution_context import current_execution_ctx, current_feedback, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -83,6 +83,7 @@ class Speaker:
         opening = [
             ChatMessage(role="system", content=brief.system),
             ChatMessage(role="user", content=_question(brief)),
+            *_last_time(brief.locale),
         ]
         reply = await self._say(brief, opening)
         try:
@@ -128,12 +129,21 @@ class Speaker:
                 grounding=grounding.model_dump(),
             )
         warnings = [*_hindsight(reply, brief.locale), *_warnings(brief, answer)]
-        return Spoken(answer, opening[-1].content, reply.content, grounding, warnings)
+        return Spoken(answer, opening[1].content, reply.content, grounding, warnings)
 
     def _grounding_problems(self, grounding: Grounding) -> list[Message]:
         if grounding.score >= self._min_grounding:
             return []
         return [SAY("answer.ungrounded", offenders=grounding.offenders[:NAMED_OFFENDERS])]
+
+
+def _last_time(locale: Locale) -> list[ChatMessage]:
+    """What went wrong when this was tried before, if it was."""
+    feedback = current_feedback.get()
+    if feedback is None:
+        return []
+    said = SAY("answer.last_time", error=feedback["error"], suggestion=feedback["suggestion"])
+    return [ChatMessage(role="user", content=said.in_locale(locale))]
 
 
 def _question(brief: Brief[A]) -> str:

@@ -64,7 +64,7 @@ class MarketData:
             raise self._not_tradable("not_listed_yet", company, company.list_date)
         if company.delist_date and today >= company.delist_date:
             raise self._not_tradable("delisted", company, company.delist_date)
-        return _as_known(company, today)
+        return as_known(company, today)
 
     async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
@@ -157,7 +157,7 @@ class MarketData:
         )
 
 
-def _as_known(company: Company, today: date) -> Company:
+def as_known(company: Company, today: date) -> Company:
     """The company without what happened to it later: neither its end nor a name that tells of it."""
     spells = [
         spell if spell.end is None or spell.end <= today else spell.model_copy(update={"end": None})

@@ -4,7 +4,8 @@ import json
 import re
 import tempfile
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,7 @@ READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"
 WORD = re.compile(r"\w+")
 CLOSED = (
     "SET allowed_directories = [{folder}]",
+    "SET temp_directory = ''",
     "SET enable_external_access = false",
     "SET memory_limit = '2GB'",
     "SET TimeZone = 'UTC'",
@@ -39,17 +41,56 @@ CLOSED = (
 
 
 def answered(folder: Path, query: str, as_of: datetime) -> list[dict[str, Any]]:
+    with opened(folder, query, as_of) as connection:
+        names, rows = fetched(connection, query, MOST_ROWS)
+    if len(rows) > MOST_ROWS:
+        raise _refused(SAY("lake.sql_too_long", most=MOST_ROWS))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+@contextmanager
+def opened(
+    folder: Path,
+    query: str,
+    as_of: datetime,
+    *,
+    added: Mapping[Dataset, pl.DataFrame] | None = None,
+    seconds: float | None = None,
+) -> Iterator[duckdb.DuckDBPyConnection]:
+    """A connection that has the tables `query` names and can reach nothing else; it is stopped after `seconds`.
+
+    `added` are rows from elsewhere. Companies tell no moment, so theirs come in the place of the lake's.
+    """
+    seconds = MOST_SECONDS if seconds is None else seconds
     with duckdb.connect() as connection:
         tables = _checked(connection, query)
-        timer = threading.Timer(MOST_SECONDS, connection.interrupt)
+        timer = threading.Timer(seconds, connection.interrupt)
         timer.start()
         try:
-            _attach(connection, folder.resolve(), tables, as_of)
-            return _rows(connection, query)
+            _attach(connection, folder.resolve(), tables, as_of, added or {})
+            yield connection
+        except duckdb.InterruptException as e:
+            raise _refused(SAY("database.too_slow", seconds=seconds)) from e
         except duckdb.Error as e:
             raise _refused(SAY("lake.sql_failed", why=str(e), tables=list(Dataset))) from e
         finally:
             timer.cancel()
+
+
+def fetched(
+    connection: duckdb.DuckDBPyConnection, query: str, most: int
+) -> tuple[list[str], list[tuple[Any, ...]]]:
+    """The names of the columns and the rows: one more than `most` when there are more."""
+    connection.execute(query)
+    names = [column[0] for column in connection.description or ()]
+    return names, [tuple(map(_aware, row)) for row in connection.fetchmany(most + 1)]
+
+
+def named(query: str) -> set[Dataset]:
+    """The datasets that `query` reads; refuses what `opened` would."""
+    with duckdb.connect() as connection:
+        tables = _checked(connection, query)
+    return {dataset for dataset in Dataset if dataset in tables}
 
 
 def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> set[str]:
@@ -95,31 +136,47 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
             left += part
 
 
-def _attach(connection: duckdb.DuckDBPyConnection, folder: Path, tables: set[str], as_of: datetime) -> None:
+def _attach(
+    connection: duckdb.DuckDBPyConnection,
+    folder: Path,
+    tables: set[str],
+    as_of: datetime,
+    added: Mapping[Dataset, pl.DataFrame],
+) -> None:
     with tempfile.TemporaryDirectory() as elsewhere:
         for dataset in Dataset:
             if dataset not in tables:
                 continue
-            files = files_of(folder, dataset)
+            rows = added.get(dataset)
+            files = [] if dataset is Dataset.COMPANIES and rows is not None else files_of(folder, dataset)
+            if rows is None and not files:
+                rows = pl.DataFrame(schema=schema_of(SHAPES[dataset].model))
+            if rows is not None:
+                file = Path(elsewhere) / f"{dataset}{SUFFIX}"
+                rows.write_parquet(file)
+                _known(connection, file, as_of).create(f"added_{dataset}" if files else dataset)
             if files:
-                _view(connection, dataset, files, as_of)
-            else:
-                empty = Path(elsewhere) / "empty.parquet"
-                pl.DataFrame(schema=schema_of(SHAPES[dataset].model)).write_parquet(empty)
-                _known(connection, empty, as_of).create(dataset)
+                _view(connection, dataset, files, as_of, and_added=rows is not None)
     for setting in CLOSED:
         connection.execute(setting.format(folder=_quoted(f"{folder}/")))
 
 
 def _view(
-    connection: duckdb.DuckDBPyConnection, dataset: Dataset, files: list[Path], as_of: datetime
+    connection: duckdb.DuckDBPyConnection,
+    dataset: Dataset,
+    files: list[Path],
+    as_of: datetime,
+    *,
+    and_added: bool,
 ) -> None:
     refuse_foreign(files)
     try:
-        _known(connection, files[0].parent / f"*{SUFFIX}", as_of).create_view(dataset)
+        _known(connection, files[0].parent / f"*{SUFFIX}", as_of).create_view(f"kept_{dataset}")
     except duckdb.Error:
         refuse_unreadable(dataset, files)
         raise
+    more = f"UNION ALL BY NAME SELECT * FROM added_{dataset}" if and_added else ""  # noqa: S608
+    connection.execute(f"CREATE VIEW {dataset} AS SELECT * FROM kept_{dataset} {more}")  # noqa: S608
 
 
 def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) -> duckdb.DuckDBPyRelation:
@@ -130,15 +187,6 @@ def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) 
     utc = ", ".join(f"{name} AT TIME ZONE 'UTC' AS {name}" for name in ("event_time", "available_at"))
     moment = _quoted(as_of.astimezone(UTC).isoformat())
     return rows.filter(f"available_at <= TIMESTAMPTZ {moment}").project(f"* REPLACE ({utc})")
-
-
-def _rows(connection: duckdb.DuckDBPyConnection, query: str) -> list[dict[str, Any]]:
-    connection.execute(query)
-    names = [column[0] for column in connection.description or ()]
-    rows = connection.fetchmany(MOST_ROWS + 1)
-    if len(rows) > MOST_ROWS:
-        raise _refused(SAY("lake.sql_too_long", most=MOST_ROWS))
-    return [dict(zip(names, map(_aware, row), strict=True)) for row in rows]
 
 
 def _aware(value: Any) -> Any:

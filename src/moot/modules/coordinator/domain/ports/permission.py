@@ -56,6 +56,10 @@ class NodePolicy(ABC):
     async def session_ends(self) -> None:
         return None
 
+    async def upkeep(self) -> None:
+        """Called from time to time while the desk is open."""
+        return
+
 
 class AllowAll(NodePolicy):
     """A desk without rules."""

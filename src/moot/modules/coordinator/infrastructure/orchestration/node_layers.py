@@ -139,10 +139,13 @@ def authorised(node: Node, node_type: str, policy: NodePolicy) -> Node:
 
 
 def retried(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Node:
-    """Tries again where the error is one that passes; all attempts together have `seconds`."""
+    """Tries again where the error is one that passes, and once more with what went wrong told to the agent.
+
+    All attempts together have `seconds`.
+    """
 
     async def retried_node(state: ResearchGraphState) -> StateUpdate:
-        run, ends = current_run(), time.monotonic() + seconds
+        run, ends, told = current_run(), time.monotonic() + seconds, False
         await policy.node_begins(node_type)
         while True:
             run.attempts[node_type] += 1
@@ -152,9 +155,10 @@ def retried(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> N
                 after = await policy.after_error(node_type, e)
                 if after.action == "skip" and node_type in (DEBATE, JUDGE):
                     return update_of(node_type, {})
-                again = after.action in ("retry", "feedback") and time.monotonic() + after.delay < ends
-                if not again or isinstance(e, NodeTimeout):
+                again = after.action == "retry" or (after.action == "feedback" and not told)
+                if not again or time.monotonic() + after.delay >= ends or isinstance(e, NodeTimeout):
                     raise
+                told = told or after.action == "feedback"
                 run.retrying(run.attempts[node_type] + 1, error_text(e, _locale()))
                 current_feedback.set(after.feedback)
                 await asyncio.sleep(after.delay)

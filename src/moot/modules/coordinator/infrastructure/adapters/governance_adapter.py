@@ -1,0 +1,202 @@
+"""Puts the session's questions to governance: the request, each node and the verdict are decisions on its record."""
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from datetime import datetime
+from typing import Any, Protocol
+from uuid import UUID
+
+import structlog
+from pydantic import BaseModel
+
+from moot.modules.coordinator.application.research_run import current_run
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, DecisionRejected
+from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
+from moot.modules.coordinator.domain.texts import SAY
+from moot.modules.governance.application.coordinator_agent import (
+    CoordinatorAgent,
+    Decision,
+    DecisionRecord,
+    DecisionRequest,
+    RecordedResult,
+)
+from moot.modules.governance.application.decision_log import explained, recorded_result
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.symbol import Symbol
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+
+logger = structlog.get_logger(__name__)
+
+REQUESTER = "coordinator"
+ASKED = {"symbol", "experts", "options", "skip_debate", "max_cost", "locale", "trigger_source"}
+CHANGEABLE = {"experts", "options", "skip_debate", "max_cost"}
+Payload = dict[str, Any]
+
+
+class TradingFacts(Protocol):
+    async def of(self, symbol: Symbol, *, as_of: datetime) -> BaseModel | None:
+        """What is known about trading in `symbol`, under the names that rules use."""
+
+
+class GovernanceAdapter(NodePolicy):
+    """What was decided before a process died stands: it is not decided again."""
+
+    def __init__(self, agent: CoordinatorAgent, clock: Clock, trading: TradingFacts | None = None) -> None:
+        self._agent, self._clock, self._trading = agent, clock, trading
+        self._counted: dict[str, tuple[int, float]] = {}
+
+    async def admit(self, request: ResearchRequest) -> ResearchRequest:
+        asked = request.model_dump(mode="json", include=ASKED)
+        allowed = await self._allowed("research_request", asked, request.symbol)
+        changed = {name: allowed[name] for name in CHANGEABLE if allowed.get(name) != asked[name]}
+        return ResearchRequest.model_validate(request.model_dump() | changed) if changed else request
+
+    async def authorise(self, node_type: str, symbol: str, options: Payload) -> Payload:
+        asked = {"node": node_type, "symbol": symbol, "options": options}
+        return dict((await self._allowed("node", asked, symbol, node_type))["options"])
+
+    async def review(self, node_type: str, result: Payload) -> Payload:
+        if node_type != "judge":
+            return result
+        return await self._allowed("verdict", result, result["symbol"])
+
+    async def session_begins(self, nodes: Sequence[str]) -> None:
+        await self._agent.monitor.on_workflow_start(_workflow(), nodes, locale=_context().locale)
+
+    async def node_begins(self, node_type: str) -> None:
+        await self._agent.monitor.on_node_start(_workflow(), node_type, {})
+
+    async def node_ends(self, node_type: str, result: Payload) -> None:
+        self._count()
+        if result:
+            await self._agent.monitor.on_node_complete(_workflow(), node_type, {})
+        else:
+            await self._agent.monitor.on_node_skipped(_workflow(), node_type)
+
+    async def after_error(self, node_type: str, error: Exception) -> AfterError:
+        monitor, handler, workflow_id = self._agent.monitor, self._agent.error_handler, _workflow()
+        self._count()
+        action = await monitor.on_node_error(workflow_id, node_type, error)
+        if action == "retry":
+            attempt = handler.failures_of(workflow_id, node_type)
+            delay = handler.create_retry_context(node_type, attempt, error)["delay_seconds"]
+            return AfterError("retry", delay)
+        context = monitor.get_context(workflow_id)
+        if action == "feedback" and context is not None:
+            return AfterError(
+                "feedback", 0.0, dict(handler.create_feedback_message(node_type, error, context))
+            )
+        return AfterError(action.value)
+
+    async def session_ends(self) -> None:
+        self._count()
+        self._counted.pop(_workflow(), None)
+        await self._agent.monitor.on_workflow_complete(_workflow())
+
+    async def upkeep(self) -> None:
+        """Sessions that wait for an answer that will not come any more are told."""
+        if self._agent.escalations is not None:
+            await self._agent.escalations.sweep()
+
+    def _count(self) -> None:
+        """Tell the monitor what the audit has counted since the last time."""
+        tally, workflow_id = _context().tally, _workflow()
+        tokens, cost = self._counted.get(workflow_id, (0, 0.0))
+        self._agent.monitor.add_usage(workflow_id, tally.tokens - tokens, tally.cost - cost)
+        self._counted[workflow_id] = (tally.tokens, tally.cost)
+
+    async def _allowed(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
+        """`asked` as the rules allow it; what was decided already is not asked again."""
+        decision_id = f"{kind}:{about}" if about else kind
+        context = _context()
+        if context.answers != "live" and (known := await self._known(context, decision_id)):
+            if known.status in ("approved", "modified"):
+                return known.result.modified_payload or asked
+            raise _rejection(explained(known), known.result, context)
+        if context.answers == "replay":
+            return asked
+        request = DecisionRequest(
+            decision_id, kind, asked, await self._facts(context, symbol), REQUESTER, self._clock.now()
+        )
+        session_id = UUID(context.session_id) if context.session_id else None
+        decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
+        _tell(decision, decision_id, context)
+        return _obeyed(decision, context)
+
+    async def _known(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
+        if self._agent.log is None or not context.session_id:
+            return None
+        made = await self._agent.log.of_session(UUID(context.session_id), context.workspace)
+        mine = [record for record in made if record.decision_id == decision_id]
+        return mine[-1] if mine and mine[-1].status != "escalated" else None
+
+    async def _facts(self, context: ExecutionContext, symbol: str) -> Payload:
+        """What the desk knows by itself. Trading facts that cannot be had are missing: rules say what follows."""
+        asked = Symbol.parse(symbol)
+        known = {
+            "workspace": context.workspace,
+            "locale": context.locale,
+            "market": asked.market.value,
+            "is_demo": asked.synthetic,
+            "token_used": context.tally.tokens,
+            "cost": context.tally.cost,
+            "experts_asked": len(context.experts),
+        }
+        if context.began_at is not None:
+            known["execution_time"] = (self._clock.now() - context.began_at).total_seconds()
+        return known | await self._trading_facts(asked, context)
+
+    async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
+        if self._trading is None or context.as_of is None:
+            return {}
+        try:
+            state = await self._trading.of(symbol, as_of=context.as_of)
+        except AppError as e:
+            logger.warning("trading facts not known", symbol=symbol.text, error=str(e))
+            return {}
+        return state.model_dump(exclude_none=True) if state else {}
+
+
+def _obeyed(decision: Decision, context: ExecutionContext) -> Payload:
+    if decision.may_proceed:
+        return dict(decision.payload)
+    if decision.escalation is not None:
+        raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
+    result = recorded_result(decision.result)
+    why = explained(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
+    raise _rejection(why, result, context)
+
+
+def _rejection(why: Any, result: RecordedResult, context: ExecutionContext) -> DecisionRejected:
+    return DecisionRejected(
+        SAY("decision_rejected", why=why),
+        violations=[asdict(violation) for violation in result.violations],
+        suggestions=list(result.suggestions),
+        session_id=context.session_id,
+    )
+
+
+def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> None:
+    """What needs no word is not told: that a node may do what it always does."""
+    record = decision.record
+    if record is None or (record.status == "approved" and not record.result.violations):
+        return
+    current_run().note(
+        "decision",
+        decision=decision_id,
+        decision_id=str(record.id),
+        status=record.status.value,
+        reason=explained(record).in_locale(context.locale),
+        **({"escalation_id": str(decision.escalation.id)} if decision.escalation else {}),
+    )
+
+
+def _context() -> ExecutionContext:
+    return current_execution_ctx.get() or ExecutionContext(session_id="")
+
+
+def _workflow() -> str:
+    """The session's id; a run that is not stored has none, and is one of a kind all the same."""
+    return _context().session_id or f"run-{id(current_run())}"

@@ -1,0 +1,168 @@
+"""The one door to governance: decisions, what runs, what follows an error, and what is broken."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
+from moot.modules.governance.application.decision_validator import ActiveRules, DecisionValidator
+from moot.modules.governance.application.error_handler import ErrorHandler
+from moot.modules.governance.application.escalations import EscalationService
+from moot.modules.governance.application.execution_monitor import ExecutionMonitor
+from moot.modules.governance.domain.decision_record import (
+    BY_A_PERSON,
+    DecisionLog,
+    DecisionRecord,
+    DecisionStatistics,
+    RecordedResult,
+)
+from moot.modules.governance.domain.decisions import (
+    Change,
+    DecisionRequest,
+    ValidationResult,
+    ValidationStatus,
+)
+from moot.modules.governance.domain.escalations import Escalation
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+__all__ = [
+    "CoordinatorAgent",
+    "Decision",
+    "DecisionRecord",
+    "DecisionRequest",
+    "Escalation",
+    "GovernanceStatus",
+    "RecordedResult",
+    "ValidationResult",
+    "ValidationStatus",
+]
+
+
+class RulesInForce(Protocol):
+    async def active(self, workspace: str) -> ActiveRules:
+        """The rules that decide in that workspace now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """`record` is None where nothing is kept; `escalation` is there when a person is asked."""
+
+    result: ValidationResult
+    record: DecisionRecord | None = None
+    escalation: Escalation | None = None
+
+    @property
+    def may_proceed(self) -> bool:
+        return self.result.may_proceed
+
+    @property
+    def payload(self) -> Mapping[str, Any]:
+        return self.result.payload
+
+
+class GovernanceStatus(BaseModel):
+    """`circuit_breaker_state` is the worst of all breakers."""
+
+    decision_statistics: DecisionStatistics
+    active_workflows: int
+    circuit_breaker_state: str
+    circuit_breakers: Sequence[BreakerReport]
+
+
+class CoordinatorAgent:
+    """Without `log` and `escalations` nothing is kept, and what would need a person goes no further."""
+
+    def __init__(
+        self,
+        validator: DecisionValidator,
+        monitor: ExecutionMonitor,
+        error_handler: ErrorHandler,
+        breakers: Breakers,
+        *,
+        rules: RulesInForce | None = None,
+        log: DecisionLog | None = None,
+        escalations: EscalationService | None = None,
+    ) -> None:
+        self.validator, self.monitor, self.error_handler = validator, monitor, error_handler
+        self.breakers, self.log, self.escalations = breakers, log, escalations
+        self._rules = rules
+
+    async def decide(
+        self, request: DecisionRequest, *, session_id: UUID | None = None, workspace: str = DEFAULT_WORKSPACE
+    ) -> Decision:
+        """What may be done, on the record before anybody does it. What a person has approved already goes on."""
+        request = self._informed(request)
+        active = await self._active(workspace)
+        result = self.validator.validate_by(active, request)
+        if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
+            result = await self._answered(active, request, result, session_id, workspace)
+        if self.log is None:
+            return Decision(result)
+        record = await self.log.record(request, result, session_id=session_id, workspace=workspace)
+        if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
+            return Decision(result, record)
+        return Decision(result, record, await self.escalations.open(request, record))
+
+    async def validate(
+        self, request: DecisionRequest, workspace: str = DEFAULT_WORKSPACE, *, waived: bool = False
+    ) -> ValidationResult:
+        """What the rules would say; nothing is kept and nobody is asked."""
+        return self.validator.validate_by(
+            await self._active(workspace), self._informed(request), waived=waived
+        )
+
+    async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
+        counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
+        return GovernanceStatus(
+            decision_statistics=counted,
+            active_workflows=self.monitor.active_workflows,
+            circuit_breaker_state=self.breakers.worst.value,
+            circuit_breakers=self.breakers.reports(),
+        )
+
+    async def _active(self, workspace: str) -> ActiveRules:
+        return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active
+
+    async def _answered(
+        self,
+        active: ActiveRules,
+        request: DecisionRequest,
+        result: ValidationResult,
+        session_id: UUID | None,
+        workspace: str,
+    ) -> ValidationResult:
+        """With what a person has said about this very decision, if anybody has."""
+        assert self.escalations is not None
+        approved = await self.escalations.use(request, session_id=session_id, workspace=workspace)
+        if approved is not None:
+            again = self.validator.validate_by(active, replace(request, payload=approved), waived=True)
+            return _as_approved(again, request, approved)
+        standing = await self.escalations.standing(request, session_id=session_id, workspace=workspace)
+        if standing is not None and standing.status in ("rejected", "expired"):
+            return replace(result, status=ValidationStatus.REJECTED, changes=(), approved_instead=None)
+        return result
+
+    def _informed(self, request: DecisionRequest) -> DecisionRequest:
+        """With what the desk knows and the one who asks need not."""
+        if "open_breakers" in request.context or not (broken := self.breakers.open_names):
+            return request
+        return replace(request, context={**request.context, "open_breakers": broken})
+
+
+def _as_approved(
+    result: ValidationResult, request: DecisionRequest, approved: Mapping[str, Any]
+) -> ValidationResult:
+    """Told of the request as it came: what a person wrote instead is a change to it."""
+    result = replace(result, original_request=request)
+    if not result.may_proceed or approved == request.payload:
+        return result
+    edited = Change("replace", "", BY_A_PERSON, dict(approved), dict(request.payload))
+    return replace(
+        result,
+        status=ValidationStatus.MODIFIED,
+        modified_payload=result.modified_payload or dict(approved),
+        changes=(edited, *result.changes),
+    )

@@ -1,0 +1,208 @@
+"""Puts a decision on the record, and says in one sentence how it ended and why."""
+
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from typing import Any
+from uuid import UUID, uuid4
+
+from pydantic_core import to_json
+
+from moot.modules.governance.domain.decision_record import (
+    BY_A_PERSON,
+    DecisionRecord,
+    RecordedResult,
+    plain,
+)
+from moot.modules.governance.domain.decisions import (
+    Change,
+    DecisionRequest,
+    RuleViolation,
+    ValidationResult,
+    ValidationStatus,
+)
+from moot.modules.governance.domain.rules import RuleAction
+from moot.modules.governance.domain.texts import SAY
+from moot.shared.domain.messages import Locale, Message
+from moot.shared.infrastructure.redaction import REDACT
+
+__all__ = [
+    "DecisionRecord",
+    "DecisionRequest",
+    "RecordedResult",
+    "explained",
+    "in_one_sentence",
+    "names_of",
+    "recorded",
+    "recorded_result",
+]
+
+LONGEST = {"decision_id": 200, "decision_type": 50, "requester": 100}
+"""What an agent calls itself is cut to what the record has room for: a long name must not keep it off the record."""
+
+FRACTIONS = {"position_percent", "confidence"}
+SHOWN_VALUES = 3
+LONGEST_SHOWN = 40
+
+
+def recorded(
+    request: DecisionRequest, result: ValidationResult, *, session_id: UUID | None, workspace: str
+) -> DecisionRecord:
+    """What is written down of a decision: all that is needed to decide again, without secrets."""
+    tools, tools_digest = _tools(request)
+    return DecisionRecord(
+        id=uuid4(),
+        workspace_id=workspace,
+        session_id=session_id,
+        **names_of(request),
+        ruleset_digest=result.ruleset,
+        status=result.status,
+        payload=REDACT(plain(request.payload)),
+        context=REDACT(plain({**request.context, **tools})),
+        result=recorded_result(result, tools_digest),
+        requested_at=request.timestamp,
+        decided_at=result.timestamp,
+    )
+
+
+def names_of(request: DecisionRequest) -> dict[str, str]:
+    """As the record spells them."""
+    return {name: REDACT(getattr(request, name))[:length] for name, length in LONGEST.items()}
+
+
+def recorded_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
+    if result.status is ValidationStatus.APPROVED and not result.violations:
+        return RecordedResult(tools_digest=tools_digest)
+    told = {
+        "violations": [asdict(violation) for violation in result.violations],
+        "suggestions": result.suggestions,
+        "changes": [asdict(change) for change in result.changes],
+        "modified_payload": result.modified_payload,
+        "approved_instead": result.approved_instead,
+        "terminates": result.terminates,
+        "tools_digest": tools_digest,
+    }
+    return RecordedResult.model_validate(REDACT(plain(told)))
+
+
+def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
+    """Of an agent's tools the one that is called, and a digest of them all: their schemas are long."""
+    given = request.context.get("tools")
+    if not given:
+        return {}, None
+    called = request.payload.get("tool")
+    kept = [tool for tool in given if called in _names(tool)]
+    return {"tools": kept}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
+
+
+def _names(tool: Any) -> tuple[Any, ...]:
+    """A tool as such, or wrapped as a function the way models are told about it."""
+    wrapped = tool.get("function")
+    return tool.get("name"), wrapped.get("name") if isinstance(wrapped, Mapping) else None
+
+
+def in_one_sentence(record: DecisionRecord, locale: Locale) -> str:
+    """For example: position 35% → 20%: single position cap (risk.position_cap@1: payload.position_percent > 0.2)."""
+    return explained(record).in_locale(locale)
+
+
+def explained(record: DecisionRecord) -> Message:
+    result = record.result
+    enforced = [violation for violation in result.violations if violation.mode == "enforce"]
+    if record.status is ValidationStatus.MODIFIED and result.changes:
+        return SAY("decisions.modified", parts=_changes_by_rule(result.changes, enforced))
+    if record.status is ValidationStatus.APPROVED and not enforced:
+        return SAY("decisions.approved")
+    reasons = [_reason(violation) for violation in _decisive(record, enforced)]
+    return SAY(f"decisions.{_ending(record)}", why=reasons or [SAY("decisions.unexplained")])
+
+
+def _ending(record: DecisionRecord) -> str:
+    if record.status is ValidationStatus.APPROVED:
+        return "waived" if record.answer else "warned"
+    if record.answer == "refused":
+        return "refused"
+    return "terminated" if record.result.terminates else record.status.value
+
+
+def _decisive(record: DecisionRecord, violations: Sequence[RuleViolation]) -> Sequence[RuleViolation]:
+    """Those that made it what it is; all, where none of them can be told to have done so."""
+    if record.status is ValidationStatus.ESCALATED or record.answer:
+        return [violation for violation in violations if violation.escalates] or violations
+    stopping = [v for v in violations if v.action is not RuleAction.LOG_WARNING and not v.corrected]
+    return [v for v in stopping if not v.escalates] or stopping or violations
+
+
+def _changes_by_rule(changes: Iterable[Change], violations: Iterable[RuleViolation]) -> list[Message]:
+    reasons: dict[str, Message] = {violation.rule: _named(violation) for violation in violations}
+    reasons[BY_A_PERSON] = SAY("decisions.by_a_person")
+    by_rule: dict[str, list[Message]] = {}
+    for change in changes:
+        by_rule.setdefault(change.rule, []).extend(map(_change, _single(change)))
+    return [
+        SAY("decisions.changed", changes=said, why=reasons.get(rule, rule)) for rule, said in by_rule.items()
+    ]
+
+
+def _single(change: Change) -> Iterator[Change]:
+    """Of a map that was replaced as a whole, the fields that are others now."""
+    then, now = change.was, change.value
+    if not (isinstance(then, Mapping) and isinstance(now, Mapping)):
+        yield change
+        return
+    for name in {**then, **now}:
+        path = f"{change.path}/{name}"
+        if name not in now:
+            yield Change("remove", path, change.rule, was=then[name])
+        elif name not in then or then[name] != now[name]:
+            yield from _single(Change("replace", path, change.rule, now[name], then.get(name)))
+
+
+def _change(change: Change) -> Message:
+    """What a text was is not repeated: it may be what the rule hides."""
+    name = change.path.rsplit("/", 1)[-1]
+    field, value = _field(change.path), _value(name, change.value)
+    if change.op == "remove":
+        return SAY("decisions.removed", field=field)
+    if change.op == "replace" and isinstance(change.was, int | float):
+        return SAY("decisions.replaced", field=field, was=_value(name, change.was), value=value)
+    return SAY("decisions.set", field=field, value=value)
+
+
+def _field(path: str) -> str | Message:
+    """A JSON pointer in a reader's words, where there are any."""
+    dotted = ".".join(
+        part.replace("~1", "/").replace("~0", "~") for part in path.removeprefix("/").split("/")
+    )
+    key = f"decisions.fields.{dotted}"
+    return SAY(key) if key in SAY.texts["en-US"] else dotted
+
+
+def _value(name: str, value: Any) -> str:
+    if name in FRACTIONS and isinstance(value, int | float):
+        return f"{round(value * 100, 2):g}%"
+    said = value if isinstance(value, str) else _json(value)
+    return said if len(said) <= LONGEST_SHOWN else f"{said[:LONGEST_SHOWN]}…"
+
+
+def _json(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else json.dumps(plain(value), ensure_ascii=False)
+
+
+def _named(violation: RuleViolation) -> Message:
+    return SAY("decisions.reason", **_said(violation))
+
+
+def _reason(violation: RuleViolation) -> Message:
+    """With the values the condition saw: there is no change that shows them."""
+    seen = [
+        f"{name} = {_value(name.rsplit('.', 1)[-1], value)}"
+        for name, value in list(violation.values.items())[:SHOWN_VALUES]
+    ]
+    return SAY("decisions.reason_with_values", **_said(violation), values=seen) if seen else _named(violation)
+
+
+def _said(violation: RuleViolation) -> dict[str, str]:
+    because = violation.because or violation.error or violation.message
+    return {"name": violation.rule_name, "rule": violation.rule, "because": because}

@@ -1,0 +1,214 @@
+"""What the rules make of a decision: approved, changed, put before a person, or stopped; and why.
+
+Rules of source USER and GENERATED only tighten. They are asked after the others have had their say, and whichever of
+their corrections are made, nothing else may be broken by it: so there is no rule one could add to get more through.
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any, Protocol
+
+from moot.modules.governance.application.corrections import Corrections, operations, patched
+from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.wording import suggestions, violation_of
+from moot.modules.governance.domain.decisions import (
+    Change,
+    DecisionRequest,
+    RuleViolation,
+    ValidationResult,
+    ValidationStatus,
+)
+from moot.modules.governance.domain.engine import Fired, RuleIndex
+from moot.modules.governance.domain.rules import EnhancedRule, RuleAction
+from moot.shared.domain.clock import Clock, SystemClock
+
+APPROVED, MODIFIED = ValidationStatus.APPROVED, ValidationStatus.MODIFIED
+ESCALATED, REJECTED = ValidationStatus.ESCALATED, ValidationStatus.REJECTED
+
+MOST_ROUNDS = 3
+"""Corrections that break other rules are corrected again so often."""
+MOST_TIGHTENINGS = 4
+"""More corrections at once by rules that only tighten cannot be tried in all their combinations."""
+
+
+class ActiveRules(Protocol):
+    @property
+    def index(self) -> RuleIndex: ...
+    @property
+    def digest(self) -> str: ...
+
+
+class Rules(Protocol):
+    """The rule repository, as the validator sees it."""
+
+    @property
+    def active(self) -> ActiveRules:
+        """What decides now. It does not change; whoever changes the rules puts another one in its place."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """Where a payload got to: `later` are rules it broke only on the way."""
+
+    status: ValidationStatus
+    payload: Mapping[str, Any]
+    changes: tuple[Change, ...] = ()
+    later: tuple[Fired, ...] = ()
+
+    def worse(self, status: ValidationStatus, later: Iterable[Fired] = ()) -> "Outcome":
+        worst = max(self.status, status, key=lambda each: each.severity)
+        return replace(self, status=worst, later=(*self.later, *later))
+
+
+class DecisionValidator:
+    """Needs neither a database nor a desk. The same request and the same rules give the same answer, always."""
+
+    def __init__(
+        self,
+        rule_repository: Rules,
+        facts: FactFinder,
+        *,
+        corrections: Corrections | None = None,
+        clock: Clock | None = None,
+    ) -> None:
+        self.rule_repository = rule_repository
+        self._facts = facts
+        self._corrections = corrections or Corrections()
+        self._clock = clock or SystemClock()
+
+    def validate(self, request: DecisionRequest, *, waived: bool = False) -> ValidationResult:
+        """`waived`: a person has approved it, so that nobody has to be asked once more."""
+        return self.validate_by(self.rule_repository.active, request, waived=waived)
+
+    def validate_by(
+        self, active: ActiveRules, request: DecisionRequest, *, waived: bool = False
+    ) -> ValidationResult:
+        """By these rules, whichever are in force."""
+        broken = active.index.fired(self._facts.facts(request, request.payload))
+        if not broken:
+            return ValidationResult(APPROVED, request, None, (), (), self._clock.now(), ruleset=active.digest)
+        trial = Trial(
+            lambda payload: active.index.fired(self._facts.facts(request, payload)), self._corrections, waived
+        )
+        return self._told(request, active.digest, broken, trial.outcome(request.payload, broken), trial)
+
+    def _told(
+        self, request: DecisionRequest, digest: str, broken: Sequence[Fired], outcome: Outcome, trial: "Trial"
+    ) -> ValidationResult:
+        modified = dict(outcome.payload) if outcome.changes else None
+        locale = str(request.context.get("locale") or "")
+        known = {fired.rule.id for fired in broken}
+        found = [*broken, *(fired for fired in outcome.later if fired.rule.id not in known)]
+        violations = tuple(_told_of(fired, outcome, trial.escalates(fired), locale) for fired in found)
+        ends = any(trial.binds(f) and f.rule.action is RuleAction.TERMINATE for f in broken)
+        return ValidationResult(
+            outcome.status,
+            request,
+            modified if outcome.status is MODIFIED else None,
+            violations,
+            suggestions(violations),
+            self._clock.now(),
+            outcome.changes if outcome.status in (MODIFIED, ESCALATED) else (),
+            modified if outcome.status is not REJECTED else None,
+            terminates=ends and outcome.status is REJECTED,
+            ruleset=digest,
+        )
+
+
+class Trial:
+    """One decision and the rules it meets: from the payload as it came to one that breaks none, or to an end."""
+
+    def __init__(
+        self, fired: Callable[[Mapping[str, Any]], list[Fired]], corrections: Corrections, waived: bool
+    ) -> None:
+        self._fired, self._corrections, self._waived = fired, corrections, waived
+
+    def outcome(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
+        outcome = self._settled(payload, [fired for fired in broken if not fired.rule.tightens])
+        if outcome.status is REJECTED:
+            return outcome
+        now = self._fired(outcome.payload) if outcome.changes else broken
+        return self._tightened(outcome, [f for f in now if f.rule.tightens and self.binds(f)])
+
+    def binds(self, fired: Fired) -> bool:
+        rule = fired.rule
+        if rule.mode == "shadow" or rule.action is RuleAction.LOG_WARNING:
+            return False
+        return not (self._waived and self.escalates(fired))
+
+    def escalates(self, fired: Fired) -> bool:
+        asks = fired.rule.requires_human or fired.finding.escalate
+        return asks and fired.rule.action is not RuleAction.TERMINATE
+
+    def _settled(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
+        """Correct until none of the trusted rules is broken."""
+        outcome = Outcome(APPROVED, payload)
+        for _ in range(MOST_ROUNDS):
+            binding = [fired for fired in broken if self.binds(fired)]
+            asking = [fired for fired in binding if self.escalates(fired)]
+            outcome = outcome.worse(ESCALATED, asking) if asking else outcome
+            mending = [fired for fired in binding if not self.escalates(fired)]
+            if not mending:
+                return outcome
+            if not all(self._changes(fired, outcome.payload) for fired in mending):
+                return outcome.worse(REJECTED, mending)
+            outcome = self._mended(outcome, mending)
+            broken = [fired for fired in self._fired(outcome.payload) if not fired.rule.tightens]
+        left = [fired for fired in broken if self.binds(fired) and not self.escalates(fired)]
+        return outcome.worse(REJECTED, left) if left else outcome
+
+    def _tightened(self, outcome: Outcome, broken: Sequence[Fired]) -> Outcome:
+        """Make the corrections of the tightening rules, and see that no choice of them would break anything else."""
+        asking = [fired for fired in broken if self.escalates(fired)]
+        outcome = outcome.worse(ESCALATED, asking) if asking else outcome
+        mending = [fired for fired in broken if not self.escalates(fired)]
+        if not mending:
+            return outcome
+        helps = all(self._changes(fired, outcome.payload) for fired in mending)
+        if len(mending) > MOST_TIGHTENINGS or not helps:
+            return outcome.worse(REJECTED, mending)
+        every, settled = {fired.rule.id for fired in mending}, outcome
+        for size in range(1, len(mending) + 1):
+            for chosen in combinations(mending, size):
+                outcome = self._mended(settled, chosen)
+                excused = every - {fired.rule.id for fired in chosen}
+                if status := self._breaks(outcome.payload, excused):
+                    settled = settled.worse(*status)
+        return replace(outcome, later=settled.later).worse(settled.status)
+
+    def _breaks(
+        self, payload: Mapping[str, Any], excused: set[str]
+    ) -> tuple[ValidationStatus, list[Fired]] | None:
+        broken = [f for f in self._fired(payload) if self.binds(f) and f.rule.id not in excused]
+        stopped = [fired for fired in broken if not self.escalates(fired)]
+        if not broken:
+            return None
+        return (REJECTED, stopped) if stopped else (ESCALATED, broken)
+
+    def _mended(self, outcome: Outcome, mending: Iterable[Fired]) -> Outcome:
+        """With the correction of each rule made in turn, so that each builds on those before it."""
+        for fired in mending:
+            steps = self._changes(fired, outcome.payload)
+            payload = patched(outcome.payload, steps)
+            outcome = replace(outcome, payload=payload, changes=(*outcome.changes, *steps))
+        return outcome.worse(MODIFIED)
+
+    def _changes(self, fired: Fired, payload: Mapping[str, Any]) -> tuple[Change, ...]:
+        rule, finding = fired
+        if finding.error is not None:
+            return ()
+        if finding.patch is not None:
+            return operations(finding.patch, payload, _called(rule))
+        return self._corrections.changes(rule.corrector, payload, _called(rule)) if rule.corrector else ()
+
+
+def _told_of(fired: Fired, outcome: Outcome, escalates: bool, locale: str) -> RuleViolation:
+    corrected = any(change.rule == _called(fired.rule) for change in outcome.changes)
+    return violation_of(
+        fired, locale, escalates=escalates, corrected=corrected and outcome.status is not REJECTED
+    )
+
+
+def _called(rule: EnhancedRule) -> str:
+    return f"{rule.id}@{rule.version}"

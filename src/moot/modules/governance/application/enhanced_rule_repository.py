@@ -1,0 +1,130 @@
+"""The rules of one place, in memory: usable alone, checked as they come in, made ready when somebody asks."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from threading import RLock
+from types import MappingProxyType
+
+from moot.modules.governance.application.rule_checks import complaints
+from moot.modules.governance.domain.conditions import Facts
+from moot.modules.governance.domain.engine import ConditionEngine, Fired, RuleIndex
+from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
+from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory, RuleSource
+from moot.modules.governance.domain.rulesets import digest_of
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+
+__all__ = ["Active", "DuplicateRuleError", "EnhancedRuleRepository", "NoSuchRule"]
+
+
+@dataclass(frozen=True, slots=True)
+class Active:
+    """What decides at one moment. Whoever decides takes it once, and sees no change until the decision is made."""
+
+    index: RuleIndex
+    digest: str
+    rules: tuple[EnhancedRule, ...]
+    number: int | None = None
+    """That of the stored ruleset, where it is one."""
+
+
+class EnhancedRuleRepository:
+    """Threads may share it. `defaults` are what `load_defaults` adds."""
+
+    def __init__(
+        self,
+        rules: Iterable[EnhancedRule] = (),
+        *,
+        engine: ConditionEngine,
+        tools: Mapping[str, ToolProfile] = MappingProxyType({}),
+        defaults: Sequence[EnhancedRule] = (),
+    ) -> None:
+        self._engine, self._tools, self._defaults = engine, tools, defaults
+        self._rules: Mapping[str, EnhancedRule] = {}
+        self._active: Active | None = None
+        self._changing = RLock()
+        self.load(rules)
+
+    def add(self, rule: EnhancedRule) -> None:
+        self.load([rule])
+
+    def load(self, rules: Iterable[EnhancedRule]) -> None:
+        """Add all of them, or none when one cannot be used."""
+        with self._changing:
+            loaded = dict(self._rules)
+            for rule in (coming := list(rules)):
+                if rule.id in loaded:
+                    raise DuplicateRuleError(rule.id)
+                loaded[rule.id] = rule
+            self._refuse_bad(coming)
+            self._swap(loaded)
+
+    def load_defaults(self) -> None:
+        self.load(self._defaults)
+
+    def update(self, rule: EnhancedRule) -> EnhancedRule:
+        """A rule that says something else gets a new version: `id@version` always means the same."""
+        with self._changing:
+            before = self.get(rule.id)
+            if before is None:
+                raise NoSuchRule(rule.id)
+            if rule != before and rule.version <= before.version:
+                rule = rule.model_copy(update={"version": before.version + 1})
+            self._refuse_bad([rule])
+            self._swap({**self._rules, rule.id: rule})
+        return rule
+
+    def remove(self, rule_id: str) -> bool:
+        with self._changing:
+            there = rule_id in self._rules
+            if there:
+                self._swap({kept: rule for kept, rule in self._rules.items() if kept != rule_id})
+        return there
+
+    def clear(self) -> None:
+        with self._changing:
+            self._swap({})
+
+    def get(self, rule_id: str) -> EnhancedRule | None:
+        return self._rules.get(rule_id)
+
+    def list_all(self) -> list[EnhancedRule]:
+        return sorted(self._rules.values(), key=lambda rule: (rule.priority, rule.id))
+
+    def by_category(self, category: RuleCategory) -> list[EnhancedRule]:
+        return [rule for rule in self.list_all() if rule.category is category]
+
+    def by_source(self, source: RuleSource) -> list[EnhancedRule]:
+        return [rule for rule in self.list_all() if rule.source is source]
+
+    def enabled(self) -> list[EnhancedRule]:
+        return [rule for rule in self.list_all() if rule.enabled]
+
+    def evaluate(self, facts: Facts) -> list[Fired]:
+        return self.active.index.fired(facts)
+
+    def evaluate_by_category(self, facts: Facts, category: RuleCategory) -> list[Fired]:
+        return [fired for fired in self.evaluate(facts) if fired.rule.category is category]
+
+    @property
+    def digest(self) -> str:
+        return self.active.digest
+
+    @property
+    def active(self) -> Active:
+        """The rules as they are now, ready for use; made anew only after a change."""
+        return self._active or self._made_ready()
+
+    def _made_ready(self) -> Active:
+        with self._changing:
+            if self._active is None:
+                rules = tuple(self.list_all())
+                self._active = Active(self._engine.index(rules, self._tools), digest_of(rules), rules)
+            return self._active
+
+    def _refuse_bad(self, rules: Iterable[EnhancedRule]) -> None:
+        found = [complaint for rule in rules for complaint in complaints(rule, self._engine, self._tools)]
+        if found:
+            raise RuleRefused(found)
+
+    def _swap(self, rules: Mapping[str, EnhancedRule]) -> None:
+        self._rules, self._active = rules, None

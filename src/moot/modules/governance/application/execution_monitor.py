@@ -1,0 +1,241 @@
+"""Watches workflows: where each node stands, what it was given and gave, what went wrong, what it all took."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+import structlog
+
+from moot.modules.governance.application.error_handler import ErrorHandler, error_text
+from moot.modules.governance.domain.workflow import (
+    ErrorEntry,
+    ErrorHandlingAction,
+    EventType,
+    ExecutionMetrics,
+    NodeState,
+    Usage,
+    WorkflowEvent,
+    WorkflowExecution,
+    WorkflowJournal,
+    WorkflowProgress,
+    WorkflowStatus,
+)
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+
+__all__ = [
+    "ErrorEntry",
+    "ExecutionContext",
+    "ExecutionMetrics",
+    "ExecutionMonitor",
+    "NodeState",
+    "Usage",
+    "WorkflowEvent",
+    "WorkflowExecution",
+    "WorkflowJournal",
+    "WorkflowProgress",
+    "WorkflowStatus",
+]
+
+logger = structlog.get_logger(__name__)
+
+ExecutionContext = WorkflowExecution
+
+TTL = timedelta(hours=1)
+MOST_KEPT = 256
+
+
+class ExecutionMonitor:
+    """Memory is a cache of the journal: what has ended is dropped after `ttl`, or when `keep` others ended later.
+
+    `on_event` hears of every change; what becomes of the events is its business. `usage` is what the audit counted
+    for a workflow, None when it does not know it.
+    """
+
+    def __init__(
+        self,
+        error_handler: ErrorHandler,
+        clock: Clock,
+        *,
+        journal: WorkflowJournal | None = None,
+        on_event: Callable[[str, WorkflowEvent], None] | None = None,
+        usage: Callable[[str], Usage | None] | None = None,
+        ttl: timedelta = TTL,
+        keep: int = MOST_KEPT,
+    ) -> None:
+        self._handler, self._clock, self._journal = error_handler, clock, journal
+        self._on_event, self._usage = on_event, usage
+        self._ttl, self._keep = ttl, keep
+        self._workflows: dict[str, WorkflowExecution] = {}
+        self._ended: dict[str, datetime] = {}
+        self._node_started: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
+
+    async def on_workflow_start(
+        self, workflow_id: str, node_ids: Iterable[str], *, locale: Locale = DEFAULT_LOCALE
+    ) -> None:
+        """Begins anew where a workflow of this id was known before."""
+        self._forget(workflow_id)
+        self._drop_old()
+        workflow = WorkflowExecution(workflow_id, self._clock.now(), locale=locale)
+        for node_id in dict.fromkeys(node_ids):
+            workflow.place(node_id, "pending")
+        self._workflows[workflow_id] = workflow
+        self._tell(workflow, "workflow_started", nodes=list(workflow.pending_nodes))
+
+    async def on_node_start(self, workflow_id: str, node_id: str, inputs: Mapping[str, Any]) -> None:
+        if workflow := self._under_way(workflow_id):
+            workflow.node_inputs[node_id] = dict(inputs)
+            workflow.place(node_id, "running")
+            self._node_started[workflow_id].setdefault(node_id, self._clock.now())
+            self._tell(workflow, "node_started", node=node_id)
+
+    async def on_node_complete(self, workflow_id: str, node_id: str, outputs: Mapping[str, Any]) -> None:
+        if workflow := self._under_way(workflow_id):
+            workflow.node_outputs[node_id] = dict(outputs)
+            workflow.place(node_id, "executed")
+            self._handler.forget(workflow_id, node_id)
+            took = self._duration_ms(workflow_id, node_id)
+            self._tell(workflow, "node_finished", node=node_id, status="success", duration_ms=took)
+
+    async def on_node_skipped(self, workflow_id: str, node_id: str) -> None:
+        if workflow := self._under_way(workflow_id):
+            self._skip(workflow, node_id)
+
+    async def on_node_error(
+        self, workflow_id: str, node_id: str, error: Exception, *, node_type: str | None = None
+    ) -> ErrorHandlingAction:
+        """What to do now. A node that is tried again is still running; `node_type` is the node's id by default."""
+        workflow = self._under_way(workflow_id)
+        if workflow is None:
+            return ErrorHandlingAction.ABORT
+        action = self._handler.determine_action(node_id, node_type or node_id, error, workflow)
+        entry = self._entry(workflow, node_id, error, action)
+        workflow.error_log.append(entry)
+        said = {"node": node_id, "attempt": entry.attempt, "action": action.value}
+        if action is ErrorHandlingAction.RETRY:
+            workflow.place(node_id, "running")
+            self._tell(workflow, "node_retrying", **said, reason=entry.error_message)
+        elif action is ErrorHandlingAction.SKIP:
+            self._skip(workflow, node_id)
+        else:
+            workflow.place(node_id, "failed")
+            took = self._duration_ms(workflow_id, node_id)
+            self._tell(workflow, "node_failed", **said, error=entry.error_message, duration_ms=took)
+        return action
+
+    async def on_workflow_complete(self, workflow_id: str, status: WorkflowStatus | None = None) -> None:
+        """`status` is what the nodes come to, unless given. A node broken off before its end has yet to run."""
+        if workflow := self._under_way(workflow_id):
+            for node_id in list(workflow.running_nodes):
+                workflow.place(node_id, "pending")
+            self._measure(workflow)
+            workflow.status = status or workflow.outcome
+            self._forget_counts(workflow_id)
+            self._ended[workflow_id] = self._clock.now()
+            self._tell(workflow, "workflow_finished", status=workflow.status)
+            self._drop_old()
+
+    def add_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
+        """For whoever counts call by call; where there is a `usage`, that one has the last word."""
+        if workflow := self._under_way(workflow_id):
+            workflow.metrics.total_tokens += tokens
+            workflow.metrics.total_cost += cost
+
+    def get_context(self, workflow_id: str) -> WorkflowExecution | None:
+        """The workflow as it is at this moment, if memory has it."""
+        self._drop_old()
+        workflow = self._workflows.get(workflow_id)
+        if workflow is not None:
+            self._measure(workflow)
+        return workflow
+
+    async def context_of(self, workflow_id: str) -> WorkflowExecution | None:
+        """The workflow from memory, else from its record."""
+        workflow = self.get_context(workflow_id)
+        if workflow is None and self._journal is not None:
+            return await self._journal.load(workflow_id)
+        return workflow
+
+    def get_all_workflows(self) -> list[WorkflowExecution]:
+        """Those in memory, in the order in which they started."""
+        self._drop_old()
+        for workflow in self._workflows.values():
+            self._measure(workflow)
+        return list(self._workflows.values())
+
+    @property
+    def active_workflows(self) -> int:
+        return len(self._workflows) - len(self._ended)
+
+    def get_progress(self, workflow_id: str) -> WorkflowProgress | None:
+        workflow = self.get_context(workflow_id)
+        return workflow.progress() if workflow else None
+
+    def _under_way(self, workflow_id: str) -> WorkflowExecution | None:
+        if workflow_id in self._workflows and workflow_id not in self._ended:
+            return self._workflows[workflow_id]
+        logger.warning("no such workflow under way", workflow_id=workflow_id)
+        return None
+
+    def _entry(
+        self, workflow: WorkflowExecution, node_id: str, error: Exception, action: ErrorHandlingAction
+    ) -> ErrorEntry:
+        return ErrorEntry(
+            node_id=node_id,
+            error_type=type(error).__name__,
+            error_message=error_text(error, workflow.locale),
+            timestamp=self._clock.now(),
+            attempt=self._handler.failures_of(workflow.workflow_id, node_id),
+            action_taken=action,
+        )
+
+    def _skip(self, workflow: WorkflowExecution, node_id: str) -> None:
+        workflow.place(node_id, "skipped")
+        took = self._duration_ms(workflow.workflow_id, node_id)
+        self._tell(workflow, "node_finished", node=node_id, status="skipped", duration_ms=took)
+
+    def _tell(self, workflow: WorkflowExecution, kind: EventType, **data: Any) -> None:
+        if self._on_event is None:
+            return
+        try:
+            self._on_event(workflow.workflow_id, WorkflowEvent(kind, self._clock.now(), data))
+        except Exception:  # bulkhead: whoever listens must not change what is watched
+            logger.warning(
+                "listener failed", workflow_id=workflow.workflow_id, event_type=kind, exc_info=True
+            )
+
+    def _measure(self, workflow: WorkflowExecution) -> None:
+        """Bring time, tokens and cost up to date; what has ended stays as it was."""
+        if workflow.workflow_id in self._ended:
+            return
+        workflow.metrics.total_time_ms = _ms(self._clock.now() - workflow.started_at)
+        usage = self._usage(workflow.workflow_id) if self._usage else None
+        if usage is not None:
+            workflow.metrics.total_tokens, workflow.metrics.total_cost = usage
+
+    def _duration_ms(self, workflow_id: str, node_id: str) -> int:
+        now = self._clock.now()
+        return _ms(now - self._node_started[workflow_id].pop(node_id, now))
+
+    def _drop_old(self) -> None:
+        """`_ended` is in the order of ending, so the oldest come first."""
+        now = self._clock.now()
+        while self._ended:
+            workflow_id, ended_at = next(iter(self._ended.items()))
+            if len(self._ended) <= self._keep and now - ended_at < self._ttl:
+                return
+            self._forget(workflow_id)
+
+    def _forget(self, workflow_id: str) -> None:
+        self._ended.pop(workflow_id, None)
+        self._workflows.pop(workflow_id, None)
+        self._forget_counts(workflow_id)
+
+    def _forget_counts(self, workflow_id: str) -> None:
+        self._handler.forget(workflow_id)
+        self._node_started.pop(workflow_id, None)
+
+
+def _ms(span: timedelta) -> int:
+    return round(span.total_seconds() * 1000)

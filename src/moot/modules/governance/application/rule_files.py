@@ -1,0 +1,235 @@
+"""Rules in YAML, for people to write: read, tried on their own examples, and written.
+
+A file holds `rules`, a list, and may hold `profile` and `description`, which tell what it is for, and `defaults`,
+which every rule of it has unless it says otherwise.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import yaml
+from pydantic import ValidationError
+
+from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.rule_checks import complaints, nearest, tried
+from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
+from moot.modules.governance.domain.engine import ConditionEngine
+from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
+from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleSource
+from moot.modules.governance.domain.rulesets import CALL, Registered, as_data
+from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.validation import invalid_input
+
+__all__ = ["Complaint", "EnhancedRule", "RuleRefused", "as_data", "check_rules", "read_rules", "write_rules"]
+
+TOP = ("profile", "description", "defaults", "rules")
+FIELDS = tuple(EnhancedRule.model_fields)
+TEXTS = ("name", "description", "suggestion")
+"""What `metadata` may say in several languages."""
+MOST_RULES = 20_000
+
+
+def read_rules(
+    text: str,
+    *,
+    where: str = "rules.yaml",
+    engine: ConditionEngine,
+    tools: Mapping[str, ToolProfile],
+    conditions: Mapping[str, NamedCondition],
+    facts: FactFinder | None = None,
+) -> list[EnhancedRule]:
+    """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
+    reading = Reading(where, engine, tools, conditions, facts).of(text)
+    if wrong := [complaint for complaint in reading.complaints if complaint.severity == "error"]:
+        raise RuleRefused(wrong)
+    return reading.rules
+
+
+def check_rules(
+    text: str,
+    *,
+    where: str = "rules.yaml",
+    engine: ConditionEngine,
+    tools: Mapping[str, ToolProfile],
+    conditions: Mapping[str, NamedCondition],
+    facts: FactFinder | None = None,
+) -> list[Complaint]:
+    """Everything that is wrong with a file, and which of its rules are drafts."""
+    return Reading(where, engine, tools, conditions, facts).of(text).complaints
+
+
+def write_rules(rules: Iterable[EnhancedRule]) -> str:
+    """A file that reads as the same rules, but for the order of their fields."""
+    told = [{name: data[name] for name in FIELDS if name in data} for data in map(as_data, rules)]
+    return yaml.dump({"rules": told}, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Several lines of text are written as such. Nothing is written as an alias."""
+
+    def ignore_aliases(self, _data: Any) -> bool:
+        return True
+
+
+def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+@dataclass
+class Reading:
+    """What came of reading one file."""
+
+    where: str
+    engine: ConditionEngine
+    tools: Mapping[str, ToolProfile]
+    conditions: Mapping[str, NamedCondition]
+    facts: FactFinder | None = None
+    rules: list[EnhancedRule] = field(default_factory=list)
+    complaints: list[Complaint] = field(default_factory=list)
+    _document: Document = field(default_factory=Document)
+
+    def of(self, text: str) -> "Reading":
+        try:
+            self._document = read_yaml(text)
+        except Unreadable as e:
+            self.complaints.append(replace(e.complaint, file=self.where))
+            return self
+        for place, entry in enumerate(self._entries()):
+            self._read(place, entry)
+        self._refuse_twins()
+        return self
+
+    def _entries(self) -> list[Any]:
+        tree = self._document.value
+        entries = tree.get("rules") if isinstance(tree, Mapping) else None
+        if not isinstance(tree, Mapping) or not isinstance(entries, list):
+            self._complain((), Complaint(SAY("rules.no_rules")))
+            return []
+        self._refuse_unknown((), tree, TOP)
+        defaults = tree.get("defaults") or {}
+        if not isinstance(defaults, Mapping):
+            self._complain(("defaults",), Complaint(SAY("rules.not_a_map"), field="defaults"))
+            return []
+        self._refuse_unknown(("defaults",), defaults, FIELDS)
+        if len(entries) > MOST_RULES:
+            self._complain(("rules",), Complaint(SAY("rules.too_many", most=MOST_RULES)))
+            return []
+        return [{**defaults, **entry} if isinstance(entry, Mapping) else entry for entry in entries]
+
+    def _read(self, place: int, entry: Any) -> None:
+        at: Path = ("rules", place)
+        if not isinstance(entry, Mapping):
+            self._complain(at, Complaint(SAY("rules.not_a_map")))
+            return
+        rule_id = str(entry.get("id", f"#{place + 1}"))
+        if (
+            self._refuse_unknown(at, entry, FIELDS, rule_id)
+            or (rule := self._built(at, entry, rule_id)) is None
+        ):
+            return
+        if not self._is_sound(at, rule):
+            return
+        if rule.is_draft and isinstance(rule.condition, str):
+            self._complain(at, Complaint(SAY("rules.draft"), rule.id, "examples", severity="draft"))
+            rule = rule.model_copy(update={"enabled": False})
+        self.rules.append(rule)
+
+    def _built(self, at: Path, entry: Mapping[str, Any], rule_id: str) -> EnhancedRule | None:
+        wrong = [*self._bad_texts(entry)]
+        called = self._called(entry)
+        if isinstance(called, Complaint):
+            wrong.append(called)
+        given = entry if isinstance(called, Complaint | None) else {**entry, "condition": called}
+        try:
+            rule = EnhancedRule.model_validate(given)
+        except ValidationError as e:
+            rule, wrong = None, [*wrong, *_findings(e)]
+        for complaint in wrong:
+            self._complain((*at, *_way(complaint.field)), replace(complaint, rule=rule_id))
+        return rule if not wrong else None
+
+    def _called(self, entry: Mapping[str, Any]) -> Registered | Complaint | None:
+        """The condition in code that `call:NAME@VERSION` names; None: it names none."""
+        written = entry.get("condition")
+        if not isinstance(written, str) or not written.startswith(CALL):
+            return None
+        reference = written.removeprefix(CALL).strip()
+        if entry.get("source") != RuleSource.SYSTEM:
+            return Complaint(SAY("rules.call_is_the_systems"), field="condition")
+        if reference not in self.conditions:
+            why = SAY("rules.unknown_call", reference=reference, known=sorted(self.conditions))
+            return Complaint(why, field="condition", nearest=nearest(reference, self.conditions))
+        return Registered(reference, self.conditions[reference])
+
+    def _bad_texts(self, entry: Mapping[str, Any]) -> Iterator[Complaint]:
+        metadata = entry.get("metadata")
+        if not isinstance(metadata, Mapping):
+            return
+        for name in TEXTS:
+            given = metadata.get(name, "")
+            by_locale = isinstance(given, Mapping) and given and set(given) <= set(LOCALES)
+            texts = list(given.values()) if by_locale else [given]
+            if not all(isinstance(text, str) for text in texts):
+                yield Complaint(SAY("rules.bad_text", known=list(LOCALES)), field=f"metadata.{name}")
+
+    def _is_sound(self, at: Path, rule: EnhancedRule) -> bool:
+        wrong = complaints(rule, self.engine, self.tools)
+        for complaint in wrong:
+            self._complain((*at, *_way(complaint.field)), complaint)
+        failed = [] if wrong else tried(rule, self.engine, self.tools, self.facts)
+        for place, complaint in failed:
+            self._complain((*at, "examples", place), replace(complaint, field=f"examples.{place}"))
+        return not wrong and not failed
+
+    def _refuse_unknown(
+        self, at: Path, entry: Mapping[str, Any], known: tuple[str, ...], rule: str | None = None
+    ) -> bool:
+        unknown = [name for name in entry if name not in known]
+        for name in unknown:
+            why = SAY("rules.unknown_key", name=name, known=list(known))
+            found = Complaint(why, rule, name, nearest=nearest(name, known))
+            self._complain((*at, name), found)
+        return bool(unknown)
+
+    def _refuse_twins(self) -> None:
+        seen: set[str] = set()
+        entries = self._document.value.get("rules") if isinstance(self._document.value, Mapping) else None
+        for place, entry in enumerate(entries if isinstance(entries, list) else ()):
+            rule_id = entry.get("id") if isinstance(entry, Mapping) else None
+            if isinstance(rule_id, str) and rule_id in seen:
+                why = SAY("rules.duplicate", rule=rule_id)
+                self._complain(("rules", place, "id"), Complaint(why, rule_id, "id"))
+            seen.add(str(rule_id))
+
+    def _complain(self, at: Path, complaint: Complaint) -> None:
+        line = self._document.line(*at)
+        if complaint.line is not None:  # a line of the condition's own text
+            line = self._document.texts.get(at, line) + complaint.line - 1
+        self.complaints.append(replace(complaint, file=self.where, line=line))
+
+
+def _findings(error: ValidationError) -> Iterator[Complaint]:
+    """What pydantic found, each in our words, with the nearest of what is allowed."""
+    of_the_condition = [finding for finding in error.errors() if finding["loc"][:1] == ("condition",)]
+    if of_the_condition:  # it is neither text nor code: two findings, one mistake
+        yield Complaint(SAY("rules.bad_condition"), field="condition")
+    for finding in (each for each in error.errors() if each not in of_the_condition):
+        told = invalid_input([finding])
+        problem = told.details["errors"][0]
+        known = nearest(_word(problem.get("got")), problem.get("allowed", []))
+        yield Complaint(told.message, field=problem["field"] if finding["loc"] else None, nearest=known)
+
+
+def _word(got: Any) -> str:
+    return str(got[0] if isinstance(got, list) and got else got).strip("'")
+
+
+def _way(field_name: str | None) -> Path:
+    """`examples.0.violates` as a path."""
+    return tuple(int(part) if part.isdigit() else part for part in (field_name or "").split(".") if part)

@@ -1,0 +1,208 @@
+"""Stored rulesets, and which one decides: saved, put in force, taken back; seen by every process within a second."""
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+import structlog
+
+from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
+from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.rule_checks import complaints, tried
+from moot.modules.governance.domain.engine import ConditionEngine
+from moot.modules.governance.domain.exceptions import (
+    Complaint,
+    DuplicateRuleError,
+    NoSuchRuleset,
+    RuleRefused,
+)
+from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.rulesets import (
+    SHIPPED,
+    Activation,
+    Ruleset,
+    RulesetStore,
+    as_data,
+    digest_of,
+    from_data,
+)
+from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import Unavailable
+
+__all__ = ["Activation", "Active", "Ruleset", "RulesetService"]
+
+logger = structlog.get_logger(__name__)
+
+FRESH = timedelta(seconds=1)
+"""As long, at most, another process's activation goes unseen."""
+KEPT_READY = 8
+"""Rulesets that stay compiled: going back and forth between two costs nothing."""
+
+
+@dataclass
+class _Known:
+    """What was in force in a workspace when somebody last looked."""
+
+    looked_at: datetime
+    sequence: int
+    active: Active
+
+
+class RulesetService:
+    """`shipped` are the rules in force until others are: number 0, stored with the first decision they make."""
+
+    def __init__(
+        self,
+        store: RulesetStore,
+        *,
+        engine: ConditionEngine,
+        tools: Mapping[str, ToolProfile],
+        conditions: Mapping[str, NamedCondition],
+        clock: Clock,
+        shipped: Sequence[EnhancedRule],
+        facts: FactFinder | None = None,
+    ) -> None:
+        self._store, self._clock = store, clock
+        self._engine, self._tools, self._conditions, self._facts = engine, tools, conditions, facts
+        self._shipped, self._shipped_digest = tuple(shipped), digest_of(shipped)
+        self._known: dict[str, _Known] = {}
+        self._ready: OrderedDict[str, Active] = OrderedDict()
+
+    async def active(self, workspace: str) -> Active:
+        """What decides there. Take it once for each decision."""
+        known = self._known.get(workspace)
+        if known is not None and abs(self._clock.now() - known.looked_at) < FRESH:
+            return known.active
+        return await self._look(workspace, known)
+
+    async def save(self, rules: Iterable[EnhancedRule], *, note: str, by: str, workspace: str) -> Ruleset:
+        """Keep them under the next number; the same rules are kept once. Drafts are switched off."""
+        kept = await asyncio.to_thread(self._checked, rules)
+        told = tuple(as_data(rule) for rule in kept)
+        return await self._store.save(
+            Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
+        )
+
+    async def activate(self, number: int, *, by: str, workspace: str) -> Activation:
+        """From the next decision on it decides, in this process at once. 0: the rules of this package."""
+        wanted = await (self._stored_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
+        await self._made_ready(wanted)  # what cannot decide is not put in force
+        done = await self._store.activate(workspace, wanted.number, by, self._clock.now())
+        if done is None:
+            raise NoSuchRuleset(number)
+        await self._look(workspace, self._known.get(workspace))
+        return done
+
+    async def rollback(self, *, by: str, workspace: str) -> Activation:
+        """Back to what was in force before; before everything were the shipped rules."""
+        done = await self._store.roll_back(workspace, by, self._clock.now())
+        if done is None:
+            return await self.activate(SHIPPED, by=by, workspace=workspace)
+        await self._look(workspace, self._known.get(workspace))
+        return done
+
+    async def list(self, workspace: str) -> Sequence[Ruleset]:
+        """The newest first, then those that came with the package."""
+        stored = await self._store.list(workspace)
+        there = any(ruleset.digest == self._shipped_digest for ruleset in stored)
+        return stored if there else [*stored, self._as_shipped(workspace)]
+
+    async def get(self, number: int, workspace: str) -> Ruleset:
+        found = await self._store.get(workspace, number)
+        if found is None and number == SHIPPED:
+            return self._as_shipped(workspace)
+        if found is None:
+            raise NoSuchRuleset(number)
+        return found
+
+    async def get_by_digest(self, digest: str, workspace: str) -> Ruleset:
+        """The rules a decision names: those of then, whatever is in force by now."""
+        if found := await self._store.get_by_digest(workspace, digest):
+            return found
+        if digest != self._shipped_digest:
+            raise NoSuchRuleset(digest)
+        return self._as_shipped(workspace)
+
+    def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
+        """`RuleRefused` when this version of Moot no longer has a condition they need."""
+        rules: list[EnhancedRule] = []
+        for data in ruleset.rules:
+            try:
+                rules.append(from_data(data, self._conditions))
+            except KeyError as e:
+                gone = SAY("rules.condition_gone", reference=e.args[0])
+                raise RuleRefused([Complaint(gone, str(data["id"]), "condition")]) from None
+        return rules
+
+    async def _stored_shipped(self, workspace: str) -> Ruleset:
+        """Decisions name its digest, and want to find it when the package has long moved on."""
+        return await self._store.save(self._as_shipped(workspace), shipped=True)
+
+    def _as_shipped(self, workspace: str) -> Ruleset:
+        told = tuple(as_data(rule) for rule in self._shipped)
+        note, now = str(SAY("rules.shipped_note")), self._clock.now()
+        return Ruleset(workspace, SHIPPED, self._shipped_digest, told, note, "moot", now)
+
+    async def _look(self, workspace: str, known: _Known | None) -> Active:
+        if known is not None:
+            known.looked_at = self._clock.now()  # the others go on with what is known meanwhile
+        try:
+            found = await self._in_force(workspace, known)
+        except Unavailable:
+            if known is None:
+                raise
+            logger.warning("rulesets cannot be read; those known last stay in force", workspace=workspace)
+            return known.active
+        newest = self._known.get(workspace)
+        if newest is None or found.sequence >= newest.sequence:
+            self._known[workspace] = newest = found
+        return newest.active
+
+    async def _in_force(self, workspace: str, known: _Known | None) -> _Known:
+        now = self._clock.now()
+        activation = await self._store.active(workspace)
+        sequence = activation.sequence if activation else 0
+        if known is not None and known.sequence == sequence:
+            return _Known(now, sequence, known.active)
+        stored = self.get(activation.number, workspace) if activation else self._stored_shipped(workspace)
+        return _Known(now, sequence, await self._made_ready(await stored))
+
+    async def _made_ready(self, ruleset: Ruleset) -> Active:
+        """Compiling thousands of rules takes a moment in which others go on deciding."""
+        active = self._ready.get(ruleset.digest)
+        if active is None:
+            active = await asyncio.to_thread(self._compiled, ruleset)
+        self._ready[ruleset.digest] = active
+        self._ready.move_to_end(ruleset.digest)
+        if len(self._ready) > KEPT_READY:
+            self._ready.popitem(last=False)
+        return replace(active, number=ruleset.number, digest=ruleset.digest)
+
+    def _compiled(self, ruleset: Ruleset) -> Active:
+        rules = self._shipped if ruleset.digest == self._shipped_digest else self.rules_of(ruleset)
+        return EnhancedRuleRepository(rules, engine=self._engine, tools=self._tools).active
+
+    def _checked(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
+        kept = [_off_if_draft(rule) for rule in rules]
+        wrong = [complaint for rule in kept for complaint in self._complaints(rule)]
+        if wrong:
+            raise RuleRefused(wrong)
+        seen: set[str] = set()
+        for rule in kept:
+            if rule.id in seen:
+                raise DuplicateRuleError(rule.id)
+            seen.add(rule.id)
+        return kept
+
+    def _complaints(self, rule: EnhancedRule) -> Sequence[Complaint]:
+        found = complaints(rule, self._engine, self._tools)
+        return found or [complaint for _, complaint in tried(rule, self._engine, self._tools, self._facts)]
+
+
+def _off_if_draft(rule: EnhancedRule) -> EnhancedRule:
+    draft = rule.is_draft and isinstance(rule.condition, str)
+    return rule.model_copy(update={"enabled": False}) if draft else rule

@@ -1,0 +1,156 @@
+"""Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
+
+from moot.modules.governance.application.circuit_breaker import Breakers
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
+from moot.modules.governance.application.corrections import Corrections
+from moot.modules.governance.application.decision_validator import DecisionValidator
+from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
+from moot.modules.governance.application.error_handler import ErrorHandler, ErrorHandlingPolicy
+from moot.modules.governance.application.escalations import EscalationService
+from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
+from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker
+from moot.modules.governance.application.provenance import tainted
+from moot.modules.governance.application.rule_generator import RuleGenerator
+from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.application.system_conditions import payload_schema, unproven_argument
+from moot.modules.governance.application.tool_knowledge import known_tool
+from moot.modules.governance.domain.escalations import Escalation
+from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
+from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
+from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
+from moot.modules.governance.infrastructure.shipped_rules import shipped_rules
+from moot.modules.governance.infrastructure.sql.condition import sql_condition
+from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter
+from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.infrastructure.audit_trail import AuditTrail
+
+__all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook"]
+
+Columns = Mapping[str, list[str]]
+"""Tables, and their columns."""
+
+
+class RuleBook:
+    """What is needed to read rules and to decide by them: no database, no desk.
+
+    `tables` are those that SQL may read, by the tool it is for.
+    """
+
+    def __init__(
+        self,
+        tools: Mapping[str, ToolProfile | Mapping[str, Any]] | None = None,
+        *,
+        tables: Mapping[str, Columns] | None = None,
+        goal_checker: GoalAlignmentChecker | None = None,
+    ) -> None:
+        self.tools = {name: ToolProfile.model_validate(tool) for name, tool in (tools or {}).items()}
+        self.engine = CelConditions()
+        self.conditions: dict[str, NamedCondition] = {
+            "payload_schema@1": payload_schema,
+            "sql_guard@1": sql_condition(SqlGuard(), tables=tables),
+            "unproven_argument@1": unproven_argument(self.tools),
+        }
+        checker = goal_checker or GoalAlignmentChecker()
+        self.facts = FactFinder(self._profile, _tainted, checker.check_alignment)
+        known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
+        rewriter = SqlRewriter()
+        self._shipped: dict[str, list[EnhancedRule]] = {}
+        self._corrections = Corrections(lambda sql, corrector: rewriter.corrected(sql, corrector, known))
+
+    def shipped(self, profile: str = "default") -> list[EnhancedRule]:
+        if profile not in self._shipped:
+            self._shipped[profile] = shipped_rules(
+                profile, engine=self.engine, tools=self.tools, conditions=self.conditions, facts=self.facts
+            )
+        return list(self._shipped[profile])
+
+    def repository(self, rules: Sequence[EnhancedRule] = ()) -> EnhancedRuleRepository:
+        return EnhancedRuleRepository(
+            rules, engine=self.engine, tools=self.tools, defaults=self.shipped("presets")
+        )
+
+    def validator(
+        self, repository: EnhancedRuleRepository, *, clock: Clock | None = None
+    ) -> DecisionValidator:
+        return DecisionValidator(repository, self.facts, corrections=self._corrections, clock=clock)
+
+    def _profile(self, tool: str, context: Mapping[str, Any]) -> ToolProfile | None:
+        return known_tool(tool, self.tools, context["tools"]) if "tools" in context else self.tools.get(tool)
+
+
+class GovernanceContainer:
+    """`trail` None: nothing is kept, the shipped rules decide, and nobody can be asked.
+
+    `on_answer` is told when a person has decided what something waits for.
+    """
+
+    def __init__(
+        self,
+        *,
+        trail: AuditTrail | None,
+        clock: Clock,
+        strict: bool = False,
+        book: RuleBook | None = None,
+        profile: str = "default",
+        policy: ErrorHandlingPolicy | None = None,
+        journal: WorkflowJournal | None = None,
+        on_answer: Callable[[Escalation], Awaitable[None]] | None = None,
+    ) -> None:
+        self.book = book or RuleBook()
+        self._clock, self._profile = clock, profile
+        repository = self.book.repository(self.book.shipped(profile))
+        validator = self.book.validator(repository, clock=clock)
+        handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
+        self.rulesets = self._rulesets(trail) if trail else None
+        self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
+        self.escalations = self._escalations(trail, on_answer) if trail else None
+        self.agent = CoordinatorAgent(
+            validator,
+            ExecutionMonitor(handler, SystemClock(), journal=journal),
+            handler,
+            Breakers(SystemClock()),
+            rules=self.rulesets,
+            log=self.decisions,
+            escalations=self.escalations,
+        )
+
+    def rule_generator(self) -> RuleGenerator:
+        return RuleGenerator(self._clock)
+
+    def _rulesets(self, trail: AuditTrail) -> RulesetService:
+        return RulesetService(
+            SqlRulesetStore(trail.database),
+            engine=self.book.engine,
+            tools=self.book.tools,
+            conditions=self.book.conditions,
+            clock=self._clock,
+            shipped=self.book.shipped(self._profile),
+            facts=self.book.facts,
+        )
+
+    def _escalations(
+        self, trail: AuditTrail, on_answer: Callable[[Escalation], Awaitable[None]] | None
+    ) -> EscalationService:
+        async def tell(escalation: Escalation) -> None:
+            if on_answer is not None:
+                await on_answer(escalation)
+
+        return EscalationService(
+            SqlEscalationQueue(trail.database),
+            self._clock,
+            lambda request, workspace: self.agent.validate(request, workspace, waived=True),
+            tell,
+        )
+
+
+def _tainted(payload: Mapping[str, Any], context: Mapping[str, Any], argument: str) -> bool:
+    args = payload.get("args")
+    return not isinstance(args, Mapping) or tainted(args, argument, context.get("goal"), context.get("facts"))

@@ -1,0 +1,61 @@
+"""What a condition is given, and what it finds."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+
+
+class PastCall(NamedTuple):
+    """A tool call that was allowed earlier in the same workflow."""
+
+    tool: str
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """One decision, as conditions see it: `values` by dotted name (`payload.args.limit`, `context.token_used`).
+
+    Nothing of the payload is ever found under a name that begins with `context.`. `payload` and `context` are the
+    values of the request as they came.
+    """
+
+    decision_type: str
+    tool: str | None
+    values: Mapping[str, Any]
+    payload: Mapping[str, Any]
+    context: Mapping[str, Any]
+    now: datetime
+    history: Sequence[PastCall] = ()
+    tainted: Callable[[str], bool] = field(default=lambda _argument: True)
+    """Whether an argument of the tool call holds what no trusted source vouches for."""
+    profile: ToolProfile | None = None
+    goal: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """Why a condition holds: the part of it that does, with the values it saw.
+
+    `error`: it could not be decided, which counts as broken. `suggestion` and `patch` (JSON Patch operations on the
+    payload) come from conditions in code that know better than their rule.
+    """
+
+    because: str
+    values: Mapping[str, Any] = field(default_factory=dict)
+    error: str | None = None
+    suggestion: str | None = None
+    patch: tuple[Mapping[str, Any], ...] | None = None
+    escalate: bool = False
+
+
+class Problem(NamedTuple):
+    """What is wrong with a condition, and where; `suggestion` is the nearest thing that would be right."""
+
+    line: int
+    column: int
+    message: str
+    suggestion: str | None = None

@@ -1,0 +1,113 @@
+"""A rule: when it is broken, and what follows."""
+
+from collections.abc import Callable
+from enum import StrEnum
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from moot.modules.governance.domain.conditions import Facts, Finding
+from moot.modules.governance.domain.correctors import Corrector
+from moot.shared.domain.validation import Strict
+
+
+class RuleCategory(StrEnum):
+    """In the order in which a decision is checked."""
+
+    BEHAVIOR = "behavior"
+    TOOL = "tool"
+    DATA = "data"
+    EXECUTION = "execution"
+    GOAL = "goal"
+
+
+class RuleSource(StrEnum):
+    """Rules of `user` and `generated` can only tighten what the others allow."""
+
+    USER = "user"
+    SYSTEM = "system"
+    TOOL = "tool"
+    GENERATED = "generated"
+
+
+TIGHTENING = frozenset({RuleSource.USER, RuleSource.GENERATED})
+
+
+class RuleAction(StrEnum):
+    """`suggest`: go on as the rule's corrector changes it, or not at all. `terminate`: the session ends too."""
+
+    LOG_WARNING = "log_warning"
+    SUGGEST = "suggest"
+    REJECT = "reject"
+    TERMINATE = "terminate"
+
+
+class Example(Strict):
+    """A decision the rule is tried on when it is loaded."""
+
+    violates: bool
+    payload: dict[str, Any] = Field(default_factory=dict)
+    context: dict[str, Any] = Field(default_factory=dict)
+    decision_type: str | None = None
+    """Needed only when the rule is for several, or for all."""
+
+
+NamedCondition = Callable[[Facts], "bool | Finding | None"]
+"""For SYSTEM rules of this process only, registered by name and version: `call:NAME@VERSION` in a rule file."""
+
+
+class EnhancedRule(BaseModel):
+    """`condition` true means that the rule is broken. Smaller `priority` comes first."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
+
+    id: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=80)
+    name: str = Field(min_length=1, max_length=200)
+    category: RuleCategory
+    description: str = ""
+    condition: Annotated[str, Field(min_length=1, max_length=10_000)] | NamedCondition
+    action: RuleAction
+    priority: int = Field(default=100, ge=0, le=1_000_000)
+    enabled: bool = True
+    source: RuleSource = RuleSource.USER
+    metadata: dict[str, Any] = {}
+    """`suggestion` (a text, or one per locale) is told to whoever broke the rule."""
+    version: int = Field(default=1, ge=1)
+    mode: Literal["enforce", "shadow"] = "enforce"
+    """`shadow`: what it would have done is noted, and nothing else."""
+    decision_types: tuple[str, ...] = ()
+    """Empty: every decision, with `payload` untyped."""
+    tools: tuple[str, ...] = ()
+    """Empty: every tool. Names one: the rule is for `tool_call` and sees that tool's own arguments."""
+    requires_human: bool = False
+    examples: tuple[Example, ...] = ()
+    corrector: Corrector | None = None
+
+    @model_validator(mode="after")
+    def _code_is_the_systems(self) -> Self:
+        if callable(self.condition) and self.source is not RuleSource.SYSTEM:
+            raise ValueError("a condition in code is for rules of source system only; write an expression")
+        if self.tools and self.decision_types not in ((), ("tool_call",)):
+            raise ValueError("a rule that names tools is for decision_types [tool_call]")
+        return self
+
+    @property
+    def for_types(self) -> tuple[str, ...]:
+        """The decisions it is about; empty: all."""
+        return ("tool_call",) if self.tools else self.decision_types
+
+    @property
+    def is_draft(self) -> bool:
+        """A rule in words has to show one decision that breaks it and one that does not."""
+        return {example.violates for example in self.examples} != {True, False}
+
+    @property
+    def tightens(self) -> bool:
+        return self.source in TIGHTENING
+
+    @property
+    def order(self) -> tuple[int, int, str]:
+        return CHECKED.index(self.category), self.priority, self.id
+
+
+CHECKED = list(RuleCategory)

@@ -1,0 +1,127 @@
+"""Rules that are kept together: immutable, numbered, known by the digest of what they say."""
+
+import hashlib
+import json
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from moot.modules.governance.domain.conditions import Facts, Finding
+from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+
+CALL = "call:"
+SHIPPED = 0
+"""The number of the rules that come with the package, in force until others are activated.
+
+Those of another version of the package, kept because decisions name them, are numbered down from there.
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Registered:
+    """A condition in code under the name and version it is registered by: `unproven_argument@1`."""
+
+    reference: str
+    function: NamedCondition
+
+    def __call__(self, facts: Facts) -> bool | Finding | None:
+        return self.function(facts)
+
+
+def as_data(rule: EnhancedRule) -> dict[str, Any]:
+    """The rule as JSON, as files and tables keep it; what is as usual is left out."""
+    told = rule.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"condition"})
+    return told | {"condition": condition_as_text(rule)}
+
+
+def condition_as_text(rule: EnhancedRule) -> str:
+    if isinstance(rule.condition, str):
+        return rule.condition
+    if isinstance(rule.condition, Registered):
+        return CALL + rule.condition.reference
+    name = getattr(rule.condition, "__qualname__", type(rule.condition).__qualname__)
+    return f"{CALL}{name}@{rule.version}"
+
+
+def from_data(data: Mapping[str, Any], conditions: Mapping[str, NamedCondition]) -> EnhancedRule:
+    """What `as_data` was made of. `KeyError`: a condition in code that is not registered here."""
+    return EnhancedRule.model_validate({**data, "condition": _condition(data["condition"], conditions)})
+
+
+def _condition(written: str, conditions: Mapping[str, NamedCondition]) -> str | NamedCondition:
+    if not written.startswith(CALL):
+        return written
+    reference = written.removeprefix(CALL)
+    return Registered(reference, conditions[reference])
+
+
+def digest_of(rules: Iterable[EnhancedRule]) -> str:
+    """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
+    told = [_plain(as_data(rule)) for rule in sorted(rules, key=lambda rule: rule.order)]
+    text = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no difference between 1 and 1.0; some databases give back one for the other."""
+    if isinstance(value, Mapping):
+        return {name: _plain(member) for name, member in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(member) for member in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+class Ruleset(NamedTuple):
+    """`rules` are as `as_data` tells them."""
+
+    workspace: str
+    number: int
+    digest: str
+    rules: tuple[Mapping[str, Any], ...]
+    note: str
+    created_by: str
+    created_at: datetime
+
+
+class Activation(NamedTuple):
+    """The one with the highest `sequence` of its workspace is in force."""
+
+    sequence: int
+    number: int
+    by: str
+    at: datetime
+
+
+class RulesetStore(ABC):
+    """Each of its deeds is one transaction; what is stored is never changed."""
+
+    @abstractmethod
+    async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
+        """Store it under the next number, whatever its own says; shipped ones count down from 0.
+
+        Where the workspace has one of the same digest already, that one is returned.
+        """
+
+    @abstractmethod
+    async def get(self, workspace: str, number: int) -> Ruleset | None: ...
+
+    @abstractmethod
+    async def get_by_digest(self, workspace: str, digest: str) -> Ruleset | None: ...
+
+    @abstractmethod
+    async def list(self, workspace: str) -> Sequence[Ruleset]:
+        """The newest first."""
+
+    @abstractmethod
+    async def activate(self, workspace: str, number: int, by: str, at: datetime) -> Activation | None:
+        """Put it in force; None: there is no such ruleset. In force already: nothing is added."""
+
+    @abstractmethod
+    async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
+        """Put what was in force before the present one in force again; None: there was no other."""
+
+    @abstractmethod
+    async def active(self, workspace: str) -> Activation | None:
+        """None: nothing was ever activated."""

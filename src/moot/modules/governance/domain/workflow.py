@@ -1,0 +1,179 @@
+"""A workflow under way: where each node stands, what went wrong in it, and what is done about errors."""
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Literal, NamedTuple, Protocol, TypedDict
+
+from pydantic import Field
+
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.validation import Strict
+
+WorkflowStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
+NodeState = Literal["pending", "running", "executed", "failed", "skipped"]
+EventType = Literal[
+    "workflow_started", "node_started", "node_retrying", "node_finished", "node_failed", "workflow_finished"
+]
+
+
+class ErrorHandlingAction(StrEnum):
+    """`retry`: the same again. `feedback`: its agent is told and plans anew. `escalate`: a person has to look."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    FEEDBACK = "feedback"
+    ESCALATE = "escalate"
+    ABORT = "abort"
+
+
+class ErrorHandlingPolicy(Strict):
+    """Errors go by the names of their classes. A name stands for its subclasses too, unless one is named itself."""
+
+    max_retries: int = Field(default=3, ge=0, le=20)
+    retry_delay_seconds: float = Field(default=1.0, ge=0)
+    backoff_factor: float = Field(default=2.0, ge=1, le=10)
+    max_delay_seconds: float = Field(default=30.0, ge=0)
+    """Where doubling ends. A service that asks for a longer pause gets it."""
+    jitter: float = Field(default=0.0, ge=0, le=1)
+    """The share of a delay that chance may add to it, so that those who failed together do not return together."""
+    skippable_node_types: tuple[str, ...] = ()
+    feedback_after_retries: int = Field(default=2, ge=0)
+    retryable_errors: tuple[str, ...] = ("TimeoutError", "ConnectionError", "RateLimitError")
+    lasting_errors: tuple[str, ...] = (
+        "BudgetExceeded",
+        "DeskClosing",
+        "LLMConnectionError",
+        "NoAvailableModel",
+        "NotKept",
+        "NotOffered",
+        "SecretUnreadable",
+        "WebSearchConfigError",
+    )
+    """Kinds of the retryable that a retry does not change, or that were retried already where they arose."""
+    severe_errors: tuple[str, ...] = (
+        "CircuitBreakerOpenError",
+        "DataCorruptionError",
+        "DataError",
+        "IntegrityError",
+        "MemoryError",
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorEntry:
+    """`attempt` counts the node's failures in its workflow, from 1."""
+
+    node_id: str
+    error_type: str
+    error_message: str
+    timestamp: datetime
+    attempt: int
+    action_taken: ErrorHandlingAction
+
+
+@dataclass(slots=True)
+class ExecutionMetrics:
+    """Tokens and cost are those of the audit. A retry is no failed node."""
+
+    total_nodes: int = 0
+    completed_nodes: int = 0
+    failed_nodes: int = 0
+    total_time_ms: int = 0
+    total_tokens: int = 0
+    total_cost: float = 0.0
+
+
+class WorkflowProgress(TypedDict):
+    """Failed and skipped nodes are over too: a workflow without anything left to do is at 100 percent."""
+
+    total: int
+    completed: int
+    running: int
+    pending: int
+    failed: int
+    skipped: int
+    percentage: float
+
+
+@dataclass(slots=True)
+class WorkflowExecution:
+    """Every node is in exactly one of the five lists. `workflow_id` is the id of the session."""
+
+    workflow_id: str
+    started_at: datetime
+    executed_nodes: list[str] = field(default_factory=list)
+    running_nodes: list[str] = field(default_factory=list)
+    pending_nodes: list[str] = field(default_factory=list)
+    failed_nodes: list[str] = field(default_factory=list)
+    skipped_nodes: list[str] = field(default_factory=list)
+    node_inputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    node_outputs: dict[str, dict[str, Any]] = field(default_factory=dict)
+    error_log: list[ErrorEntry] = field(default_factory=list)
+    metrics: ExecutionMetrics = field(default_factory=ExecutionMetrics)
+    status: WorkflowStatus = "running"
+    locale: Locale = DEFAULT_LOCALE
+
+    def place(self, node_id: str, state: NodeState) -> None:
+        """Take the node out of the list it is in and put it at the end of another."""
+        lists = self._lists()
+        for nodes in lists.values():
+            if node_id in nodes:
+                nodes.remove(node_id)
+        lists[state].append(node_id)
+        self.metrics.total_nodes = sum(map(len, lists.values()))
+        self.metrics.completed_nodes = len(self.executed_nodes)
+        self.metrics.failed_nodes = len(self.failed_nodes)
+
+    @property
+    def outcome(self) -> WorkflowStatus:
+        """What the nodes come to, once no more of them will run."""
+        if not self.failed_nodes:
+            return "completed"
+        return "partial" if self.executed_nodes else "failed"
+
+    def progress(self) -> WorkflowProgress:
+        counts = {state: len(nodes) for state, nodes in self._lists().items()}
+        total, left = sum(counts.values()), counts["running"] + counts["pending"]
+        return {
+            "total": total,
+            "completed": counts["executed"],
+            "running": counts["running"],
+            "pending": counts["pending"],
+            "failed": counts["failed"],
+            "skipped": counts["skipped"],
+            "percentage": round(100 * (total - left) / total, 1) if total else 0.0,
+        }
+
+    def _lists(self) -> dict[NodeState, list[str]]:
+        return {
+            "pending": self.pending_nodes,
+            "running": self.running_nodes,
+            "executed": self.executed_nodes,
+            "failed": self.failed_nodes,
+            "skipped": self.skipped_nodes,
+        }
+
+
+class WorkflowJournal(Protocol):
+    async def load(self, workflow_id: str) -> WorkflowExecution | None:
+        """The workflow as its record tells it; None when there is none."""
+
+
+class Usage(NamedTuple):
+    """What a workflow has taken so far, as the audit counts it."""
+
+    tokens: int
+    cost: float
+
+
+@dataclass(frozen=True, slots=True)
+class WorkflowEvent:
+    """`data` of each type: `workflow_started` {nodes}; `node_started` {node}; `node_retrying` {node, attempt, reason,
+    action}; `node_finished` {node, status: success | skipped, duration_ms}; `node_failed` {node, attempt, error,
+    action, duration_ms}; `workflow_finished` {status}. `reason` and `error` are in the workflow's language.
+    """
+
+    type: EventType
+    at: datetime
+    data: dict[str, Any]

@@ -1,0 +1,185 @@
+"""What a condition may name: the fields of its decision types with their types, and what happened before."""
+
+import re
+from collections.abc import Mapping
+from contextvars import ContextVar
+from datetime import timedelta
+from functools import lru_cache
+from typing import Any, Final
+
+from cel_expr_python import cel
+from cel_expr_python.ext import ext_strings
+
+from moot.modules.governance.domain.conditions import Facts
+from moot.modules.governance.domain.decision_types import CONTEXT, DECISION_TYPES, MAP, FieldType, Kind
+from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.infrastructure.cel.syntax import asking
+from moot.modules.governance.infrastructure.sql import rewriting
+
+Declared = dict[str, FieldType]
+
+TYPES: Final[dict[Kind, cel.Type]] = {
+    "string": cel.Type.STRING,
+    "number": cel.Type.DOUBLE,
+    "integer": cel.Type.INT,
+    "boolean": cel.Type.BOOL,
+    "strings": cel.Type.List(cel.Type.STRING),
+    "list": cel.Type.List(cel.Type.DYN),
+    "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
+    "time": cel.Type.TIMESTAMP,
+    "any": cel.Type.DYN,
+}
+JSON_KINDS: Final[dict[str, Kind]] = {
+    "string": "string",
+    "number": "number",
+    "integer": "integer",
+    "boolean": "boolean",
+    "array": "list",
+    "object": "map",
+}
+
+
+def declared(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
+    """The fields that mean the same in every decision the rule is for."""
+    if not rule.for_types:
+        return {"payload": MAP} | _named("context", CONTEXT)
+    kinds = [DECISION_TYPES[name] for name in rule.for_types]
+    fields = _shared([_named("payload", kind.payload) | _named("context", kind.context) for kind in kinds])
+    arguments = arguments_of(rule, tools)
+    if arguments is not None:
+        del fields["payload.args"]
+        fields |= _named("payload.args", arguments)
+    return fields
+
+
+def _named(prefix: str, fields: Mapping[str, FieldType]) -> Declared:
+    return {f"{prefix}.{name}": field for name, field in fields.items()}
+
+
+def _shared(several: list[Declared]) -> Declared:
+    first, *others = several
+    return {
+        name: FieldType(field.kind, any(each[name].optional for each in several))
+        for name, field in first.items()
+        if all(name in other and other[name].kind == field.kind for other in others)
+    }
+
+
+def arguments_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared | None:
+    """None: some tool of the rule does not say what its arguments are, or calls one what no condition can."""
+    schemas = [tools[name].parameters if name in tools else {} for name in rule.tools]
+    properties = [schema.get("properties") for schema in schemas]
+    if not schemas or not all(isinstance(each, Mapping) and each for each in properties):
+        return None
+    if not all(name.isidentifier() and name.isascii() for each in properties for name in each or ()):
+        return None
+    return _shared([_arguments(schema) for schema in schemas])
+
+
+def _arguments(schema: Mapping[str, Any]) -> Declared:
+    required = schema.get("required") or ()
+    return {
+        name: FieldType(_kind_of(described), optional=name not in required)
+        for name, described in schema["properties"].items()
+    }
+
+
+def _kind_of(schema: Any) -> Kind:
+    if not isinstance(schema, Mapping):
+        return "any"
+    choices = [each for each in schema.get("anyOf") or () if each != {"type": "null"}]
+    if len(choices) == 1:
+        return _kind_of(choices[0])
+    kind = schema.get("type")
+    if isinstance(kind, list):
+        kind = next(iter(set(kind) - {"null"}), None) if len(set(kind) - {"null"}) == 1 else None
+    if (
+        kind == "array"
+        and isinstance(schema.get("items"), Mapping)
+        and schema["items"].get("type") == "string"
+    ):
+        return "strings"
+    return JSON_KINDS.get(kind, "any") if isinstance(kind, str) else "any"
+
+
+JUDGED: ContextVar[Facts] = ContextVar("the decision that is being judged")
+
+
+def after(tool: str) -> bool:
+    return any(call.tool == tool for call in JUDGED.get().history)
+
+
+def tainted(argument: str) -> bool:
+    return JUDGED.get().tainted(argument)
+
+
+def count(tool: str, window: str | timedelta) -> int:
+    """How many calls of the tool were allowed in the time before this decision."""
+    facts = JUDGED.get()
+    since = facts.now - (seconds(window) if isinstance(window, str) else window)
+    return sum(call.tool == tool and call.at > since for call in facts.history)
+
+
+def exposes(sql: str, columns: list[str]) -> bool:
+    """Whether a statement returns any of these columns, or lets one guess at it; true when nobody can tell."""
+    return _exposed(sql, tuple(columns))
+
+
+@lru_cache(maxsize=1024)
+def _exposed(sql: str, columns: tuple[str, ...]) -> bool:
+    return bool(rewriting.exposes(sql, columns))
+
+
+UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+PERIOD: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
+
+
+@lru_cache
+def seconds(window: str) -> timedelta:
+    """`60s`, `1h30m`, `2d`."""
+    pieces = PERIOD.findall(window)
+    if not pieces or "".join(amount + unit for amount, unit in pieces) != window:
+        raise ValueError(f"'{window}' is not a period such as 60s, 5m, 1h30m")
+    return timedelta(seconds=sum(float(amount) * UNITS[unit] for amount, unit in pieces))
+
+
+_STRING = cel.Type.STRING
+FLOW: Final = [
+    cel.FunctionDecl("after", [cel.Overload("after_tool", cel.Type.BOOL, [_STRING], impl=after)]),
+    cel.FunctionDecl("tainted", [cel.Overload("tainted_argument", cel.Type.BOOL, [_STRING], impl=tainted)]),
+    cel.FunctionDecl(
+        "count",
+        [
+            cel.Overload("count_text", cel.Type.INT, [_STRING, _STRING], impl=count),
+            cel.Overload("count_period", cel.Type.INT, [_STRING, cel.Type.DURATION], impl=count),
+        ],
+    ),
+    cel.FunctionDecl(
+        "exposes",
+        [cel.Overload("exposes_columns", cel.Type.BOOL, [_STRING, cel.Type.List(_STRING)], impl=exposes)],
+    ),
+]
+
+
+def environment(fields: Declared) -> cel.Env:
+    """Rules that may name the same share one."""
+    return _environment(frozenset((name, field.kind) for name, field in fields.items()))
+
+
+@lru_cache(maxsize=1024)
+def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
+    variables = {name: TYPES[kind] for name, kind in fields}
+    variables |= {asking(name): cel.Type.BOOL for name, _ in fields}
+    return cel.NewEnv(variables=variables, functions=FLOW, extensions=[ext_strings.ExtStrings()])
+
+
+_TIMES = {
+    f"{side}.{name}": cel.Type.TIMESTAMP
+    for kind in DECISION_TYPES.values()
+    for side, fields in (("payload", kind.payload), ("context", kind.context))
+    for name, field in fields.items()
+    if field.kind == "time"
+}
+ACTIVATIONS: Final = cel.NewEnv(variables=_TIMES)
+"""Holds the values of a decision for every expression, whatever it was compiled against."""

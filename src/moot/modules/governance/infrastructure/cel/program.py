@@ -1,0 +1,135 @@
+"""A condition that compiles: what it refers to, and what must be so before CEL's answer is believed.
+
+CEL's `&&` and `||` absorb errors (`missing > 1 && false` is false), so that every field a condition names must be
+there, and be of its type, in code: a field may be missing only where the condition asks `has()` for it.
+"""
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from cel_expr_python import cel
+
+from moot.modules.governance.domain.conditions import Facts
+from moot.modules.governance.domain.decision_types import FieldType
+from moot.modules.governance.infrastructure.cel import tree
+from moot.modules.governance.infrastructure.cel.environment import ACTIVATIONS, Declared, environment
+from moot.modules.governance.infrastructure.cel.references import EACH, Path, References, spelt
+from moot.modules.governance.infrastructure.cel.syntax import Part, asking, parted, uncommented, with_has
+from moot.modules.governance.infrastructure.cel.values import READY, WrongValueError, expect
+
+
+class Program:
+    """One condition, compiled against the fields it may name."""
+
+    def __init__(self, source: str, fields: Declared) -> None:
+        self.source = source
+        self.fields = fields
+        self.runnable = with_has(source, fields)
+        self.expression = environment(fields).compile(self.runnable)
+        self.checked = tree.read(self.expression.serialize())
+        references = References(fields)
+        references.visit(self.checked.root, {"boolean"})
+        self.asked = frozenset(references.asked)
+        self.roots = references.roots
+        self.paths = {path: frozenset(kinds) for path, kinds in references.paths.items()}
+        self._parts: dict[str, Program] = {}
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """Every declared field that the expression looks at or asks for."""
+        asked = {str(path[0]) for path in self.asked if len(path) == 1}
+        return tuple(sorted(asked | set(self.roots)))
+
+    def part(self, text: str) -> "Program":
+        """A piece of the condition as one of its own; compiled when it is first asked for."""
+        if text not in self._parts:
+            self._parts[text] = Program(text, self.fields)
+        return self._parts[text]
+
+    @cached_property
+    def parts(self) -> Part:
+        return parted(uncommented(self.source))
+
+    @cached_property
+    def has_choices(self) -> bool:
+        """Whether less than the whole condition may have made it true."""
+        return "||" in self.source or ("&&" in self.source and "!" in self.source)
+
+    def trouble(self, judged: "Judged") -> str | None:
+        """Why CEL's answer could not be believed."""
+        for name in self.roots:
+            if name in judged.wrong:
+                return judged.wrong[name]
+            if name not in judged.values and (name,) not in self.asked:
+                return f"{name} is missing"
+        lacking = (self._lacks(judged.values.get(str(path[0])), path, 1) for path in self.paths)
+        return next(filter(None, lacking), None)
+
+    def _lacks(self, value: Any, path: Path, depth: int) -> str | None:
+        """The first step of `path` from `depth` on that does not lead on, in words."""
+        if value is None and depth == 1:
+            return None
+        if depth == len(path):
+            return self._unlike(value, path)
+        if path[depth] is EACH:
+            return self._each_lacks(value, path, depth)
+        missing = object()
+        below = step_into(value, path[depth], missing)
+        if below is not missing:
+            return self._lacks(below, path, depth + 1)
+        if not isinstance(value, list | tuple | Mapping):
+            return f"{spelt(path[:depth])} is not a map"
+        return None if path[: depth + 1] in self.asked else f"{spelt(path[: depth + 1])} is missing"
+
+    def _each_lacks(self, value: Any, path: Path, depth: int) -> str | None:
+        """A loop over a map goes over its keys, which are texts and need no look."""
+        if not isinstance(value, list | tuple | Mapping):
+            return f"{spelt(path[:depth])} is not a list"
+        members = () if isinstance(value, Mapping) else value
+        return next(filter(None, (self._lacks(member, path, depth + 1) for member in members)), None)
+
+    def _unlike(self, value: Any, path: Path) -> str | None:
+        try:
+            expect(value, self.paths[path])
+        except WrongValueError as e:
+            return f"{spelt(path)} {e}"
+        return None
+
+    def holds(self, activation: cel.Activation) -> bool:
+        """Raises `RuntimeError` when CEL cannot tell."""
+        answer = self.expression.eval(activation).value()
+        if answer is True or answer is False:
+            return answer
+        raise RuntimeError(str(answer))
+
+
+def step_into(value: Any, step: str | int | None, missing: Any) -> Any:
+    if isinstance(value, Mapping):
+        return value.get(step, missing)
+    if isinstance(step, int) and isinstance(value, list | tuple) and 0 <= step < len(value):
+        return value[step]
+    return missing
+
+
+def value_of(facts: Facts, name: str) -> Any:
+    return facts.payload if name == "payload" else facts.values.get(name)
+
+
+class Judged:
+    """A decision as conditions see it: the values of some fields as CEL takes them, and what is wrong with others."""
+
+    def __init__(self, facts: Facts, fields: Mapping[str, FieldType]) -> None:
+        self.facts = facts
+        self.values: dict[str, Any] = {}
+        self.wrong: dict[str, str] = {}
+        asked = {}
+        for name, declared in fields.items():
+            value = value_of(facts, name)
+            asked[asking(name)] = value is not None
+            if value is not None:
+                try:
+                    self.values[name] = READY[declared.kind](value)
+                except WrongValueError as e:
+                    self.wrong[name] = f"{name} {e}"
+        self.activation = ACTIVATIONS.Activation(asked | self.values)

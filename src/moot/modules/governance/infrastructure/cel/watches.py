@@ -1,0 +1,150 @@
+"""One look at one value of a decision for all the rules that depend on it: is it there, is it right, who minds it."""
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final
+
+from moot.modules.governance.domain.conditions import Facts
+from moot.modules.governance.domain.decision_types import Kind
+from moot.modules.governance.infrastructure.cel.atoms import Atom
+from moot.modules.governance.infrastructure.cel.environment import after, count, tainted
+from moot.modules.governance.infrastructure.cel.lookups import Finder, Found, finders
+from moot.modules.governance.infrastructure.cel.program import step_into
+from moot.modules.governance.infrastructure.cel.references import Path
+from moot.modules.governance.infrastructure.cel.values import EXACT, READY, WrongValueError, expect
+
+FLOW_FUNCTIONS: Final[Mapping[str, Any]] = {"after()": after, "tainted()": tainted, "count()": count}
+_MISSING: Final = object()
+
+
+class Minding:
+    """Who depends on one term, by the place of their rule. What is found is worth asking CEL, nothing more."""
+
+    def __init__(self) -> None:
+        self._atoms: list[tuple[Atom, int]] = []
+        self.everyone: Found = set()
+        self.missing: dict[int, Found] = defaultdict(set)
+        """Who minds that the path ends after so many steps."""
+        self.find: tuple[Finder, ...] = ()
+        self.there: Found = set()
+        self.absent: Found = set()
+
+    def needed(self, place: int, path: Path, asked: frozenset[Path]) -> None:
+        self.everyone.add(place)
+        for depth in range(len(path)):
+            if path[: depth + 1] not in asked:
+                self.missing[depth].add(place)
+
+    def atom(self, atom: Atom, place: int) -> None:
+        self.everyone.add(place)
+        self._atoms.append((atom, place))
+
+    def close(self) -> None:
+        self.find = finders(self._atoms)
+        self.there = {place for atom, place in self._atoms if atom.op == "there"}
+        self.absent = {place for atom, place in self._atoms if atom.op != "there" and not atom.asked}
+
+    def value(self, value: Any, found: Found) -> None:
+        if self.there:
+            found |= self.there
+        for find in self.find:
+            find(value, found)
+
+    def gone(self, depth: int, found: Found) -> None:
+        if depth in self.missing:
+            found |= self.missing[depth]
+        if self.absent:
+            found |= self.absent
+
+
+class FieldWatch:
+    """A declared field, and whatever is looked at below it: who minds that minds the field too."""
+
+    def __init__(self, name: str, kind: Kind) -> None:
+        self.name = name
+        self.minding = Minding()
+        self.below: dict[tuple[Path, frozenset[str]], PathWatch] = {}
+        self._ready = READY[kind]
+        self._paths: tuple[PathWatch, ...] = ()
+
+    def close(self) -> None:
+        self._paths = tuple(self.below.values())
+        for minding in (self.minding, *(path.minding for path in self._paths)):
+            minding.close()
+
+    def look(self, facts: Facts, found: Found) -> None:
+        value = facts.payload if self.name == "payload" else facts.values.get(self.name)
+        if value is None:
+            self.minding.gone(0, found)
+            for path in self._paths:
+                path.minding.gone(0, found)
+            return
+        try:
+            value = self._ready(value)
+        except WrongValueError:
+            found |= self.minding.everyone
+            return
+        self.minding.value(value, found)
+        for path in self._paths:
+            path.look(value, found)
+
+
+class PathWatch:
+    """A value below an untyped one. `kinds`: what the rules that mind it take it to be."""
+
+    def __init__(self, path: Path, kinds: frozenset[str]) -> None:
+        self.minding = Minding()
+        self._steps = path[1:]
+        self._kinds = kinds
+        self._only = next(iter(kinds)) if len(kinds) == 1 else None
+
+    def look(self, value: Any, found: Found) -> None:
+        for depth, step in enumerate(self._steps, 1):
+            value = value.get(step, _MISSING) if type(value) is dict else step_into(value, step, _MISSING)
+            if value is _MISSING:
+                self.minding.gone(depth, found)
+                return
+        if self._is_plainly_right(value):
+            self.minding.value(value, found)
+        else:
+            self._look_closely(value, found)
+
+    def _is_plainly_right(self, value: Any) -> bool:
+        kind = type(value)
+        if kind is str:
+            return self._only == "string"
+        return self._only == "number" and (kind is int or kind is float) and -EXACT < value < EXACT
+
+    def _look_closely(self, value: Any, found: Found) -> None:
+        try:
+            expect(value, self._kinds)
+        except WrongValueError:
+            found |= self.minding.everyone
+            return
+        if self._only in ("string", "boolean") or not self.minding.find:
+            self.minding.value(value, found)
+        else:
+            found |= self.minding.everyone
+
+
+class FlowWatch:
+    """What happened before, or where an argument comes from."""
+
+    def __init__(self, term: Path) -> None:
+        self.minding = Minding()
+        self._function = FLOW_FUNCTIONS[str(term[0])]
+        self._arguments = term[1:]
+
+    def close(self) -> None:
+        self.minding.close()
+
+    def look(self, _facts: Facts, found: Found) -> None:
+        try:
+            value = self._function(*self._arguments)
+        except Exception:  # noqa: BLE001 # bulkhead: whatever goes wrong in it goes wrong again when CEL asks
+            found |= self.minding.everyone
+            return
+        if isinstance(value, bool | int):
+            self.minding.value(value, found)
+        else:
+            found |= self.minding.everyone

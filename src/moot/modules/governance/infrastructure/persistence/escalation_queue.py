@@ -1,0 +1,105 @@
+"""The queue of escalations in SQL. Every change is one statement on the state it expects: there is one winner."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, cast
+from uuid import UUID
+
+from sqlalchemy import ColumnElement, Table, func, insert, select, update
+from sqlalchemy.ext.asyncio import AsyncSession
+
+from moot.modules.governance.domain.escalations import (
+    OPEN,
+    Escalation,
+    EscalationPage,
+    EscalationQueue,
+    Question,
+    Ruling,
+)
+from moot.modules.governance.infrastructure.persistence.tables import EscalationRow
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.transactions import transaction
+
+TABLE = cast(Table, EscalationRow.__table__)
+ROW = TABLE.c
+
+
+class SqlEscalationQueue(EscalationQueue):
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def add(self, escalation: Escalation) -> None:
+        async def work(db: AsyncSession) -> None:
+            await db.execute(insert(TABLE), [escalation.model_dump()])
+
+        await self._database.write(work)
+
+    async def get(self, escalation_id: UUID, workspace_id: str) -> Escalation | None:
+        return await self._first(ROW.id == escalation_id, ROW.workspace_id == workspace_id)
+
+    async def newest(self, question: Question) -> Escalation | None:
+        return await self._first(*_asked(question))
+
+    async def waiting(self, workspace_id: str, now: datetime, *, page: int, page_size: int) -> EscalationPage:
+        mine = (ROW.workspace_id == workspace_id, ROW.status == "pending", ROW.expires_at > now)
+        oldest_first = (
+            select(TABLE)
+            .where(*mine)
+            .order_by(ROW.requested_at, ROW.id)
+            .limit(page_size)
+            .offset((page - 1) * page_size)
+        )
+        async with transaction(self._database.session) as db:
+            total = await db.scalar(select(func.count()).select_from(TABLE).where(*mine)) or 0
+            items = [
+                Escalation.model_validate(dict(row)) for row in (await db.execute(oldest_first)).mappings()
+            ]
+        return EscalationPage(total=total, page=page, page_size=page_size, items=items)
+
+    async def settle(self, escalation_id: UUID, workspace_id: str, ruling: Ruling) -> Escalation | None:
+        pending = (
+            ROW.id == escalation_id,
+            ROW.workspace_id == workspace_id,
+            ROW.status == "pending",
+            ROW.expires_at > ruling.decided_at,
+        )
+        settled = await self._change(pending, REDACT(ruling._asdict()))
+        return settled[0] if settled else None
+
+    async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
+        mine = await self._first(*_asked(question), ROW.status == "used", ROW.used_for == decision_id)
+        if mine is not None:
+            return mine
+        approved = (*_asked(question), ROW.status == "approved", ROW.expires_at > now)
+        oldest = select(ROW.id).where(*approved).order_by(ROW.requested_at, ROW.id).limit(1).scalar_subquery()
+        used = {"status": "used", "used_at": now, "used_for": decision_id}
+        taken = await self._change((ROW.id == oldest, ROW.status == "approved"), used)
+        return taken[0] if taken else None
+
+    async def expire(self, now: datetime) -> list[Escalation]:
+        return await self._change((ROW.status.in_(OPEN), ROW.expires_at <= now), {"status": "expired"})
+
+    async def _change(
+        self, conditions: Sequence[ColumnElement[bool]], values: dict[str, Any]
+    ) -> list[Escalation]:
+        changing = update(TABLE).where(*conditions).values(values).returning(TABLE)
+        changed: list[Escalation] = []
+
+        async def work(db: AsyncSession) -> None:
+            rows = (await db.execute(changing)).mappings()
+            changed[:] = [Escalation.model_validate(dict(row)) for row in rows]
+
+        await self._database.write(work)
+        return changed
+
+    async def _first(self, *conditions: ColumnElement[bool]) -> Escalation | None:
+        newest_first = select(TABLE).where(*conditions).order_by(ROW.requested_at.desc(), ROW.id).limit(1)
+        async with transaction(self._database.session) as db:
+            row = (await db.execute(newest_first)).mappings().first()
+        return Escalation.model_validate(dict(row)) if row else None
+
+
+def _asked(question: Question) -> list[ColumnElement[bool]]:
+    """Outside of a session that is `IS NULL`."""
+    return [ROW[name] == value for name, value in question._asdict().items()]

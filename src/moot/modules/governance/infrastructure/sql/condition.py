@@ -1,0 +1,89 @@
+"""The guard as a condition that rules can name."""
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from moot.modules.governance.domain.conditions import Facts, Finding
+from moot.modules.governance.domain.rules import NamedCondition
+from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.rewriting import rewrite
+from moot.modules.governance.infrastructure.sql.scopes import Columns
+from moot.modules.governance.infrastructure.sql.statement import SqlProblem, code_of
+
+ALWAYS_SQL = "sql"
+MOST_SHOWN = 500
+MAYBE_SQL = frozenset({"query", "statement", "sql_query", "sql_statement", "command"})
+DATABASES = re.compile(r"sql|database|duckdb|postgres|sqlite|(^|_)db(_|$)", re.IGNORECASE)
+SQL = re.compile(
+    r"""\s*(?:\(\s*)*(?:
+        select\b.*\bfrom\b | select\s+(?:[\w.]+\s*\(|\*|['"@\d]) | from\s+\w+\s+select\b
+      | with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\b
+      | (?:insert|replace|merge)\s+(?:\w+\s+)?into\b | update\s+[\w."]+\s+set\b | delete\s+from\b
+      | (?:drop|create|alter|truncate|lock|comment\s+on)\s+(?:or\s+replace\s+)?(?:temp\w*\s+|global\s+)?
+        (?:table|view|schema|database|index|function|user|role|sequence|extension|materialized)\b
+      | truncate\s+\w+\s*;?$ | (?:grant|revoke)\s.*\b(?:on|to|from)\b | copy\s.*\b(?:to|from)\b
+      | attach\s+(?:database\s+)?['"] | pragma\s+\w+ | (?:call|exec|execute)\s+\w+\s*[(;] | do\s+\$
+      | vacuum\s*(?:;|$) | explain\s+(?:analyze\s+)?(?:select|insert|update|delete|with)\b
+    )""",
+    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+)
+"""How statements begin, told from words that begin a search or a sentence."""
+
+
+def sql_condition(guard: SqlGuard, tables: Mapping[str, Columns] | None = None) -> NamedCondition:
+    """Holds for a tool call with a statement that `guard` refuses.
+
+    `tables`: the tables a tool may read, with their columns, by the name of the tool; with them `*` can be spelt out.
+    """
+
+    def sql_guard(facts: Facts) -> Finding | None:
+        known = (tables or {}).get(facts.tool or "")
+        for argument, sql in _statements(facts):
+            if not isinstance(sql, str):
+                return Finding(
+                    because=f"payload.args.{argument}", error=str(SAY("sql.no_text", name=argument))
+                )
+            problems = guard.check(sql, known)
+            if problems:
+                return _finding(argument, sql, problems, _allowed_instead(guard, sql, known))
+        return None
+
+    return sql_guard
+
+
+def _statements(facts: Facts) -> Iterator[tuple[str, Any]]:
+    """The arguments that are statements: the one the tool's profile names, and those that look like one."""
+    arguments = facts.payload.get("args")
+    arguments = arguments if isinstance(arguments, Mapping) else {}
+    named = facts.profile.sql if facts.profile else None
+    if named is not None:
+        yield named, arguments.get(named)
+    for name, value in arguments.items():
+        if name != named and _is_sql(facts.tool or "", name, value):
+            yield name, value
+
+
+def _is_sql(tool: str, name: str, value: Any) -> bool:
+    name = name.lower()
+    if name == ALWAYS_SQL:
+        return True
+    if name not in MAYBE_SQL or not isinstance(value, str):
+        return False
+    return bool(DATABASES.search(tool)) or bool(SQL.match(value) or SQL.match(code_of(value)))
+
+
+def _allowed_instead(guard: SqlGuard, sql: str, known: Columns | None) -> str | None:
+    better = rewrite(sql, columns=known, dialect=guard.dialect) if known else None
+    return None if better is None or guard.check(better, known) else better
+
+
+def _finding(argument: str, sql: str, problems: list[SqlProblem], better: str | None) -> Finding:
+    because = " ".join(str(problem.message) for problem in problems)
+    seen = {f"payload.args.{argument}": sql[:MOST_SHOWN]}
+    if better is None:
+        return Finding(because, seen, suggestion=str(SAY("sql.suggestion")))
+    pointer = "/args/" + argument.replace("~", "~0").replace("/", "~1")
+    patch = ({"op": "replace", "path": pointer, "value": better},)
+    return Finding(because, seen, suggestion=str(SAY("sql.instead", sql=better)), patch=patch)

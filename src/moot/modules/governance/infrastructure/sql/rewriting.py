@@ -1,0 +1,154 @@
+"""Statements changed so that a rule is kept: columns masked or left out, `*` spelt out, a limit, a time filter."""
+
+from collections.abc import Collection, Iterator, Sequence
+
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+from sqlglot.optimizer.scope import Scope
+
+from moot.modules.governance.domain.correctors import RewriteSql
+from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.masking import Masking, probed
+from moot.modules.governance.infrastructure.sql.scopes import (
+    Columns,
+    Unclear,
+    columns_of,
+    pairs,
+    scopes_of,
+    starred,
+    stars_of,
+    tables_of,
+)
+from moot.modules.governance.infrastructure.sql.statement import DIALECT, SqlProblem, parsed
+
+CLEAR = {"sql.star", "sql.product", "sql.credential", "sql.system_table"}
+"""Problems of a statement that leave it clear which columns it reads."""
+
+
+def rewrite(
+    sql: str,
+    *,
+    mask: Collection[str] = (),
+    drop: Collection[str] = (),
+    limit: int | None = None,
+    time_column: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    columns: Columns | None = None,
+    dialect: str = DIALECT,
+) -> str | None:
+    """The statement as it may run, the same text where nothing had to change. None: it cannot be done safely."""
+    original = parsed(sql, dialect)
+    if isinstance(original, SqlProblem):
+        return None
+    try:
+        tree = original.copy()
+        spell_out(tree, columns)
+        Masking(mask, drop, columns).apply(tree)
+        if time_column:
+            _filter_time(tree, time_column, since, until, columns)
+        if limit is not None:
+            _limit(tree, limit)
+        written, before = (each.sql(dialect=dialect, comments=False) for each in (tree, original))
+    except (Unclear, SqlglotError, RecursionError):
+        return None
+    rewritten = sql if written == before else written
+    return None if SqlGuard(dialect).check(rewritten) else rewritten
+
+
+def exposes(
+    sql: str, fields: Collection[str], columns: Columns | None = None, dialect: str = DIALECT
+) -> list[str]:
+    """Which of these columns the statement returns or probes; all of them when nobody can tell."""
+    tree = parsed(sql, dialect)
+    problems = {problem.message.key for problem in SqlGuard(dialect).check(sql)}
+    if isinstance(tree, SqlProblem) or problems - CLEAR:
+        return list(fields)
+    try:
+        copy = tree.copy()
+        spell_out(copy, columns)
+        found = {name for scope in scopes_of(copy) for name in probed(scope, fields, columns)}
+    except (Unclear, SqlglotError, RecursionError):
+        return list(fields)
+    return [field for field in fields if field.lower() in found]
+
+
+class SqlRewriter:
+    """Does what a rule's `sql` corrector asks for."""
+
+    def __init__(self, dialect: str = DIALECT) -> None:
+        self._dialect = dialect
+
+    def corrected(self, sql: str, corrector: RewriteSql, columns: Columns | None = None) -> str | None:
+        asked = corrector.model_dump(exclude={"kind", "path"})
+        return rewrite(sql, **asked, columns=columns, dialect=self._dialect)
+
+
+def spell_out(tree: exp.Query, known: Columns | None) -> None:
+    """Names the columns in the place of every star that stands for a table's."""
+    for scope in scopes_of(tree):
+        if isinstance(scope.expression.parent, exp.Exists):
+            continue
+        for star in stars_of(scope):
+            if any(isinstance(source, exp.Table) for source in starred(scope, star).values()):
+                named = [exp.column(column, table=source) for source, column in pairs(scope, star, known)]
+                _replace(scope.expression, star, named)
+
+
+def _replace(select: exp.Expr, star: exp.Expr, named: Sequence[exp.Expr]) -> None:
+    before = select.expressions
+    at = next(place for place, projection in enumerate(before) if projection is star)
+    select.set("expressions", [*before[:at], *named, *before[at + 1 :]])
+
+
+def _limit(tree: exp.Query, most: int) -> None:
+    now = tree.args.get("limit")
+    written = now.args.get("count") if isinstance(now, exp.Fetch) else now and now.expression
+    options = now.args.get("limit_options") if now else None
+    shares = options is not None and (options.args.get("percent") or options.args.get("with_ties"))
+    if isinstance(written, exp.Literal) and written.is_int and int(written.this) <= most and not shares:
+        return
+    tree.set("limit", exp.Limit(expression=exp.Literal.number(most)))
+
+
+def _filter_time(
+    tree: exp.Query, column: str, since: str | None, until: str | None, known: Columns | None
+) -> None:
+    bounds = [(kind, moment) for kind, moment in ((exp.GTE, since), (exp.LT, until)) if moment is not None]
+    for scope in scopes_of(tree):
+        for alias in _timed(scope, column, known):
+            for kind, moment in bounds:
+                test = kind(this=exp.column(column, table=alias), expression=exp.Literal.string(moment))
+                _add(scope.expression, alias, test)
+
+
+def _timed(scope: Scope, column: str, known: Columns | None) -> Iterator[str]:
+    """The tables of a query that have the time column."""
+    tables = tables_of(scope)
+    for alias, table in tables.items():
+        columns = columns_of(table, known)
+        if columns is None and len(tables) > 1:
+            raise Unclear
+        if columns is None or column.lower() in map(str.lower, columns):
+            yield alias
+
+
+def _add(select: exp.Expr, alias: str, test: exp.Expr) -> None:
+    """To the join that may come up empty for a row, else to WHERE."""
+    joins = select.args.get("joins") or []
+    if any(join.side in ("RIGHT", "FULL") for join in joins):
+        raise Unclear
+    own = next((join for join in joins if join.this.alias_or_name.lower() == alias), None)
+    if own is not None and (own.side == "LEFT" or own.kind in ("SEMI", "ANTI")):
+        if own.args.get("on") is None:
+            raise Unclear
+        own.set("on", _both(own.args["on"], test))
+        return
+    where = select.args.get("where")
+    select.set("where", exp.Where(this=_both(where.this, test) if where else test))
+
+
+def _both(now: exp.Expr, test: exp.Expr) -> exp.Expr:
+    """`now AND test`, once."""
+    parts = list(now.flatten(unnest=False)) if isinstance(now, exp.And) else [now]
+    return now if test in parts else exp.and_(*parts, test)

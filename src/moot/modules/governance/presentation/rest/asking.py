@@ -1,0 +1,164 @@
+"""What the routes of governance are given: its services, who asks, and in which language the answer is read."""
+
+import math
+import re
+from collections.abc import Callable, Iterator
+from datetime import UTC, date, datetime, time
+from typing import Annotated, Any, TypeVar
+from uuid import UUID
+
+from fastapi import Depends, Request
+from pydantic import AfterValidator, BeforeValidator
+
+from moot.modules.governance.application.escalations import EscalationService
+from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.container import GovernanceContainer
+from moot.modules.governance.domain.decision_record import DecisionLog
+from moot.modules.governance.domain.texts import SAY
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
+from moot.shared.domain.validation import refuse
+from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.errors import ErrorBody
+
+T = TypeVar("T")
+Responses = dict[int | str, dict[str, Any]]
+
+BAD_REQUEST: Responses = {
+    400: {"model": ErrorBody, "description": "this cannot be accepted; nothing changed"}
+}
+NOT_FOUND: Responses = {404: {"model": ErrorBody, "description": "there is no such thing in this workspace"}}
+NOT_KEPT: Responses = {503: {"model": ErrorBody, "description": "nothing is stored, or the database is away"}}
+
+LOCAL = "local"
+"""Who acts on this machine, where nobody needs a key."""
+DEEPEST = 50
+NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+FIRST_YEAR, LAST_YEAR = 1990, 2199
+
+
+def governance(request: Request) -> GovernanceContainer:
+    found: GovernanceContainer = request.app.state.governance
+    return found
+
+
+Governance = Annotated[GovernanceContainer, Depends(governance)]
+
+
+def kept(part: T | None) -> T:
+    """What is only there where decisions are stored."""
+    if part is None:
+        raise Unavailable(SAY("rest.persistence_off"), code="PERSISTENCE_OFF")
+    return part
+
+
+def _rulesets(governance: Governance) -> RulesetService:
+    return kept(governance.rulesets)
+
+
+def _decisions(governance: Governance) -> DecisionLog:
+    return kept(governance.decisions)
+
+
+def _escalations(governance: Governance) -> EscalationService:
+    return kept(governance.escalations)
+
+
+Rulesets = Annotated[RulesetService, Depends(_rulesets)]
+Decisions = Annotated[DecisionLog, Depends(_decisions)]
+Escalations = Annotated[EscalationService, Depends(_escalations)]
+
+
+async def own_session(request: Request, workspace: Workspace) -> Callable[[UUID], Any]:
+    """Whoever calls it with the id of a session learns whether that is one of the workspace; `NotFound` if not."""
+    history = request.app.state.coordinator.session_history()
+    return lambda session_id: history.session(session_id, workspace)
+
+
+OwnSession = Annotated[Callable[[UUID], Any], Depends(own_session)]
+
+
+async def key_name(request: Request) -> str | None:
+    """Whose key the guard let in; None: this machine, which needs none."""
+    if not hasattr(request.state, "workspace"):
+        return None
+    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
+    key = bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key")
+    address = request.client.host if request.client else ""
+    holder = await request.app.state.access.access_service().admit(key, "read", address)
+    return str(holder.name)
+
+
+KeyName = Annotated[str | None, Depends(key_name)]
+
+
+def acting(name: KeyName) -> str:
+    return name or LOCAL
+
+
+By = Annotated[str, Depends(acting)]
+"""In whose name the rules are changed."""
+
+
+def reader_of(request: Request) -> Locale:
+    preferred = request.headers.get("accept-language", "")[:2].lower()
+    return next((locale for locale in LOCALES if locale[:2] == preferred), DEFAULT_LOCALE)
+
+
+Reader = Annotated[Locale, Depends(reader_of)]
+
+
+def json_only(value: T) -> T:
+    """Refuse what JSON proper cannot say, what no database keeps as text, and what is nested without end."""
+    for flaw in _flaws(value, 1):
+        raise ValueError(flaw)
+    return value
+
+
+def _flaws(value: Any, level: int) -> Iterator[str]:
+    if level > DEEPEST:
+        yield f"is nested more than {DEEPEST} deep"
+    elif isinstance(value, dict):
+        for name, member in value.items():
+            yield from _flaws(name, level + 1)
+            yield from _flaws(member, level + 1)
+    elif isinstance(value, list):
+        for member in value:
+            yield from _flaws(member, level + 1)
+    elif isinstance(value, float) and not math.isfinite(value):
+        yield "holds a number that is none"
+    elif isinstance(value, str) and NO_TEXT.search(value):
+        yield "holds a character that is none"
+
+
+def _some_text(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise refuse("blank")
+    return text
+
+
+JsonObject = Annotated[dict[str, Any], AfterValidator(json_only)]
+Name = Annotated[str, AfterValidator(_some_text)]
+
+
+def moment(value: Any, at: time = time.min) -> datetime:
+    """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
+    day = _read(date.fromisoformat, value)
+    found = datetime.combine(day, at, UTC) if day else _read(datetime.fromisoformat, value)
+    if found is None or found.tzinfo is None:
+        raise refuse("moment_malformed", got=repr(value))
+    if not FIRST_YEAR <= found.year <= LAST_YEAR:
+        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_YEAR} - {LAST_YEAR}"])
+    return found.astimezone(UTC)
+
+
+def _read(parse: Callable[[str], T], value: Any) -> T | None:
+    try:
+        return parse(value)
+    except (TypeError, ValueError):
+        return None
+
+
+From = Annotated[datetime, BeforeValidator(moment)]
+To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
+"""A day is meant to its end."""

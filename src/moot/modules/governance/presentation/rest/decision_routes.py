@@ -1,0 +1,209 @@
+"""Decisions over HTTP: asked for by any agent, and looked back on."""
+
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+from uuid import UUID, uuid4
+
+from fastapi import APIRouter, Query, Request, Response
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.modules.governance.application.coordinator_agent import Decision
+from moot.modules.governance.application.decision_log import explained, in_one_sentence, recorded
+from moot.modules.governance.domain.decision_record import (
+    LAST_PAGE,
+    MOST_PER_PAGE,
+    DecisionFilter,
+    DecisionRecord,
+    RecordedResult,
+    plain,
+)
+from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
+from moot.modules.governance.presentation.rest.asking import (
+    BAD_REQUEST,
+    NOT_FOUND,
+    NOT_KEPT,
+    Decisions,
+    From,
+    Governance,
+    JsonObject,
+    KeyName,
+    Name,
+    OwnSession,
+    Reader,
+    To,
+)
+from moot.shared.domain.errors import Forbidden
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.validation import Strict
+from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.errors import ErrorBody
+
+router = APIRouter(prefix="/coordinator", tags=["decisions"])
+
+ANYBODY = "api"
+
+
+class DecisionBody(Strict):
+    """`payload` is what an agent proposes. `context` is trusted: it is for the framework around the agent to fill."""
+
+    decision_type: Name = Field(min_length=1, max_length=50, examples=["tool_call"])
+    payload: JsonObject
+    context: JsonObject = Field(default_factory=dict)
+    decision_id: Name | None = Field(default=None, min_length=1, max_length=200)
+    requester: Name | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="which agent asks; with a key: which of its own",
+    )
+
+    def of(self, caller: str | None, workspace: str, reader: Locale) -> DecisionRequest:
+        """Whoever has a key asks in the name of that key."""
+        names = [name for name in (caller, self.requester) if name]
+        return DecisionRequest(
+            self.decision_id or str(uuid4()),
+            self.decision_type,
+            self.payload,
+            {"locale": reader, **self.context, "workspace": workspace},
+            requester="/".join(names) or ANYBODY,
+        )
+
+
+class DecisionAnswer(RecordedResult):
+    """`record_id` names it in the list of decisions; `escalation_id` is there when a person is asked."""
+
+    status: ValidationStatus
+    original_request: DecisionRequest
+    ruleset: str
+    timestamp: datetime
+    explanation: str
+    record_id: UUID | None = None
+    escalation_id: UUID | None = None
+
+
+class DecisionRejected(Forbidden):
+    """`details` are the whole result."""
+
+    code = "DECISION_REJECTED"
+
+
+class ExplainedDecision(DecisionRecord):
+    explanation: str
+
+    @classmethod
+    def of(cls, record: DecisionRecord, reader: Locale) -> "ExplainedDecision":
+        return cls(**dict(record), explanation=in_one_sentence(record, reader))
+
+
+class ExplainedPage(BaseModel):
+    """`total` counts no further than 5000; then `total_is_more`."""
+
+    total: int
+    total_is_more: bool
+    page: int
+    page_size: int
+    items: list[ExplainedDecision]
+
+
+class DecisionQuery(BaseModel):
+    """All conditions must hold."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    status: ValidationStatus | None = None
+    decision_type: Name | None = Field(default=None, alias="type")
+    session_id: UUID | None = Field(default=None, alias="session")
+    requester: Name | None = None
+    decided_from: From | None = Field(
+        default=None, alias="from", description="a day, or a moment with its zone"
+    )
+    decided_before: To | None = Field(default=None, alias="to", description="a day to its end, or a moment")
+    page: int = Field(default=1, ge=1, le=LAST_PAGE)
+    page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
+
+
+DRY_RUN = Query(description="only say what the rules would: nothing is kept, and nobody is asked")
+
+
+@router.post(
+    "/decisions",
+    summary="May an agent do this?",
+    responses={
+        **BAD_REQUEST,
+        **NOT_KEPT,
+        200: {"description": "yes; with `modified_payload` where the rules changed it"},
+        202: {"model": DecisionAnswer, "description": "a person is asked; come back with the same request"},
+        403: {
+            "model": ErrorBody,
+            "description": "no: `details` are the result; or the key has not the scope",
+        },
+    },
+)
+async def decide(
+    request: Request,
+    response: Response,
+    body: DecisionBody,
+    governance: Governance,
+    workspace: Workspace,
+    caller: KeyName,
+    reader: Reader,
+    dry_run: Annotated[bool, DRY_RUN] = False,
+) -> DecisionAnswer:
+    """On the record before anybody acts on it."""
+    asked = body.of(caller, workspace, reader)
+    if dry_run:
+        result = await governance.agent.validate(asked, workspace)
+        return _answer(Decision(result), workspace, reader)
+    decision = await governance.agent.decide(asked, workspace=workspace)
+    answer = _answer(decision, workspace, reader)
+    if decision.escalation is not None:
+        response.status_code = 202
+        response.headers["Location"] = _place(request, decision.escalation.id)
+    elif not decision.may_proceed:
+        why = explained(_record(decision, workspace))
+        raise DecisionRejected(why, **answer.model_dump(mode="json"))
+    return answer
+
+
+@router.get("/decisions", summary="List decisions, newest first", responses=BAD_REQUEST | NOT_KEPT)
+async def decisions(
+    kept: Decisions, workspace: Workspace, reader: Reader, asked: Annotated[DecisionQuery, Query()]
+) -> ExplainedPage:
+    page = await kept.page(DecisionFilter(workspace_id=workspace, **dict(asked)))
+    items = [ExplainedDecision.of(record, reader) for record in page.items]
+    return ExplainedPage(**dict(page) | {"items": items})
+
+
+@router.get(
+    "/research/sessions/{session_id}/decisions",
+    tags=["sessions"],
+    summary="Every decision of a session, in order, each explained in a sentence",
+    responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
+)
+async def decisions_of_session(
+    session_id: UUID, kept: Decisions, workspace: Workspace, reader: Reader, own_session: OwnSession
+) -> list[ExplainedDecision]:
+    await own_session(session_id)
+    return [ExplainedDecision.of(record, reader) for record in await kept.of_session(session_id, workspace)]
+
+
+def _answer(decision: Decision, workspace: str, reader: Locale) -> DecisionAnswer:
+    record = _record(decision, workspace)
+    known = plain(asdict(decision.result)) | {"tools_digest": record.result.tools_digest}
+    return DecisionAnswer(
+        **known,
+        explanation=in_one_sentence(record, reader),
+        record_id=decision.record.id if decision.record else None,
+        escalation_id=decision.escalation.id if decision.escalation else None,
+    )
+
+
+def _record(decision: Decision, workspace: str) -> DecisionRecord:
+    """As it is kept, or would be."""
+    asked = decision.result.original_request
+    return decision.record or recorded(asked, decision.result, session_id=None, workspace=workspace)
+
+
+def _place(request: Request, escalation_id: UUID) -> str:
+    return str(request.app.url_path_for("escalation", escalation_id=str(escalation_id)))

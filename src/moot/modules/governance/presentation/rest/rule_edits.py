@@ -1,0 +1,65 @@
+"""Changes to single rules: each makes the next ruleset out of the one in force, and puts it in force."""
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
+from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.container import GovernanceContainer
+from moot.modules.governance.domain.exceptions import NoSuchRule
+from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.presentation.rest.asking import kept
+from moot.shared.domain.messages import Message
+
+
+@dataclass(frozen=True, slots=True)
+class Edited:
+    """`rule` is None where there is none any more."""
+
+    ruleset: int
+    digest: str
+    rule: EnhancedRule | None = None
+
+
+class RuleEdits:
+    """One of these for a process: whoever changes a rule waits for whoever is at it."""
+
+    def __init__(self, governance: GovernanceContainer) -> None:
+        self._governance, self._turn = governance, asyncio.Lock()
+
+    async def add(self, rule: EnhancedRule, *, by: str, workspace: str) -> Edited:
+        return await self._edit(
+            rule.id, lambda rules: rules.add(rule), SAY("rest.added", rule=rule.id), by, workspace
+        )
+
+    async def replace(self, rule: EnhancedRule, *, by: str, workspace: str) -> Edited:
+        """Under a new version, if it says something else."""
+        return await self._edit(
+            rule.id, lambda rules: rules.update(rule), SAY("rest.changed", rule=rule.id), by, workspace
+        )
+
+    async def remove(self, rule_id: str, *, by: str, workspace: str) -> Edited:
+        def without(rules: EnhancedRuleRepository) -> None:
+            if not rules.remove(rule_id):
+                raise NoSuchRule(rule_id)
+
+        return await self._edit(rule_id, without, SAY("rest.removed", rule=rule_id), by, workspace)
+
+    async def _edit(
+        self,
+        rule_id: str,
+        change: Callable[[EnhancedRuleRepository], object],
+        note: Message,
+        by: str,
+        workspace: str,
+    ) -> Edited:
+        rulesets: RulesetService = kept(self._governance.rulesets)
+        async with self._turn:
+            rules = self._governance.book.repository((await rulesets.active(workspace)).rules)
+            change(rules)
+            saved = await rulesets.save(rules.list_all(), note=str(note), by=by, workspace=workspace)
+            await rulesets.activate(saved.number, by=by, workspace=workspace)
+        now = {rule.id: rule for rule in rulesets.rules_of(saved)}
+        return Edited(saved.number, saved.digest, now.get(rule_id))

@@ -1,0 +1,223 @@
+"""The rules at work: a session asks them at every step, and its record says what they said."""
+
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from moot.modules.coordinator.domain.exceptions import DecisionRejected, SessionWaiting
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
+from moot.modules.governance.application.decision_log import in_one_sentence
+from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
+from moot.modules.governance.container import GovernanceContainer, RuleBook
+from moot.modules.governance.domain.decisions import DecisionRequest
+from moot.modules.governance.domain.rules import EnhancedRule
+from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.audit_verification import verify
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import current_feedback
+from tests.coordinator.test_resume import (  # noqa: F401
+    ALL,
+    FOUND,
+    MACRO,
+    WORKSPACE,
+    Process,
+    closed_in_the_end,
+    hours,
+)
+from tests.fakes.coordinator import FakeJudge, FakeResearch
+from tests.governance.factories import rule
+
+QUICK = ErrorHandlingPolicy(retry_delay_seconds=0.01)
+VERDICT = {
+    "symbol": "900001.DEMO",
+    "action": "BUY",
+    "position_percent": 0.35,
+    "confidence": 0.8,
+    "entry_strategy": "in two steps",
+    "stop_loss": "below 9",
+    "take_profit": "around 14",
+    "time_horizon": "three months",
+    "risk_warnings": ["debt", "demand"],
+    "reasoning": "cheap",
+    "narrative_report": "in words",
+    "levels": {"entry": 10.0, "stop": 9.0, "target": 14.0},
+    "engine": "rubric",
+    "grounding": None,
+    "warnings": [],
+}
+
+
+class Desk(Process):
+    """A process whose sessions ask the rules: those that are shipped, and `more`."""
+
+    def __init__(self, database: Database, hours, *more: EnhancedRule, research=None) -> None:  # noqa: F811
+        trail = AuditTrail(database)
+        self.governance = GovernanceContainer(trail=trail, clock=hours, policy=QUICK, on_answer=self._go_on)
+        rules = [*self.governance.book.shipped(), *more]
+        self.governance.rulesets._shipped = tuple(rules)
+        policy = GovernanceAdapter(self.governance.agent, hours)
+        super().__init__(database, hours, research, judge=FakeJudge(VERDICT), policy=policy, trail=trail)
+
+    async def _go_on(self, escalation) -> None:
+        await self.runs.wake(escalation.session_id)
+
+    async def said(self, session_id: str) -> dict[str, str]:
+        """What was decided, each in one sentence."""
+        records = await self.governance.decisions.of_session(UUID(session_id), WORKSPACE)
+        return {record.decision_id: in_one_sentence(record, "en-US") for record in records}
+
+
+@pytest.mark.accepts("A3-16", "A3-37", "A3-52")
+async def test_full_workflow_with_rule_validation(database: Database, hours):  # noqa: F811
+    desk = Desk(database, hours)
+    result = await desk.ask()
+    assert (result.verdict_status, result.verdict["position_percent"]) == ("judged", 0.2)
+    said = await desk.said(result.session_id)
+    assert set(said) == {
+        "research_request",
+        *(f"node:{node}" for node in (*(expert.value for expert in ALL), "debate", "judge")),
+        "verdict",
+    }
+    assert "35% → 20%" in said["verdict"]
+    assert "risk.position_cap@1" in said["verdict"]
+    assert (await verify(desk.trail, UUID(result.session_id))).intact
+    stored = (await desk.nodes(UUID(result.session_id)))["judge"]
+    assert stored.result_data["position_percent"] == 0.2
+    status = await desk.governance.agent.status()
+    assert status.decision_statistics.model_dump() == {
+        "total": 9,
+        "approved": 8,
+        "modified": 1,
+        "rejected": 0,
+        "escalated": 0,
+    }
+
+
+class Flaky(FakeResearch):
+    def __init__(self, *errors: Exception) -> None:
+        super().__init__(dict.fromkeys(ALL, FOUND))
+        self.errors, self.told = list(errors), []
+
+    async def run_expert(self, expert_type, symbol, options=None):
+        if expert_type == MACRO:
+            self.told.append(current_feedback.get())
+            if self.errors:
+                raise self.errors.pop(0)
+        return await super().run_expert(expert_type, symbol, options)
+
+
+@pytest.mark.accepts("A3-17", "W36")
+async def test_workflow_with_error_retry_and_recovery(database: Database, hours):  # noqa: F811
+    research = Flaky(TimeoutError("slow"), ConnectionResetError("gone"))
+    desk = Desk(database, hours, research=research)
+    result = await desk.ask()
+    assert result.overall_status == "completed"
+    assert (await desk.nodes(UUID(result.session_id)))["macro_intelligence"].attempts == 3
+    workflow = await desk.governance.agent.monitor.context_of(result.session_id)
+    assert workflow is not None
+    assert [(entry.error_type, entry.action_taken) for entry in workflow.error_log] == [
+        ("TimeoutError", "retry"),
+        ("ConnectionResetError", "retry"),
+    ]
+    assert (workflow.status, workflow.failed_nodes) == ("completed", [])
+
+
+@pytest.mark.accepts("A3-18")
+async def test_workflow_with_feedback_to_agent(database: Database, hours):  # noqa: F811
+    research = Flaky(*[TimeoutError("slow")] * 4)
+    desk = Desk(database, hours, research=research)
+    result = await desk.ask()
+    assert (result.overall_status, len(research.told)) == ("completed", 5)
+    assert research.told[:4] == [None] * 4
+    told = research.told[4]
+    assert (told["type"], told["node_id"], told["error"]) == ("execution_error", "macro_intelligence", "slow")
+    assert told["suggestion"]
+
+
+async def test_an_error_that_does_not_pass_is_not_tried_again(database: Database, hours):  # noqa: F811
+    desk = Desk(database, hours, research=Flaky(AppError("no licence")))
+    result = await desk.ask()
+    assert result.overall_status == "partial"
+    assert (await desk.nodes(UUID(result.session_id)))["macro_intelligence"].attempts == 1
+
+
+async def test_a_refused_request_says_which_rule_and_what_to_do(database: Database, hours):  # noqa: F811
+    no = rule(
+        "payload.symbol.endsWith('.DEMO')",
+        id="desk.no_demo",
+        name="No demo",
+        decision_types=("research_request",),
+        metadata={"suggestion": "Name a real company."},
+    )
+    desk = Desk(database, hours, no)
+    with pytest.raises(DecisionRejected) as refused:
+        await desk.ask()
+    assert refused.value.details["suggestions"] == ["Name a real company."]
+    assert [violation["rule_id"] for violation in refused.value.details["violations"]] == ["desk.no_demo"]
+    assert desk.research.calls == []
+
+
+async def test_a_refused_node_is_the_only_one_that_does_not_run(database: Database, hours):  # noqa: F811
+    no = rule("payload.node == 'macro_intelligence'", id="desk.no_macro", decision_types=("node",))
+    result = await Desk(database, hours, no).ask()
+    assert (result.overall_status, result.verdict_status) == ("partial", "judged")
+    (failed,) = [item for item in result.expert_results if item.status == "failed"]
+    assert "desk.no_macro" in (failed.error or "")
+
+
+async def test_a_refused_verdict_is_no_verdict_and_never_another_one(database: Database, hours):  # noqa: F811
+    no = rule("payload.action == 'BUY'", id="desk.no_buy", decision_types=("verdict",))
+    result = await Desk(database, hours, no).ask()
+    assert (result.verdict, result.verdict_status) == (None, "failed")
+    assert "desk.no_buy" in (result.reason or "")
+
+
+class TestAPersonIsAsked:
+    asks = rule(
+        "payload.position_percent > 0.1", id="desk.asks", decision_types=("verdict",), requires_human=True
+    )
+
+    async def waiting(self, desk: Desk) -> tuple[UUID, UUID]:
+        with pytest.raises(SessionWaiting) as stopped:
+            await desk.ask()
+        details = stopped.value.details
+        return UUID(details["session_id"]), UUID(details["escalation_id"])
+
+    async def test_and_the_session_goes_on_when_they_approve(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours, self.asks)
+        session_id, escalation_id = await self.waiting(desk)
+        (open_,) = (await desk.governance.escalations.waiting(WORKSPACE)).items
+        assert (open_.id, open_.session_id) == (escalation_id, session_id)
+        await desk.governance.escalations.approve(escalation_id, WORKSPACE, by="Li", reason="small fund")
+        result = await desk.runs.outcome(session_id, WORKSPACE)
+        assert (result.verdict_status, result.verdict["position_percent"]) == ("judged", 0.2)
+        assert (await verify(desk.trail, session_id)).intact
+
+    async def test_and_what_they_write_instead_is_what_is_done(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours, self.asks)
+        session_id, escalation_id = await self.waiting(desk)
+        await desk.governance.escalations.edit(
+            escalation_id, WORKSPACE, by="Li", payload={**VERDICT, "position_percent": 0.05}, reason="careful"
+        )
+        result = await desk.runs.outcome(session_id, WORKSPACE)
+        assert result.verdict["position_percent"] == 0.05
+
+    async def test_and_their_no_is_a_no(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours, self.asks)
+        session_id, escalation_id = await self.waiting(desk)
+        await desk.governance.escalations.reject(escalation_id, WORKSPACE, by="Li", reason="not now")
+        result = await desk.runs.outcome(session_id, WORKSPACE)
+        assert (result.verdict, result.verdict_status) == (None, "failed")
+
+
+def test_the_book_decides_without_a_database_or_a_desk():
+    book = RuleBook()
+    decide = book.validator(book.repository(book.shipped("presets"))).validate
+    asked: dict[str, Any] = {
+        "decision_id": "1",
+        "decision_type": "create_node",
+        "payload": {"description": "x"},
+    }
+    assert decide(DecisionRequest(**asked, context={"iteration_count": 11})).terminates

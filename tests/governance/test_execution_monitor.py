@@ -1,0 +1,406 @@
+"""Workflows under watch: the five lists, the errors, the events, and what stays in memory."""
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from moot.modules.governance.application.error_handler import (
+    ErrorHandler,
+    ErrorHandlingAction,
+    ErrorHandlingPolicy,
+)
+from moot.modules.governance.application.execution_monitor import (
+    ErrorEntry,
+    ExecutionContext,
+    ExecutionMonitor,
+    Usage,
+    WorkflowEvent,
+    WorkflowExecution,
+)
+from moot.shared.domain.clock import SystemClock
+from tests.governance.factories import NOON
+
+W = "w-1"
+
+
+class HandClock:
+    """Stands still until somebody moves it."""
+
+    def __init__(self) -> None:
+        self.moment = NOON
+
+    def now(self) -> Any:
+        return self.moment
+
+    def move(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+class FakeJournal:
+    def __init__(self, *recorded: WorkflowExecution) -> None:
+        self._recorded = {workflow.workflow_id: workflow for workflow in recorded}
+        self.asked: list[str] = []
+
+    async def load(self, workflow_id: str) -> WorkflowExecution | None:
+        self.asked.append(workflow_id)
+        return self._recorded.get(workflow_id)
+
+
+class Heard:
+    """All events, in order."""
+
+    def __init__(self) -> None:
+        self.events: list[tuple[str, WorkflowEvent]] = []
+
+    def __call__(self, workflow_id: str, event: WorkflowEvent) -> None:
+        self.events.append((workflow_id, event))
+
+    def said(self) -> list[tuple[str, dict[str, Any]]]:
+        return [(event.type, event.data) for _, event in self.events]
+
+
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
+
+
+def watching(clock: HandClock, *, policy: ErrorHandlingPolicy | None = None, **more: Any) -> ExecutionMonitor:
+    return ExecutionMonitor(ErrorHandler(policy or ErrorHandlingPolicy()), clock, **more)
+
+
+async def started(monitor: ExecutionMonitor, *nodes: str, workflow_id: str = W) -> WorkflowExecution:
+    """A workflow whose nodes all run."""
+    await monitor.on_workflow_start(workflow_id, nodes)
+    for node in nodes:
+        await monitor.on_node_start(workflow_id, node, {})
+    return known(monitor, workflow_id)
+
+
+def known(monitor: ExecutionMonitor, workflow_id: str = W) -> WorkflowExecution:
+    workflow = monitor.get_context(workflow_id)
+    assert workflow is not None
+    return workflow
+
+
+def places(workflow: WorkflowExecution) -> dict[str, list[str]]:
+    """The lists that are not empty."""
+    names = ("pending", "running", "executed", "failed", "skipped")
+    lists = {name: getattr(workflow, f"{name}_nodes") for name in names}
+    return {name: nodes for name, nodes in lists.items() if nodes}
+
+
+class TestTheLifeOfANode:
+    @pytest.mark.accepts("A3-42", "A3-38")
+    async def test_every_node_waits_when_its_workflow_starts(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await monitor.on_workflow_start(W, ["a", "b", "a"])
+        workflow = known(monitor)
+        assert isinstance(workflow, ExecutionContext)
+        assert (workflow.workflow_id, workflow.started_at, workflow.status) == (W, NOON, "running")
+        assert places(workflow) == {"pending": ["a", "b"]}
+        assert workflow.metrics.total_nodes == 2
+
+    @pytest.mark.accepts("A3-09", "A3-41")
+    async def test_on_node_start_should_update_context(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await monitor.on_workflow_start(W, ["a", "b"])
+        await monitor.on_node_start(W, "a", {"symbol": "900001.DEMO"})
+        assert places(known(monitor)) == {"pending": ["b"], "running": ["a"]}
+        assert known(monitor).node_inputs == {"a": {"symbol": "900001.DEMO"}}
+
+    @pytest.mark.accepts("A3-10", "A3-41")
+    async def test_on_node_complete_should_record_output(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        await monitor.on_node_complete(W, "a", {"signal": "BULLISH"})
+        assert places(workflow) == {"executed": ["a"]}
+        assert workflow.node_outputs == {"a": {"signal": "BULLISH"}}
+        assert workflow.metrics.completed_nodes == 1
+
+    @pytest.mark.accepts("A3-11", "A3-39", "A3-44")
+    async def test_on_node_error_should_trigger_error_handler(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        clock.move(3)
+        assert await monitor.on_node_error(W, "a", ConnectionResetError("gone")) is ErrorHandlingAction.RETRY
+        assert workflow.error_log == [
+            ErrorEntry(
+                node_id="a",
+                error_type="ConnectionResetError",
+                error_message="gone",
+                timestamp=NOON + timedelta(seconds=3),
+                attempt=1,
+                action_taken=ErrorHandlingAction.RETRY,
+            )
+        ]
+
+    @pytest.mark.accepts("W36")
+    async def test_a_node_that_tries_again_is_running_and_not_failed(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        await monitor.on_node_error(W, "a", TimeoutError())
+        await monitor.on_node_error(W, "a", TimeoutError())
+        assert places(workflow) == {"running": ["a"]}
+        assert workflow.metrics.failed_nodes == 0
+        assert [entry.attempt for entry in workflow.error_log] == [1, 2]
+
+    @pytest.mark.accepts("W36")
+    async def test_an_optional_node_is_skipped_and_not_failed(self, clock: HandClock) -> None:
+        monitor = watching(clock, policy=ErrorHandlingPolicy(skippable_node_types=("extra",)))
+        workflow = await started(monitor, "a", "b")
+        action = await monitor.on_node_error(W, "a", RuntimeError("no"), node_type="extra")
+        assert action is ErrorHandlingAction.SKIP
+        await monitor.on_node_skipped(W, "b")
+        assert places(workflow) == {"skipped": ["a", "b"]}
+        assert workflow.metrics.failed_nodes == 0
+        assert len(workflow.error_log) == 1
+
+    @pytest.mark.accepts("A3-41")
+    @pytest.mark.parametrize(
+        ("error", "action"),
+        [(RuntimeError("no"), ErrorHandlingAction.ABORT), (PermissionError(), ErrorHandlingAction.ESCALATE)],
+    )
+    async def test_a_node_that_is_given_up_has_failed(
+        self, clock: HandClock, error: Exception, action: ErrorHandlingAction
+    ) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        assert await monitor.on_node_error(W, "a", error) is action
+        assert places(workflow) == {"failed": ["a"]}
+        assert workflow.metrics.failed_nodes == 1
+
+    async def test_a_node_that_succeeds_after_feedback_has_not_failed(self, clock: HandClock) -> None:
+        monitor = watching(clock, policy=ErrorHandlingPolicy(max_retries=0))
+        workflow = await started(monitor, "a")
+        assert await monitor.on_node_error(W, "a", TimeoutError()) is ErrorHandlingAction.FEEDBACK
+        assert places(workflow) == {"failed": ["a"]}
+        await monitor.on_node_start(W, "a", {"feedback": "plan anew"})
+        await monitor.on_node_complete(W, "a", {})
+        assert places(workflow) == {"executed": ["a"]}
+        assert (workflow.metrics.completed_nodes, workflow.metrics.failed_nodes) == (1, 0)
+
+    async def test_a_success_ends_the_count_of_failures(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        await monitor.on_node_error(W, "a", TimeoutError())
+        await monitor.on_node_complete(W, "a", {})
+        await monitor.on_node_error(W, "a", TimeoutError())
+        assert [entry.attempt for entry in workflow.error_log] == [1, 1]
+
+
+class TestTheEnd:
+    @pytest.mark.parametrize(
+        ("failing", "status"), [([], "completed"), (["a"], "partial"), (["a", "b"], "failed")]
+    )
+    async def test_a_workflow_ends_as_its_nodes_did(
+        self, clock: HandClock, failing: list[str], status: str
+    ) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a", "b")
+        for node in ("a", "b"):
+            if node in failing:
+                await monitor.on_node_error(W, node, RuntimeError("no"))
+            else:
+                await monitor.on_node_complete(W, node, {})
+        await monitor.on_workflow_complete(W)
+        assert workflow.status == status
+
+    async def test_a_node_broken_off_by_the_end_has_yet_to_run(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        await monitor.on_workflow_complete(W, "cancelled")
+        assert (workflow.status, places(workflow)) == ("cancelled", {"pending": ["a"]})
+
+    async def test_time_stops_at_the_end(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await started(monitor, "a")
+        clock.move(2)
+        assert known(monitor).metrics.total_time_ms == 2_000
+        await monitor.on_workflow_complete(W)
+        clock.move(5)
+        assert known(monitor).metrics.total_time_ms == 2_000
+
+    async def test_after_the_end_nothing_is_tried_again_or_changed(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        workflow = await started(monitor, "a")
+        await monitor.on_workflow_complete(W)
+        assert await monitor.on_node_error(W, "a", TimeoutError()) is ErrorHandlingAction.ABORT
+        await monitor.on_node_complete(W, "a", {"late": True})
+        assert (workflow.error_log, workflow.node_outputs) == ([], {})
+
+    async def test_the_next_run_of_a_workflow_has_all_its_retries(self, clock: HandClock) -> None:
+        monitor = watching(clock, policy=ErrorHandlingPolicy(max_retries=1))
+        for _ in range(2):
+            await started(monitor, "a")
+            action = await monitor.on_node_error(W, "a", TimeoutError())
+            assert action is ErrorHandlingAction.RETRY
+            await monitor.on_workflow_complete(W)
+
+
+class TestUnknownWorkflows:
+    @pytest.mark.accepts("A3-43")
+    async def test_there_is_no_context_and_no_progress(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        assert monitor.get_context("nobody") is None
+        assert monitor.get_progress("nobody") is None
+        assert await monitor.context_of("nobody") is None
+
+    async def test_an_error_in_one_is_the_end_and_nothing_else_is_kept(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        assert await monitor.on_node_error("nobody", "a", TimeoutError()) is ErrorHandlingAction.ABORT
+        await monitor.on_node_start("nobody", "a", {})
+        await monitor.on_node_complete("nobody", "a", {})
+        await monitor.on_node_skipped("nobody", "a")
+        await monitor.on_workflow_complete("nobody")
+        monitor.add_usage("nobody", 10, 0.1)
+        assert monitor.get_all_workflows() == []
+
+
+class TestUsage:
+    @pytest.mark.accepts("A3-40", "W36")
+    async def test_tokens_and_cost_are_what_the_audit_counts(self, clock: HandClock) -> None:
+        counted = {W: Usage(100, 0.01)}
+        monitor = watching(clock, usage=counted.get)
+        await started(monitor, "a")
+        counted[W] = Usage(1_500, 0.25)
+        assert (known(monitor).metrics.total_tokens, known(monitor).metrics.total_cost) == (1_500, 0.25)
+        await monitor.on_workflow_complete(W)
+        del counted[W]
+        assert (known(monitor).metrics.total_tokens, known(monitor).metrics.total_cost) == (1_500, 0.25)
+
+    async def test_calls_add_up_where_nobody_else_counts(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await started(monitor, "a")
+        monitor.add_usage(W, 100, 0.5)
+        monitor.add_usage(W, 50, 0.25)
+        assert (known(monitor).metrics.total_tokens, known(monitor).metrics.total_cost) == (150, 0.75)
+
+
+class TestProgress:
+    async def test_whatever_is_over_counts(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await monitor.on_workflow_start(W, ["a", "b", "c", "d", "e", "f"])
+        for node in ("a", "b", "c", "d"):
+            await monitor.on_node_start(W, node, {})
+        await monitor.on_node_complete(W, "a", {})
+        await monitor.on_node_error(W, "b", RuntimeError("no"))
+        await monitor.on_node_skipped(W, "e")
+        await monitor.on_node_error(W, "c", TimeoutError())
+        assert monitor.get_progress(W) == {
+            "total": 6,
+            "completed": 1,
+            "running": 2,
+            "pending": 1,
+            "failed": 1,
+            "skipped": 1,
+            "percentage": 50.0,
+        }
+
+    async def test_a_workflow_without_nodes_is_nowhere(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await monitor.on_workflow_start(W, [])
+        progress = monitor.get_progress(W)
+        assert progress is not None
+        assert (progress["total"], progress["percentage"]) == (0, 0.0)
+
+
+class TestEvents:
+    @pytest.mark.accepts("W36")
+    async def test_every_change_is_told_once(self, clock: HandClock) -> None:
+        heard = Heard()
+        monitor = watching(clock, on_event=heard)
+        await monitor.on_workflow_start(W, ["a", "b"], locale="en-US")
+        await monitor.on_node_start(W, "a", {})
+        await monitor.on_node_error(W, "a", TimeoutError("slow"))
+        clock.move(1.5)
+        await monitor.on_node_complete(W, "a", {})
+        await monitor.on_node_start(W, "b", {})
+        clock.move(0.25)
+        await monitor.on_node_error(W, "b", RuntimeError("no"))
+        await monitor.on_workflow_complete(W)
+        retrying = {"node": "a", "attempt": 1, "action": "retry", "reason": "slow"}
+        failed = {"node": "b", "attempt": 1, "action": "abort", "error": "no", "duration_ms": 250}
+        assert heard.said() == [
+            ("workflow_started", {"nodes": ["a", "b"]}),
+            ("node_started", {"node": "a"}),
+            ("node_retrying", retrying),
+            ("node_finished", {"node": "a", "status": "success", "duration_ms": 1_500}),
+            ("node_started", {"node": "b"}),
+            ("node_failed", failed),
+            ("workflow_finished", {"status": "partial"}),
+        ]
+        assert {workflow_id for workflow_id, _ in heard.events} == {W}
+        assert heard.events[-1][1].at == NOON + timedelta(seconds=1.75)
+
+    async def test_a_skipped_node_is_told_as_finished(self, clock: HandClock) -> None:
+        heard = Heard()
+        monitor = watching(clock, on_event=heard)
+        await monitor.on_workflow_start(W, ["a"])
+        await monitor.on_node_skipped(W, "a")
+        assert heard.said()[-1] == ("node_finished", {"node": "a", "status": "skipped", "duration_ms": 0})
+
+    async def test_a_listener_that_fails_changes_nothing(self, clock: HandClock) -> None:
+        def deaf(_workflow_id: str, _event: WorkflowEvent) -> None:
+            raise RuntimeError("deaf")
+
+        monitor = watching(clock, on_event=deaf)
+        workflow = await started(monitor, "a")
+        await monitor.on_node_complete(W, "a", {})
+        await monitor.on_workflow_complete(W)
+        assert (workflow.status, places(workflow)) == ("completed", {"executed": ["a"]})
+
+
+class TestMemory:
+    @pytest.mark.accepts("W36")
+    async def test_what_has_ended_is_dropped_after_a_while(self, clock: HandClock) -> None:
+        monitor = watching(clock, ttl=timedelta(minutes=10))
+        await started(monitor, "a", workflow_id="ended")
+        await started(monitor, "a", workflow_id="running")
+        await monitor.on_workflow_complete("ended")
+        clock.move(599)
+        assert monitor.get_context("ended") is not None
+        clock.move(1)
+        assert monitor.get_context("ended") is None
+        assert [workflow.workflow_id for workflow in monitor.get_all_workflows()] == ["running"]
+
+    @pytest.mark.accepts("W36")
+    async def test_only_so_many_that_have_ended_are_kept(self, clock: HandClock) -> None:
+        monitor = watching(clock, keep=2)
+        await started(monitor, "a", workflow_id="running")
+        for n in range(5):
+            await started(monitor, "a", workflow_id=f"w-{n}")
+            await monitor.on_node_error(f"w-{n}", "a", TimeoutError())
+            await monitor.on_workflow_complete(f"w-{n}")
+        kept = [workflow.workflow_id for workflow in monitor.get_all_workflows()]
+        assert kept == ["running", "w-3", "w-4"]
+        assert monitor.active_workflows == 1
+
+    async def test_the_journal_answers_what_memory_no_longer_has(self, clock: HandClock) -> None:
+        recorded = WorkflowExecution("old", NOON, executed_nodes=["a"], status="completed")
+        journal = FakeJournal(recorded)
+        monitor = watching(clock, journal=journal)
+        workflow = await started(monitor, "a")
+        assert await monitor.context_of("old") is recorded
+        assert await monitor.context_of(W) is workflow
+        assert await monitor.context_of("nobody") is None
+        assert journal.asked == ["old", "nobody"]
+
+    async def test_a_workflow_that_starts_again_begins_anew(self, clock: HandClock) -> None:
+        monitor = watching(clock)
+        await started(monitor, "a")
+        await monitor.on_node_error(W, "a", TimeoutError())
+        await monitor.on_workflow_complete(W)
+        await monitor.on_workflow_start(W, ["b"])
+        assert places(known(monitor)) == {"pending": ["b"]}
+        assert (known(monitor).error_log, monitor.active_workflows) == ([], 1)
+
+    async def test_ten_thousand_workflows_leave_no_more_behind_than_are_kept(self) -> None:
+        handler = ErrorHandler(ErrorHandlingPolicy())
+        monitor = ExecutionMonitor(handler, SystemClock(), keep=10)
+        for n in range(10_000):
+            await started(monitor, "a", workflow_id=f"w-{n}")
+            await monitor.on_node_error(f"w-{n}", "a", TimeoutError())
+            await monitor.on_workflow_complete(f"w-{n}")
+        assert len(monitor.get_all_workflows()) == 10
+        assert sum(handler.failures_of(f"w-{n}", "a") for n in range(10_000)) == 0

@@ -1,0 +1,294 @@
+"""Rulesets: kept under numbers, put in force and taken back, and never mixed in one decision."""
+
+import asyncio
+from datetime import datetime, timedelta
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from moot.modules.governance.application.decision_validator import DecisionValidator
+from moot.modules.governance.application.enhanced_rule_repository import Active
+from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.domain.decisions import ValidationResult
+from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRuleset, RuleRefused
+from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.rulesets import Activation, Registered, Ruleset, digest_of
+from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
+from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.database import Database
+from tests.governance.factories import NOON, request, rule
+
+ENGINE = CelConditions()
+BOTH = (
+    {"violates": True, "payload": {"tool": "rm", "args": {}}},
+    {"violates": False, "payload": {"tool": "ls", "args": {}}},
+)
+
+
+def proven(rule_id: str, **changes: Any) -> EnhancedRule:
+    return rule(id=rule_id, examples=BOTH, **changes)
+
+
+SHIPPED_RULES = [proven("shipped")]
+
+
+class HandClock:
+    """Goes on when told to."""
+
+    def __init__(self) -> None:
+        self.moment = NOON
+
+    def now(self) -> datetime:
+        return self.moment
+
+    def wait(self, seconds: float) -> None:
+        self.moment += timedelta(seconds=seconds)
+
+
+def removes(facts: Any) -> bool:
+    return bool(facts.tool == "rm")
+
+
+class Desk:
+    """A process of its own: the service on a database others may use too."""
+
+    def __init__(self, database: Database, **given: Any) -> None:
+        self.clock = HandClock()
+        self.store = given.pop("store", SqlRulesetStore(database))
+        conditions: dict[str, NamedCondition] = given.pop("conditions", {"removes@1": removes})
+        self.service = RulesetService(
+            self.store,
+            engine=ENGINE,
+            tools={},
+            conditions=conditions,
+            clock=self.clock,
+            shipped=given.pop("shipped", SHIPPED_RULES),
+        )
+
+    async def save(self, *rules: EnhancedRule, workspace: str = "default") -> Ruleset:
+        return await self.service.save(rules, note="because", by="ann", workspace=workspace)
+
+    async def activate(self, number: int, workspace: str = "default") -> Activation:
+        return await self.service.activate(number, by="ann", workspace=workspace)
+
+    async def roll_back(self) -> Activation:
+        return await self.service.rollback(by="bob", workspace="default")
+
+    async def active(self, workspace: str = "default") -> Active:
+        return await self.service.active(workspace)
+
+    async def in_force(self, workspace: str = "default") -> list[str]:
+        return [each.id for each in (await self.active(workspace)).rules]
+
+
+@pytest.fixture
+def desk(database: Database) -> Desk:
+    return Desk(database)
+
+
+class TestSaving:
+    async def test_numbers_count_up_from_one(self, desk: Desk) -> None:
+        first, second = await desk.save(proven("a")), await desk.save(proven("b"))
+        assert [first.number, second.number] == [1, 2]
+        assert first == (await desk.service.get(1, "default"))
+        assert (first.note, first.created_by, first.created_at) == ("because", "ann", NOON)
+        assert first.digest == digest_of([proven("a")])
+
+    async def test_the_same_rules_are_kept_once(self, desk: Desk) -> None:
+        first = await desk.save(proven("a"), proven("b"))
+        assert await desk.save(proven("b"), proven("a")) == first
+        assert [each.number for each in await desk.service.list("default")] == [1, 0]
+
+    async def test_rules_come_back_as_they_were(self, desk: Desk) -> None:
+        coded = rule(Registered("removes@1", removes), id="coded")
+        words = proven(
+            "words", metadata={"most": 1.5, "none": None}, version=2, mode="shadow", requires_human=True
+        )
+        clamps = proven("clamps", corrector={"kind": "clamp", "path": "payload.args.n", "at_most": 3})
+        saved = await desk.save(coded, words, clamps)
+        back = desk.service.rules_of(await desk.service.get(saved.number, "default"))
+        assert list(back) == [coded, words, clamps]
+        assert digest_of(back) == saved.digest
+
+    async def test_workspaces_count_for_themselves(self, desk: Desk) -> None:
+        here, there = await desk.save(proven("a")), await desk.save(proven("a"), workspace="other")
+        assert (here.number, there.number) == (1, 1)
+        assert [each.number for each in await desk.service.list("third")] == [0]
+        with pytest.raises(NoSuchRuleset):
+            await desk.service.get(2, "other")
+
+    async def test_saves_at_the_same_moment_get_numbers_of_their_own(self, database: Database) -> None:
+        desks = [Desk(database) for _ in range(4)]
+        saved = await asyncio.gather(*(desks[n % 4].save(proven(f"r{n}")) for n in range(12)))
+        assert sorted(each.number for each in saved) == list(range(1, 13))
+
+    async def test_a_draft_is_kept_switched_off(self, desk: Desk) -> None:
+        saved = await desk.save(rule(id="unproven"), proven("proven"))
+        assert [each.enabled for each in desk.service.rules_of(saved)] == [False, True]
+
+    @pytest.mark.parametrize(
+        ("rules", "error"),
+        [
+            ([proven("a"), proven("a")], DuplicateRuleError),
+            ([rule("payload.tol == 'rm'")], RuleRefused),
+            ([rule("payload.tool == 'cp'", examples=BOTH)], RuleRefused),
+        ],
+    )
+    async def test_what_cannot_be_used_is_not_kept(
+        self, desk: Desk, rules: list[EnhancedRule], error: type[Exception]
+    ) -> None:
+        with pytest.raises(error):
+            await desk.save(*rules)
+        assert [each.number for each in await desk.service.list("default")] == [0]
+
+
+class TestActivation:
+    async def test_before_anything_was_activated_the_shipped_rules_decide(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        active = await desk.active()
+        assert (active.number, [each.id for each in active.rules]) == (0, ["shipped"])
+        assert active.digest == digest_of(SHIPPED_RULES)
+
+    async def test_the_activated_ruleset_decides_at_once(self, desk: Desk) -> None:
+        saved = await desk.save(proven("a"))
+        assert await desk.in_force() == ["shipped"]
+        done = await desk.activate(saved.number)
+        assert done == Activation(1, 1, "ann", NOON)
+        assert ((await desk.active()).digest, (await desk.active()).number) == (saved.digest, 1)
+
+    async def test_activating_what_is_in_force_changes_nothing(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        assert await desk.activate(1) == await desk.activate(1)
+
+    async def test_a_number_nobody_has_is_refused(self, desk: Desk) -> None:
+        with pytest.raises(NoSuchRuleset):
+            await desk.activate(7)
+
+    async def test_rolling_back_brings_back_the_one_before(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        await desk.save(proven("b"))
+        await desk.activate(1)
+        await desk.activate(2)
+        assert await desk.roll_back() == Activation(3, 1, "bob", NOON)
+        assert await desk.in_force() == ["a"]
+
+    async def test_before_the_first_were_the_shipped_rules(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        await desk.activate(1)
+        assert (await desk.roll_back()).number == 0
+        assert await desk.in_force() == ["shipped"]
+        assert (await desk.roll_back()).number == 1
+
+    async def test_the_shipped_rules_can_be_put_in_force_by_their_number(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        await desk.activate(1)
+        await desk.activate(0)
+        assert await desk.in_force() == ["shipped"]
+
+    async def test_activations_at_the_same_moment_all_count(self, database: Database) -> None:
+        desks = [Desk(database) for _ in range(4)]
+        for name in "abcd":
+            await desks[0].save(proven(name))
+        done = await asyncio.gather(*(each.activate(n + 1) for n, each in enumerate(desks)))
+        assert sorted(each.sequence for each in done) == [1, 2, 3, 4]
+        last = max(done)
+        assert await desks[0].store.active("default") == last
+
+    async def test_a_workspace_is_not_touched_by_another(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        await desk.activate(1)
+        assert await desk.in_force("other") == ["shipped"]
+
+
+class TestOtherProcesses:
+    async def test_an_activation_elsewhere_is_seen_within_a_second(self, database: Database) -> None:
+        here, elsewhere = Desk(database), Desk(database)
+        assert await here.in_force() == ["shipped"]
+        await elsewhere.save(proven("a"))
+        await elsewhere.activate(1)
+        here.clock.wait(0.9)
+        assert await here.in_force() == ["shipped"]
+        here.clock.wait(0.1)
+        assert await here.in_force() == ["a"]
+
+    async def test_decisions_find_the_rules_of_a_package_that_has_moved_on(self, database: Database) -> None:
+        before = await Desk(database).active()
+        newer = Desk(database, shipped=[proven("newer")])
+        assert await newer.in_force() == ["newer"]
+        found = await newer.service.get_by_digest(before.digest, "default")
+        assert [each.id for each in newer.service.rules_of(found)] == ["shipped"]
+        assert [each.number for each in await newer.service.list("default")] == [0, -1]
+
+    async def test_a_digest_nobody_has_is_refused(self, desk: Desk) -> None:
+        with pytest.raises(NoSuchRuleset):
+            await desk.service.get_by_digest("0" * 64, "default")
+
+    async def test_a_ruleset_whose_code_is_gone_is_not_put_in_force(self, database: Database) -> None:
+        await Desk(database).save(rule(Registered("removes@1", removes), id="coded"))
+        newer = Desk(database, conditions={})
+        with pytest.raises(RuleRefused, match="removes@1"):
+            await newer.activate(1)
+        assert await newer.in_force() == ["shipped"]
+
+
+class FailingStore(SqlRulesetStore):
+    down = False
+
+    async def active(self, workspace: str) -> Activation | None:
+        if self.down:
+            raise Unavailable("no database")
+        return await super().active(workspace)
+
+
+class TestWithoutTheDatabase:
+    async def test_the_rules_known_last_stay_in_force(self, sqlite_database: Database) -> None:
+        store = FailingStore(sqlite_database)
+        desk = Desk(sqlite_database, store=store)
+        await desk.save(proven("a"))
+        await desk.activate(1)
+        store.down = True
+        desk.clock.wait(5)
+        assert await desk.in_force() == ["a"]
+
+    async def test_where_no_rules_are_known_nothing_is_decided(self, sqlite_database: Database) -> None:
+        store = FailingStore(sqlite_database)
+        store.down = True
+        with pytest.raises(Unavailable):
+            await Desk(sqlite_database, store=store).active()
+
+
+async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(database: Database) -> None:
+    deciding, swapping = Desk(database), Desk(database)
+    sets = [[proven(f"{name}{n}") for n in range(5)] for name in "abc"]
+    saved = [await swapping.save(*rules) for rules in sets]
+    expected = {one.digest: {each.id for each in rules} for one, rules in zip(saved, sets, strict=True)}
+    await swapping.activate(1)
+    swapped = asyncio.Event()
+
+    async def swap() -> None:
+        for turn in range(30):
+            await swapping.activate(turn % 3 + 1)
+            deciding.clock.wait(1)
+            if turn % 10 == 9:
+                await deciding.activate((turn + 1) % 3 + 1)
+        swapped.set()
+
+    async def decide() -> list[ValidationResult]:
+        results = []
+        while not swapped.is_set():
+            active = await deciding.active()
+            await asyncio.sleep(0)
+            validator = DecisionValidator(SimpleNamespace(active=active), FACTS)
+            results.append(await asyncio.to_thread(validator.validate, request({"tool": "rm", "args": {}})))
+        return results
+
+    _, *decided = await asyncio.gather(swap(), *(decide() for _ in range(4)))
+    results = [result for some in decided for result in some]
+    assert {result.ruleset for result in results} == set(expected)
+    assert all({v.rule_id for v in result.violations} == expected[result.ruleset] for result in results)
+
+
+FACTS = FactFinder(lambda *_: None, lambda *_: True)

@@ -1,0 +1,119 @@
+"""What a tool does is told from its name, its schema and its description; what is not known counts as a change."""
+
+from typing import Any
+
+import pytest
+
+from moot.modules.governance.application.tool_knowledge import deed, known_tool, sink_kind
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+
+
+def schema(name: str, description: str = "", *arguments: str) -> dict[str, Any]:
+    properties = {argument: {"type": "string"} for argument in arguments}
+    return {
+        "name": name,
+        "description": description,
+        "parameters": {"type": "object", "properties": properties},
+    }
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "get_order_status",
+        "listChannels",
+        "search_hotels",
+        "read-inbox",
+        "calendar.find_events",
+        "calculate",
+        "查询持仓",
+    ],
+)
+def test_a_tool_that_only_looks_has_no_side_effects(name: str) -> None:
+    assert deed(name).side_effects is False
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "sendMessage",
+        "post_page",
+        "mcp__tracker__create_issue",
+        "file.delete",
+        "reserve_room",
+        "return_order",
+        "发送邮件",
+    ],
+)
+def test_a_tool_that_does_something_has_side_effects(name: str) -> None:
+    assert deed(name).side_effects is True
+
+
+def test_a_tool_nothing_tells_of_is_taken_to_change_something() -> None:
+    assert deed("frobnicate").side_effects is True
+    assert deed("frobnicate", "Returns the weather of a city.").side_effects is False
+
+
+def test_a_name_that_reads_does_not_hide_what_the_description_or_its_second_half_does() -> None:
+    assert deed("check_inbox", "Deletes all mails that are read.").side_effects is True
+    assert deed("get_or_create_user").side_effects is True
+
+
+def test_handing_over_to_a_person_changes_nothing() -> None:
+    assert deed("transfer_to_human_agent").side_effects is False
+    assert deed("transfer_funds_to_agent").side_effects is True
+
+
+@pytest.mark.parametrize(
+    ("argument", "kind"),
+    [
+        ("recipients", "receiver"),
+        ("channel_id", "receiver"),
+        ("userEmail", "receiver"),
+        ("url", "receiver"),
+        ("email_id", "thing"),
+        ("new_password", "secret"),
+        ("amount", "amount"),
+        ("zip_code", "place"),
+        ("order_id", "thing"),
+        ("shell_command", "command"),
+        ("body", None),
+        ("title", None),
+        ("start_time", None),
+        ("收款人", "receiver"),
+    ],
+)
+def test_the_name_of_an_argument_tells_what_it_decides(argument: str, kind: str | None) -> None:
+    assert sink_kind(argument) == kind
+
+
+def test_a_schema_makes_a_complete_profile_in_either_shape() -> None:
+    plain = schema("invite_guest", "Invites a guest.", "guest", "greeting")
+    wrapped = {"type": "function", "function": plain}
+    for tools in ([plain], [wrapped]):
+        profile = known_tool("invite_guest", {}, tools)
+        assert profile is not None
+        assert (profile.side_effects, profile.sinks) == (True, ("guest",))
+        assert profile.parameters["properties"].keys() == {"guest", "greeting"}
+
+
+def test_a_tool_that_only_reads_is_left_with_its_web_addresses_as_sinks() -> None:
+    profile = known_tool("get_page", {}, [schema("get_page", "Reads a page.", "url", "recipient")])
+    assert profile is not None
+    assert (profile.side_effects, profile.sinks) == (False, ("url",))
+
+
+def test_what_is_registered_stands_and_the_rest_is_filled_in() -> None:
+    registered = ToolProfile(
+        name="get_report", side_effects=True, parameters={"properties": {"to": {}, "text": {}}}
+    )
+    profile = known_tool("get_report", {"get_report": registered}, [])
+    assert profile is not None
+    assert (profile.side_effects, profile.sinks) == (True, ("to",))
+    told = registered.model_copy(update={"sinks": ("text",)})
+    assert known_tool("get_report", {"get_report": told}) == told
+
+
+def test_a_tool_that_its_agent_does_not_have_is_unknown() -> None:
+    assert known_tool("wipe_disk", {}, [schema("read_disk")]) is None
+    assert known_tool("read_disk", {}, None) is not None

@@ -1,0 +1,182 @@
+"""The `database` tool: it answers from the lake and the demo market, as of a moment, within limits."""
+
+import asyncio
+import time
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.rewriting import rewrite
+from moot.modules.market_data.application.sql_tables import DATABASE_TOOL, DatabaseTool
+from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.facts import SpecialTreatment
+from moot.modules.market_data.infrastructure import lake_sql
+from moot.modules.market_data.infrastructure.lake import Lake
+from moot.modules.market_data.infrastructure.lake_database import LakeDatabase
+from moot.shared.domain.errors import InvalidInput
+from tests.fakes.market_data import a_bar, a_company
+from tests.market_data.demo import Snapshot, demo_market
+
+MONDAY = date(2024, 6, 3)
+AS_OF = datetime(2024, 7, 1, tzinfo=UTC)
+CODE = "600519.SH"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    lake = Lake(tmp_path / "lake")
+    bars = [
+        a_bar(MONDAY + timedelta(days=day), price=price).model_copy(
+            update={"symbol": CODE, "source": "files"}
+        )
+        for day, price in enumerate([10.0, 12.0])
+    ]
+    lake.store(Dataset.BARS, CODE, bars, covered=None, at=AS_OF)
+    company = a_company().model_copy(
+        update={
+            "symbol": CODE,
+            "name": "*ST茅台",
+            "list_date": date(2001, 8, 27),
+            "delist_date": date(2025, 1, 1),
+            "st_history": (SpecialTreatment(start=date(2024, 9, 1)),),
+        }
+    )
+    lake.store(Dataset.COMPANIES, "CN", [company], covered=None, at=AS_OF)
+    return tmp_path / "lake"
+
+
+def tool(folder: Path, most_rows: int = 1_000, most_seconds: float = 10.0) -> DatabaseTool:
+    return DatabaseTool(LakeDatabase(folder, most_seconds), Lake(folder), demo_market(), most_rows)
+
+
+async def test_it_answers_from_the_lake_and_from_the_demo_market(folder: Path) -> None:
+    sql = "SELECT source, count(*) AS days, max(trade_date) AS last FROM bars GROUP BY source ORDER BY source DESC"
+    result = await tool(folder).query(sql, as_of=AS_OF)
+    assert result.columns == ("source", "days", "last")
+    assert result.rows[0] == ("files", 2, date(2024, 6, 4))
+    assert result.rows[1][0] == "demo"
+    assert (len(result.rows), result.truncated) == (2, False)
+    assert result.took_ms > 0
+
+
+@pytest.mark.parametrize("dataset", [d for d in Dataset if d is not Dataset.COMPANIES])
+async def test_nothing_that_became_known_later_is_there(folder: Path, dataset: Dataset) -> None:
+    sql = f"SELECT count(*), count(DISTINCT hash({dataset})), max(available_at) FROM {dataset}"
+    (seen,) = (await tool(folder).query(sql, as_of=AS_OF)).rows
+    assert seen[0] == seen[1] > 0
+    assert AS_OF - timedelta(days=120) < seen[2] <= AS_OF
+    (later,) = (await tool(folder).query(sql, as_of=AS_OF + timedelta(days=200))).rows
+    assert later[0] > seen[0]
+
+
+async def test_every_news_item_and_figure_of_the_demo_market_is_there_once(
+    folder: Path, demo: Snapshot
+) -> None:
+    sql = "SELECT (SELECT count(*) FROM news) AS news, (SELECT count(*) FROM macro) AS macro"
+    result = await tool(folder).query(sql, as_of=AS_OF)
+    expected = [sum(fact.known_at(AS_OF) for fact in facts) for facts in (demo.news, demo.macro)]
+    assert result.rows == (tuple(expected),)
+
+
+async def test_a_company_does_not_tell_of_its_own_future(folder: Path) -> None:
+    sql = f"SELECT name, delist_date, len(st_history) FROM companies WHERE symbol = '{CODE}'"
+    rows = [(await tool(folder).query(sql, as_of=moment)).rows for moment in _moments()]
+    assert rows == [(), (("茅台", None, 0),), (("*ST茅台", date(2025, 1, 1), 1),)]
+
+
+def _moments() -> list[datetime]:
+    return [datetime(2000, 1, 1, tzinfo=UTC), AS_OF, datetime(2025, 6, 1, tzinfo=UTC)]
+
+
+async def test_an_empty_lake_leaves_the_demo_market(tmp_path: Path) -> None:
+    result = await tool(tmp_path / "none").query("SELECT count(*) FROM companies", as_of=AS_OF)
+    assert result.rows[0][0] > 10
+
+
+async def test_more_rows_than_allowed_are_cut_and_it_says_so(folder: Path) -> None:
+    sql = "SELECT symbol, close FROM bars ORDER BY symbol, trade_date"
+    cut = await tool(folder, most_rows=5).query(sql, as_of=AS_OF)
+    assert (len(cut.rows), cut.truncated) == (5, True)
+    whole = await tool(folder, most_rows=5).query(f"{sql} LIMIT 5", as_of=AS_OF)
+    assert (whole.rows, whole.truncated) == (cut.rows, False)
+
+
+async def test_a_query_without_end_is_stopped_and_holds_nobody_up(folder: Path) -> None:
+    began = time.monotonic()
+    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
+    asked = asyncio.create_task(tool(folder, most_seconds=0.5).query(endless, as_of=AS_OF))
+    turns = 0
+    while not asked.done():
+        await asyncio.sleep(0.01)
+        turns += 1
+    with pytest.raises(InvalidInput, match=r"interrupted after 0\.5 s") as raised:
+        await asked
+    assert "0.5 秒" in raised.value.in_locale("zh-CN")
+    assert (turns > 10, time.monotonic() - began < 10) == (True, True)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{home}/secret.csv')",
+        "SELECT * FROM '{home}/lake/bars/600519.SH.parquet'",
+        "COPY bars TO '{home}/out.csv'",
+        "SELECT 1; SELECT 2",
+        "DROP VIEW bars",
+        "SET enable_external_access = true",
+        "SELECT nothing FROM bars",
+        "SELECT a FROM folder",
+        "SELECT",
+    ],
+)
+async def test_what_does_not_run_is_refused_in_both_languages(folder: Path, tmp_path: Path, sql: str) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    with pytest.raises(InvalidInput) as raised:
+        await tool(folder).query(sql.format(home=tmp_path), as_of=AS_OF)
+    assert raised.value.code == "SQL_REFUSED"
+    assert raised.value.in_locale("zh-CN") != raised.value.in_locale("en-US")
+    assert not (tmp_path / "out.csv").exists()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT * FROM read_csv('{home}/secret.csv')",
+        "COPY (SELECT 1) TO '{home}/out.csv'",
+        "SET memory_limit = '9GB'",
+    ],
+)
+async def test_duckdb_itself_is_closed_where_the_check_would_let_a_query_pass(
+    folder: Path, tmp_path: Path, sql: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "secret.csv").write_text("a\n1\n")
+    monkeypatch.setattr(lake_sql, "_checked", lambda _connection, _query: {"bars"})
+    with pytest.raises(InvalidInput, match=r"disabled by configuration|locked"):
+        await tool(folder).query(sql.format(home=tmp_path), as_of=AS_OF)
+    assert not (tmp_path / "out.csv").exists()
+
+
+async def test_nothing_is_written_to_disk_for_want_of_memory(folder: Path) -> None:
+    result = await tool(folder).query("SELECT current_setting('temp_directory')", as_of=AS_OF)
+    assert result.rows == (("",),)
+
+
+async def test_a_star_that_the_guard_spells_out_runs(folder: Path) -> None:
+    database = tool(folder)
+    for name in database.tables():
+        spelt = rewrite(f"SELECT * FROM {name}", limit=3, columns=database.tables())
+        assert spelt is not None
+        assert SqlGuard().check(spelt, database.tables()) == []
+        result = await database.query(spelt, as_of=AS_OF)
+        assert list(result.columns) == database.tables()[name]
+        assert len(result.rows) == 3
+
+
+def test_its_profile_says_which_argument_is_sql_and_that_it_changes_nothing() -> None:
+    profile = ToolProfile.model_validate(DATABASE_TOOL)
+    assert (profile.name, profile.sql, profile.side_effects, profile.sinks) == ("database", "sql", False, ())
+    assert profile.parameters["required"] == ["sql"]
+    assert all(f"{name}(" in profile.description for name in SHAPES)
