@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: help demo test test-llm chaos check format acceptance bench lock clean
+.PHONY: help demo test test-llm chaos fuzz check format acceptance bench lock clean
 .DEFAULT_GOAL := help
 
 help: ## show the targets
@@ -43,6 +43,10 @@ test-llm: $(VENV)/.installed-llm ## run a whole session with a small real langua
 
 chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times, for about ten minutes
 	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 tests/chaos
+
+fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, for about half an hour
+	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q tests/governance/test_index_equals_reference.py
+	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q tests/governance/test_lattice_properties.py
 
 check: $(VENV)/.installed-dev ## format, lint, types and import contracts
 	$(BIN)/ruff format --check src tests bench

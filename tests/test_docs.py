@@ -3,6 +3,7 @@
 import re
 import shlex
 import subprocess
+import sys
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,12 +16,15 @@ from pydantic import SecretStr
 from moot.cli import app
 from moot.desk import Moot
 from moot.main import create_app
+from moot.modules.governance.application.rule_files import check_rules
+from moot.modules.governance.container import RuleBook
 from moot.shared.infrastructure.settings import Settings
 
 ROOT = Path(__file__).parents[1]
 SOURCE = ROOT / "src" / "moot"
 ARCHITECTURE = ROOT / "docs" / "architecture.md"
 DECISIONS = ROOT / "docs" / "decisions"
+GOVERNANCE = ROOT / "docs" / "governance.md"
 FRONT_PAGES = [ROOT / name for name in ("README.md", "README.zh-CN.md", "CONTRIBUTING.md", "CHANGELOG.md")]
 PAGES = [page for page in [*FRONT_PAGES, *sorted(ROOT.glob("docs/**/*.md"))] if page.exists()]
 
@@ -60,6 +64,10 @@ def prose(page: Path) -> str:
 def spans(page: Path) -> list[str]:
     """The pieces of code within sentences."""
     return SPAN.findall(prose(page))
+
+
+def blocks(page: Path, language: str) -> list[str]:
+    return [block for marked, block in FENCE.findall(read(page)) if marked == language]
 
 
 def typed(page: Path) -> Iterator[str]:
@@ -121,6 +129,25 @@ def test_commands_in_sentences_exist(page: Path) -> None:
         command, rest = command_in(span.split()[1:])
         known = {option for parameter in command.params for option in parameter.opts} | {"--help"}
         assert {word for word in rest if word.startswith("-")} <= known, span
+
+
+@every_page
+def test_rules_that_are_shown_can_be_put_in_force(page: Path) -> None:
+    book = RuleBook()
+    known: dict[str, Any] = {
+        "engine": book.engine,
+        "tools": book.tools,
+        "conditions": book.conditions,
+        "facts": book.facts,
+    }
+    shown = [block for block in blocks(page, "yaml") if block.startswith("rules:")]
+    assert [str(found.said) for text in shown for found in check_rules(text, **known)] == []
+
+
+def test_the_validator_alone_says_what_the_page_shows() -> None:
+    (code,), (*_, shown) = blocks(GOVERNANCE, "python"), blocks(GOVERNANCE, "text")
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (ran.stdout, ran.stderr) == (shown, "")
 
 
 @every_page

@@ -31,10 +31,14 @@ from moot.modules.coordinator.application.session_history import (
 )
 from moot.modules.coordinator.container import CoordinatorContainer, workflow_journal
 from moot.modules.debate.container import DebateContainer
+from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import Escalation
+from moot.modules.governance.application.tool_calls import ToolCalls
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
+from moot.modules.market_data.application.query_result import QueryResult
+from moot.modules.market_data.application.sql_door import SqlDoor
 from moot.modules.market_data.application.sql_tables import DATABASE_TOOL
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
@@ -52,6 +56,9 @@ from moot.shared.infrastructure.settings import Settings, load_settings
 
 logger = structlog.get_logger(__name__)
 
+REQUESTER = "desk"
+"""Who asks the rules for whoever is at the desk: nobody is kept from answering in their own name."""
+
 
 class Moot(Desk):
     def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
@@ -62,16 +69,18 @@ class Moot(Desk):
         self.trail = AuditTrail(self.database) if self.database else None
         self.access = AccessContainer(self.database, clock)
         audit = CallAudit(self.trail, clock, strict=self.settings.audit == "strict") if self.trail else None
+        breakers = Breakers(SystemClock())
         self.market_data = MarketDataContainer(
             clock,
             demo_seed=self.settings.demo_seed,
             lake=self.settings.home.expanduser() / "lake",
             sources=_sources(self.settings),
             calls=ExternalCalls(audit),
+            guard=breakers.guard,
         )
         market_data = self.market_data.market_data()
         self.llm_platform = LLMPlatformContainer(
-            self.settings, audit=audit, market_data=market_data, clock=clock
+            self.settings, audit=audit, market_data=market_data, clock=clock, guard=breakers.guard
         )
         choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
         self.database_tool = self.market_data.database()
@@ -82,7 +91,9 @@ class Moot(Desk):
             strict=self.settings.audit == "strict",
             journal=workflow_journal(self.trail) if self.trail else None,
             on_answer=self._go_on,
+            breakers=breakers,
         )
+        self.sql_door = SqlDoor(self.database_tool, ToolCalls(self.governance.agent, clock), clock)
         self.coordinator = CoordinatorContainer(
             trail=self.trail,
             market_data=market_data,
@@ -255,6 +266,16 @@ class Moot(Desk):
         """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
         locale = self.settings.locale or DEFAULT_LOCALE
         return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, locale)).data
+
+    async def query(
+        self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None
+    ) -> QueryResult:
+        return await self.sql_door.query(
+            {"sql": sql, "as_of": as_of},
+            requester=REQUESTER,
+            workspace=DEFAULT_WORKSPACE,
+            locale=locale or self.settings.locale or DEFAULT_LOCALE,
+        )
 
     def write_report(self, result: ResearchResult) -> Path:
         """Write the report of `result` as Markdown below the desk's home and say where; raises `OSError`."""

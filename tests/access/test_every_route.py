@@ -15,7 +15,11 @@ from tests.access.desk import HERE, calling, new_key
 
 OPEN = {"/healthz", "/readyz"}
 NOBODYS_IDS = {"symbol"}
-NOBODYS_LISTS = {"/api/v1/market-data/symbols", "/api/v1/llm-platform/presets"}
+NOBODYS_LISTS = {
+    "/api/v1/market-data/symbols",
+    "/api/v1/market-data/tables",
+    "/api/v1/llm-platform/presets",
+}
 """Facts about the market, and about vendors, belong to no workspace."""
 
 SESSIONS = "/api/v1/coordinator/research/sessions"

@@ -9,6 +9,8 @@ from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
+from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
+from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
 from moot.modules.llm_platform.domain.call_record import CallIntent, CallOutcome
 from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
@@ -38,6 +40,7 @@ class Recorder:
         self.sessions = SqlResearchSessionRepository(trail)
         self._journal = SqlCallJournal(audit, trail)
         self._external = ExternalCalls(audit)
+        self._decisions = SqlDecisionLog(trail, strict=True)
 
     async def session(self, *, workspace: str = "default", ended: datetime | None = NOON) -> ResearchSession:
         """`ended` None: it is still running."""
@@ -51,11 +54,19 @@ class Recorder:
         await self.sessions.save_node_execution(a_node(session.id, node_type=TECHNICAL, **node))
         await self.sessions.save_node_execution(a_node(session.id, node_type="debate", result_data=OUTCOME))
         await self.sessions.save_node_execution(a_node(session.id, node_type="judge", result_data=VERDICT))
+        await self.decision(session.id, workspace, began)
         if ended is not None:
             outcome: dict[str, Any] = {"status": "completed", "verdict_status": "judged"}
             outcome |= {"verdict_action": "BUY", "completed_at": ended, "duration_ms": 3000}
             await self.sessions.update_session(session.model_copy(update=outcome))
         return session
+
+    async def decision(self, session_id: UUID, workspace: str, at: datetime) -> None:
+        asked = DecisionRequest(
+            "research_request", "research_request", {"symbol": "900001.DEMO"}, {}, "Li", at
+        )
+        result = ValidationResult(ValidationStatus.APPROVED, asked, None, (), (), at, ruleset="r" * 64)
+        await self._decisions.record(asked, result, session_id=session_id, workspace=workspace)
 
     async def calls(self, session_id: UUID | None, workspace: str = "default") -> None:
         """A call that was answered, one that failed, and a look-up outside."""

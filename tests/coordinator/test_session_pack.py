@@ -88,13 +88,13 @@ class TestAPack:
         assert (failed["status"], failed["completion_text"]) == ("failed", None)
         assert [call["response_data"] for call in told["api-calls.json"]] == [RESPONSE]
         assert told["chain.json"]["head"] == packed.verification.head
-        assert len(told["chain.json"]["links"]) == told["chain.json"]["length"] == 11
-        assert (packed.verification.intact, packed.verification.links) == (True, 11)
+        assert len(told["chain.json"]["links"]) == told["chain.json"]["length"] == 12
+        assert (packed.verification.intact, packed.verification.links) == (True, 12)
 
         found = check(packed.data)
         assert (found.intact, found.compared, found.head) == (True, True, packed.verification.head)
         assert found.explanation == (
-            "The record is intact: all 11 entries hold up to its head.\n"
+            "The record is intact: all 12 entries hold up to its head.\n"
             "The report and all other files of the pack follow from it."
         )
 
@@ -274,7 +274,7 @@ class TestAnotherVersion:
 
     def test_with_a_form_of_its_own_is_needed_to_verify_it(self, pack: bytes) -> None:
         files = unzipped(pack, FILES)
-        manifest = json.loads(files[MANIFEST]) | {"format": 2, "moot": "9.9"}
+        manifest = json.loads(files[MANIFEST]) | {"format": 99, "moot": "9.9"}
         assert "Verify it with that version" in problem(zipped(files | {MANIFEST: as_json(manifest)}))
 
 

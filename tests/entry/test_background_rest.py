@@ -9,7 +9,7 @@ from sqlalchemy import select
 
 from moot.desk import Moot
 from moot.modules.coordinator.application import session_runs
-from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
@@ -44,7 +44,7 @@ def one_market(monkeypatch):
 @pytest.fixture
 def gate(monkeypatch):
     gate = Gate()
-    monkeypatch.setattr(AllowAll, "authorise", gate.authorise)
+    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
     return gate
 
 

@@ -6,7 +6,7 @@ from datetime import datetime
 import pytest
 from sqlalchemy import delete
 
-from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.persistence.tables import SessionEventRow
 from moot.modules.coordinator.presentation.rest import event_routes
 from moot.modules.llm_platform.application import llm_service
@@ -44,7 +44,7 @@ def one_market(monkeypatch):
 @pytest.fixture
 def gate(monkeypatch):
     gate = Gate()
-    monkeypatch.setattr(AllowAll, "authorise", gate.authorise)
+    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
     return gate
 
 

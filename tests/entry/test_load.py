@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
 from tests.chaos.desks import the_world
@@ -21,7 +21,7 @@ def one_market(monkeypatch):
 @pytest.fixture
 def gate(monkeypatch):
     gate = Gate()
-    monkeypatch.setattr(AllowAll, "authorise", gate.authorise)
+    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
     return gate
 
 

@@ -8,7 +8,7 @@ import pytest
 import structlog
 
 from moot.desk import Moot
-from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
 from tests.chaos.desks import the_world
@@ -43,7 +43,7 @@ def interrupted(settings, monkeypatch) -> Callable[..., Awaitable[list[str]]]:
         """Sessions whose desk closed while their expert worked."""
         with monkeypatch.context() as patched:
             gate = Gate()
-            patched.setattr(AllowAll, "authorise", gate.authorise)
+            patched.setattr(GovernanceAdapter, "authorise", gate.authorise)
             async with Moot(settings) as desk:
                 begun = [await desk.start(s, [expert], skip_debate=True, **more) for s in symbols]
                 await gate.reached(len(symbols))
@@ -166,7 +166,7 @@ async def test_a_session_that_somebody_runs_is_neither_resumed_nor_stopped_at_on
     moot, settings, monkeypatch
 ):
     gate = Gate()
-    monkeypatch.setattr(AllowAll, "authorise", gate.authorise)
+    monkeypatch.setattr(GovernanceAdapter, "authorise", gate.authorise)
     async with Moot(settings) as desk:
         session = str((await desk.start("900001.DEMO", [MACRO], skip_debate=True)).id)
         await gate.reached(1)

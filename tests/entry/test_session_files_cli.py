@@ -42,9 +42,9 @@ class TestExport:
         assert (made.returncode, made.stderr) == (0, "")
         packed, record, head = made.stdout.splitlines()
         assert packed == f"Packed: {file} ({readable_size(file.stat().st_size)})"
-        assert record == "The record is intact: all 11 entries hold up to its head."
+        assert record == "The record is intact: all 12 entries hold up to its head."
         (digest,) = re.findall("[0-9a-f]{64}", head)
-        assert len(zipfile.ZipFile(file).namelist()) == 11
+        assert len(zipfile.ZipFile(file).namelist()) == 12
 
         elsewhere = {"MOOT_HOME": str(tmp_path / "nothing"), "MOOT_NODE_TIMEOUT": "wrong"}
         seen = await moot("sessions", "verify", str(file), **elsewhere)
@@ -54,7 +54,7 @@ class TestExport:
         assert not (tmp_path / "nothing").exists()
         chinese = await moot("sessions", "verify", str(file), LANG="zh_CN.UTF-8")
         assert chinese.stdout.startswith(
-            "记录完整：11 条记录与链头全部相符。\n报告及包内其他文件均与记录相符。\n"
+            "记录完整：12 条记录与链头全部相符。\n报告及包内其他文件均与记录相符。\n"
         )
 
     async def test_replaces_no_file_unless_told_to(self, moot, home, tmp_path):
@@ -123,7 +123,7 @@ class TestVerify:
     async def test_still_takes_an_id(self, moot, home):
         session = await a_session(home)
         seen = await moot("sessions", "verify", session)
-        assert (seen.returncode, "all 11 entries hold" in seen.stdout) == (0, True)
+        assert (seen.returncode, "all 12 entries hold" in seen.stdout) == (0, True)
 
 
 class TestPrune:

@@ -12,7 +12,7 @@ from moot.modules.governance.application.error_handler import ErrorHandlingPolic
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, Forbidden
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
@@ -25,6 +25,7 @@ from tests.coordinator.test_resume import (  # noqa: F401
     Process,
     closed_in_the_end,
     hours,
+    question,
 )
 from tests.fakes.coordinator import FakeJudge, FakeResearch
 from tests.governance.factories import rule
@@ -221,3 +222,36 @@ def test_the_book_decides_without_a_database_or_a_desk():
         "payload": {"description": "x"},
     }
     assert decide(DecisionRequest(**asked, context={"iteration_count": 11})).terminates
+
+
+async def test_a_rule_that_terminates_ends_the_whole_session(database: Database, hours):  # noqa: F811
+    ends = rule("payload.node == 'debate'", id="desk.ends", decision_types=("node",), action="terminate")
+    desk = Desk(database, hours, ends)
+    with pytest.raises(DecisionRejected) as stopped:
+        await desk.ask()
+    session_id = UUID(stopped.value.details["session_id"])
+    session = await desk.session(session_id)
+    assert (session.status, session.verdict_status) == ("failed", "failed")
+    assert "desk.ends" in (session.reason or "")
+    assert desk.debate.calls == desk.judge.calls == []
+    assert (await verify(desk.trail, session_id)).intact
+
+
+async def test_what_the_rules_changed_is_said_beside_the_verdict(database: Database, hours):  # noqa: F811
+    verdict = (await Desk(database, hours).ask()).verdict
+    assert verdict["warnings"] == [
+        "Changed by the desk's rules: position_percent. Where the text says otherwise, the figures count. "
+        "Why: see the session's decisions."
+    ]
+
+
+async def test_whoever_asked_for_a_session_cannot_approve_what_it_waits_for(database: Database, hours):  # noqa: F811
+    desk = Desk(database, hours, TestAPersonIsAsked.asks)
+    with pytest.raises(SessionWaiting) as stopped:
+        await desk.service.execute(question(), requested_by="Li")
+    waiting, escalation_id = desk.governance.escalations, UUID(stopped.value.details["escalation_id"])
+    with pytest.raises(Forbidden):
+        await waiting.approve(escalation_id, WORKSPACE, by="Li", reason="mine")
+    await waiting.approve(escalation_id, WORKSPACE, by="Wu", reason="looked at it")
+    result = await desk.runs.outcome(UUID(stopped.value.details["session_id"]), WORKSPACE)
+    assert result.verdict_status == "judged"

@@ -253,11 +253,16 @@ class TestWithoutTheDatabase:
         desk.clock.wait(5)
         assert await desk.in_force() == ["a"]
 
-    async def test_where_no_rules_are_known_nothing_is_decided(self, sqlite_database: Database) -> None:
+    async def test_where_no_rules_are_known_the_shipped_ones_decide(self, sqlite_database: Database) -> None:
         store = FailingStore(sqlite_database)
+        desk = Desk(sqlite_database, store=store)
+        await desk.save(proven("a"))
+        await desk.activate(1)
         store.down = True
-        with pytest.raises(Unavailable):
-            await Desk(sqlite_database, store=store).active()
+        late = Desk(sqlite_database, store=store)
+        assert await late.in_force() == ["shipped"]
+        store.down = False
+        assert await late.in_force() == ["a"], "as soon as they can be read"
 
 
 async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(database: Database) -> None:

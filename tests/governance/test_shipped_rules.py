@@ -29,6 +29,8 @@ VERDICT = {
     "grounding": None,
 }
 
+OPEN = {"open_breakers": ["data:tushare"]}
+
 
 @cache
 def shipped(profile: str = "default") -> list[EnhancedRule]:
@@ -133,10 +135,16 @@ class TestPresets:
         assert result.status is ValidationStatus.ESCALATED
         assert broken(result) == ["system.circuit_breaker"]
 
-    def test_an_open_breaker_is_put_before_a_person(self) -> None:
-        result = node(open_breakers=["tushare"])
+    def test_a_tool_call_while_a_breaker_is_open_is_put_before_a_person(self) -> None:
+        result = decided({"tool": "search", "args": {}}, "tool_call", OPEN, "presets")
         assert result.status is ValidationStatus.ESCALATED
         assert broken(result) == ["system.open_breaker"]
+
+    def test_the_desks_own_work_goes_on_while_a_breaker_is_open(self) -> None:
+        assert node(**OPEN).status is ValidationStatus.APPROVED
+        assert "system.open_breaker" not in broken(verdict(OPEN))
+        asked = {"symbol": "900001.DEMO", "experts": [], "options": {}, "skip_debate": True}
+        assert "system.open_breaker" not in broken(decided(asked, "research_request", OPEN))
 
     @pytest.mark.parametrize(
         ("score", "rules"),

@@ -69,6 +69,7 @@ SESSIONS_ALSO = """
     idempotency_key VARCHAR(255) null
     request_digest VARCHAR(64) null
     cancel_requested BOOLEAN
+    requested_by VARCHAR(100) null
 """
 NODES = """
     id UUID

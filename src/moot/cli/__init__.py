@@ -191,6 +191,18 @@ def data_check(symbol: Annotated[str, typer.Argument(help=say("help.symbol"))]) 
     check(symbol)
 
 
+@data.command("sql", help=say("data_sql.help"))
+def data_sql(
+    sql: Annotated[str, typer.Argument(metavar="SELECT", help=say("data_sql.sql"))],
+    as_of: Annotated[str | None, typer.Option(metavar="YYYY-MM-DD", help=say("data_sql.as_of"))] = None,
+    as_json: Annotated[bool, typer.Option("--json", help=say("data_sql.json"))] = False,
+    as_csv: Annotated[bool, typer.Option("--csv", help=say("data_sql.csv"))] = False,
+) -> None:
+    from moot.cli.data_sql import run_query
+
+    run_query(sql, as_of, as_json=as_json, as_csv=as_csv)
+
+
 @keys.command("create", help=say("help.keys_create"))
 def keys_create(
     name: Annotated[str, typer.Argument(help=say("help.keys_name"))],

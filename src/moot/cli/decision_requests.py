@@ -12,8 +12,6 @@ from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict, checked
 
-STDIN = "-"
-
 
 class Asked(Strict):
     """`expected` is for trying rules out; whoever only decides has no use for it."""

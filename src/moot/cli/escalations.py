@@ -169,12 +169,12 @@ def _show_one(escalation: Escalation) -> None:
         typer.echo(say("escalations.cut", id=e.id))
 
 
-def _differing(payload: dict[str, Any] | None, from_: dict[str, Any] | None) -> str:
+def _differing(payload: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
     """What of a payload is not as in another; empty when there are not two."""
-    if payload is None or from_ is None:
+    if payload is None or other is None:
         return ""
-    gone = dict.fromkeys(from_.keys() - payload.keys())
-    return _told({name: value for name, value in (payload | gone).items() if value != from_.get(name)})
+    gone = dict.fromkeys(other.keys() - payload.keys())
+    return _told({name: value for name, value in (payload | gone).items() if value != other.get(name)})
 
 
 def _told(payload: dict[str, Any]) -> str:

@@ -64,8 +64,8 @@ def _tell(simulated: Simulated, file: Path, first: date) -> None:
     if not report.total:
         typer.echo(say("rules.nothing_to_simulate", day=first))
         return
-    beside = say("rules.and_shipped", count=shipped) if shipped else ""
-    typer.echo(say("rules.simulated", count=report.total, day=first, file=file, shipped=beside))
+    key = "rules.simulated_beside" if shipped else "rules.simulated"
+    typer.echo(say(key, count=report.total, day=first, file=file, shipped=shipped))
     if not report.changed:
         typer.echo(say("rules.all_the_same"))
         return
@@ -87,10 +87,9 @@ def _counts(report: SimulationReport) -> Table:
     table = Table(*columns, box=None, pad_edge=False, header_style="bold")
     changed = [(difference.was, difference.now) for difference in report.changed]
     for was, now in sorted(set(changed), key=changed.index):
-        note = f" ({say('rules.otherwise')})" if was is now else ""
         table.add_row(
             Text(was, STATUS_COLOURS[was]),
-            Text(now + note, STATUS_COLOURS[now]),
+            Text(say("rules.otherwise", status=now) if was is now else now, STATUS_COLOURS[now]),
             str(changed.count((was, now))),
         )
     return table

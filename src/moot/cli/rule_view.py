@@ -86,7 +86,7 @@ def ruleset_table(rulesets: Sequence[Ruleset], active: int | None) -> Table:
             str(len(ruleset.rules)),
             f"{ruleset.created_at:%Y-%m-%d %H:%M}",
             Text(ruleset.created_by),
-            Text(ruleset.note),
+            say("rules.shipped") if ruleset.number <= 0 else Text(ruleset.note),
         )
     return table
 

@@ -6,6 +6,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from moot.modules.coordinator.domain import exceptions
+from moot.modules.governance.application.tool_calls import PersonAsked
 from moot.remote.texts import SAY
 from moot.shared.domain.errors import AppError, TooManyRequests, Unavailable, UpstreamFailed
 from moot.shared.presentation.errors import STATUS, ErrorBody
@@ -17,20 +18,20 @@ BY_CODE: dict[str, type[AppError]] = {
     kind.code: kind
     for kind in vars(exceptions).values()
     if isinstance(kind, type) and issubclass(kind, AppError) and kind.__module__ == exceptions.__name__
-}
-"""What only the coordinator raises."""
+} | {PersonAsked.code: PersonAsked}
+"""What only the coordinator raises, and the one error that comes with 202."""
 FROM_A_PROXY: dict[int, type[AppError]] = {502: Unavailable, 503: Unavailable, 504: Unavailable}
 """Without a body of Moot's these say that the desk behind a proxy does not answer."""
 
 
 def read(kind: type[M], response: httpx.Response, url: str) -> M:
-    """Raises the error that the response tells of, or `UpstreamFailed` for one that is not a desk's."""
+    """Raises the error that the response tells of, be it with 202, or `UpstreamFailed` for one not of a desk."""
     if not response.is_success:
         raise trouble(response, url)
     try:
         return kind.model_validate_json(response.content)
     except ValidationError:
-        raise _foreign(response, url) from None
+        raise trouble(response, url) from None
 
 
 def trouble(response: httpx.Response, url: str) -> AppError:

@@ -21,6 +21,7 @@ from moot.modules.coordinator.application.node_results import whole
 from moot.modules.coordinator.application.research_run import NodeEvent, ResearchRun, Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
+from moot.modules.market_data.application.query_result import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Desk
 from moot.remote.following import follow
@@ -31,6 +32,7 @@ from moot.shared.infrastructure.settings import load_settings
 
 RESEARCH = "/coordinator/research"
 SESSIONS = f"{RESEARCH}/sessions"
+SQL = "/market-data/sql"
 
 
 class Started(BaseModel):
@@ -122,6 +124,12 @@ class RemoteMoot(Desk):
 
     async def verify(self, session_id: UUID) -> Verification:
         return await self._connection.get(Verification, f"{SESSIONS}/{session_id}/verification")
+
+    async def query(
+        self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None
+    ) -> QueryResult:
+        headers = {"Accept-Language": locale or self._locale}
+        return await self._connection.post(QueryResult, SQL, {"sql": sql, "as_of": as_of}, headers)
 
     def _question(
         self,

@@ -10,6 +10,7 @@ from uuid import UUID
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.research_run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
+from moot.modules.market_data.application.query_result import QueryResult
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.messages import Locale
 
@@ -93,3 +94,13 @@ class Desk(ABC):
     @abstractmethod
     async def verify(self, session_id: UUID) -> Verification:
         """Whether the record of a session is still what was written."""
+
+    @abstractmethod
+    async def query(
+        self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None
+    ) -> QueryResult:
+        """One SELECT over the market data as known then, run as the rules allow it; a day means its end in UTC.
+
+        Raises `Forbidden` where they do not, `Conflict` with an `escalation_id` in its details where a person has to
+        decide, `InvalidInput` for what does not run. From a desk elsewhere, days and moments in rows come as text.
+        """

@@ -103,6 +103,7 @@ class GovernanceContainer:
         policy: ErrorHandlingPolicy | None = None,
         journal: WorkflowJournal | None = None,
         on_answer: Callable[[Escalation], Awaitable[None]] | None = None,
+        breakers: Breakers | None = None,
     ) -> None:
         self.book = book or RuleBook()
         self._clock, self._profile = clock, profile
@@ -116,7 +117,7 @@ class GovernanceContainer:
             validator,
             ExecutionMonitor(handler, SystemClock(), journal=journal),
             handler,
-            Breakers(SystemClock()),
+            breakers or Breakers(SystemClock()),
             rules=self.rulesets,
             log=self.decisions,
             escalations=self.escalations,

@@ -40,6 +40,7 @@ from moot.modules.llm_platform.infrastructure.search_cache import SqlSearchCache
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.modules.market_data.application.market_data import MarketData
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
 from moot.shared.infrastructure.replay_context import current_replay
@@ -53,10 +54,19 @@ CALL_KINDS, CALL_BODIES = MODEL_KINDS, MODEL_BODIES
 
 
 class LLMPlatformContainer:
-    """`audit` None: nothing is stored, so there are no configs but the environment's, no budgets and no cache."""
+    """`audit` None: nothing is stored, so there are no configs but the environment's, no budgets and no cache.
+
+    Every model passes `guard` as `model:<alias>`, the search service as `web-search:<name>`.
+    """
 
     def __init__(
-        self, settings: Settings, *, audit: CallAudit | None, market_data: MarketData, clock: Clock
+        self,
+        settings: Settings,
+        *,
+        audit: CallAudit | None,
+        market_data: MarketData,
+        clock: Clock,
+        guard: Guard = unguarded,
     ) -> None:
         self._settings, self._audit, self._clock = settings, audit, clock
         trail = audit.trail if audit else None
@@ -74,12 +84,20 @@ class LLMPlatformContainer:
             SqlCallJournal(audit, trail) if audit and trail else NoJournal(),
             SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
             deadline=settings.llm_deadline,
+            guard=guard,
         )
         self._reader = SqlCallLogReader(database) if database else None
         self._provider = _search_provider(settings, market_data, clock)
         cache = SqlSearchCache(database, clock) if database and self.searches_the_web else None
         record = SqlSearchRecord(self._reader) if self._reader else None
-        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock, record)
+        self._web_search = WebSearchService(
+            self._provider,
+            ExternalCalls(audit),
+            cache,
+            clock,
+            record,
+            guard if self.searches_the_web else unguarded,
+        )
         self._pages = PageFetcher()
 
     @property

@@ -27,6 +27,7 @@ from moot.modules.market_data.infrastructure.providers.tushare import TusharePro
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
@@ -60,14 +61,21 @@ def _refuse_unknown(setting: str, names: Iterable[str], known: Sequence[str]) ->
 
 
 class MarketDataContainer:
-    """`calls` keeps the calls to sources outside."""
+    """`calls` keeps the calls to sources outside; each source passes `guard` under the name `data:<source>`."""
 
     def __init__(
-        self, clock: Clock, *, demo_seed: int, lake: Path, sources: Sources, calls: ExternalCalls
+        self,
+        clock: Clock,
+        *,
+        demo_seed: int,
+        lake: Path,
+        sources: Sources,
+        calls: ExternalCalls,
+        guard: Guard = unguarded,
     ) -> None:
         self.clock = clock
         self._store, self._folder = Lake(lake), lake
-        self._providers = _providers(sources, calls)
+        self._providers = _providers(sources, calls, guard)
         self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(seed=demo_seed, clock=clock),
@@ -108,16 +116,18 @@ class MarketDataContainer:
         ]
 
 
-def _providers(sources: Sources, recorder: CallRecorder) -> dict[Market, dict[str, MarketDataProvider]]:
+def _providers(
+    sources: Sources, recorder: CallRecorder, guard: Guard
+) -> dict[Market, dict[str, MarketDataProvider]]:
     china: dict[str, MarketDataProvider] = {}
     if sources.tushare_token.get_secret_value():
         china["tushare"] = TushareProvider(
-            sources.tushare_token, base_url=sources.tushare_url, recorder=recorder
+            sources.tushare_token, base_url=sources.tushare_url, recorder=recorder, guard=guard
         )
     if "akshare" in sources.more:
-        china["akshare"] = AkshareProvider(recorder=recorder)
+        china["akshare"] = AkshareProvider(recorder=recorder, guard=guard)
     usa: dict[str, MarketDataProvider] = (
-        {"yfinance": YfinanceProvider(recorder=recorder)} if "yfinance" in sources.more else {}
+        {"yfinance": YfinanceProvider(recorder=recorder, guard=guard)} if "yfinance" in sources.more else {}
     )
     own: dict[str, MarketDataProvider] = {"files": FilesProvider(sources.files)} if sources.files else {}
     return {Market.CN: china | own, Market.US: usa | own}

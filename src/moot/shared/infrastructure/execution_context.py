@@ -53,6 +53,8 @@ class ExecutionContext(BaseModel):
     experts: tuple[str, ...] = ()
     """Who was asked, so that the judge can tell whether enough of them answered."""
     max_cost: float | None = None
+    caller: str = ""
+    """Who asked, where that is known."""
     began_at: datetime | None = None
     """When the session first ran: what came in later was not there then, whatever moment it is dated."""
     answers: Literal["live", "resume", "replay"] = "live"

@@ -1,10 +1,18 @@
-"""Who asks over HTTP: whatever lets a request in says for which workspace it is."""
+"""Who asks over HTTP: whatever lets a request in says whose it is, and for which workspace."""
 
 from typing import Annotated
 
 from fastapi import Depends, Request
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+
+def caller_of(request: Request) -> str | None:
+    return getattr(request.state, "caller", None)
+
+
+Caller = Annotated[str | None, Depends(caller_of)]
+"""The name of the key a request came with; None: from this machine, which needs none."""
 
 
 def workspace_of(request: Request) -> str:

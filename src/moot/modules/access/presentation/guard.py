@@ -52,7 +52,7 @@ async def _admit(request: Request) -> None:
     access: AccessService = request.app.state.access.access_service()
     address = request.client.host if request.client else ""
     holder = await access.admit(key, needed_scope(request.method, path), address)
-    request.state.workspace = holder.workspace_id
+    request.state.workspace, request.state.caller = holder.workspace_id, holder.name
 
 
 async def _refuse(request: Request, error: AppError, receive: Receive, send: Send) -> None:

@@ -16,6 +16,7 @@ from moot.modules.coordinator.domain.exceptions import (
     ApprovalNeeded,
     SessionCancelled,
     SessionInterrupted,
+    SessionStopped,
     SessionTakenOver,
     SessionWaiting,
 )
@@ -56,6 +57,8 @@ class LiveRun:
             raise STOPPED[self.stopped](self.session_id) from None
         except LeaseLost:
             raise SessionTakenOver(self.session_id) from None
+        except SessionStopped as e:
+            raise e.error from None
         except ApprovalNeeded as e:
             raise SessionWaiting(self.session_id, e) from None
 

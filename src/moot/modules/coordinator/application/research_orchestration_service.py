@@ -66,6 +66,7 @@ class ResearchOrchestrationService:
         trigger_source: str = "api",
         workspace: str = DEFAULT_WORKSPACE,
         idempotency_key: str | None = None,
+        requested_by: str | None = None,
         watch: Watch | None = None,
     ) -> ResearchResult:
         """Run `request`: what a client of `workspace` wrote, through `trigger_source`, or a whole `ResearchRequest`.
@@ -73,7 +74,7 @@ class ResearchOrchestrationService:
         Raises `InvalidInput` before anything starts, `AllExpertsFailed` when no expert had a result. `watch` is
         called with every `NodeEvent` of the run. The same key and question give the same session.
         """
-        by = {"trigger_source": trigger_source, "workspace": workspace}
+        by = {"trigger_source": trigger_source, "workspace": workspace, "requested_by": requested_by}
         asked = await self._accept(request, by)
         key = _key(idempotency_key, asked.digest)
         return await self._runs.answer(asked.request, asked.as_of, key=key, watch=watch)
@@ -85,9 +86,10 @@ class ResearchOrchestrationService:
         trigger_source: str = "api",
         workspace: str = DEFAULT_WORKSPACE,
         idempotency_key: str | None = None,
+        requested_by: str | None = None,
     ) -> ResearchSession:
         """Have `request` run in the background; the session is stored when this returns."""
-        by = {"trigger_source": trigger_source, "workspace": workspace}
+        by = {"trigger_source": trigger_source, "workspace": workspace, "requested_by": requested_by}
         asked = await self._accept(request, by)
         return await self._runs.start(asked.request, asked.as_of, key=_key(idempotency_key, asked.digest))
 
@@ -99,6 +101,7 @@ class ResearchOrchestrationService:
         trigger_source: str = "api",
         workspace: str = DEFAULT_WORKSPACE,
         idempotency_key: str | None = None,
+        requested_by: str | None = None,
         watch: Watch | None = None,
     ) -> ResearchResult:
         """Run again what failed in a session of `workspace`; the answer is that of a new session.
@@ -106,7 +109,8 @@ class ResearchOrchestrationService:
         Raises `SessionNotFound`, `SessionRunning` or `SessionNotRetryable` before anything starts,
         `AllExpertsFailed` when there is still no result.
         """
-        again = await self._again(session_id, workspace, trigger_source, skip_debate=skip_debate)
+        by = {"trigger_source": trigger_source, "requested_by": requested_by}
+        again = await self._again(session_id, workspace, by, skip_debate=skip_debate)
         key = _key(idempotency_key, again.digest)
         return await self._runs.answer(again.request, again.as_of, key=key, watch=watch)
 
@@ -118,16 +122,19 @@ class ResearchOrchestrationService:
         trigger_source: str = "api",
         workspace: str = DEFAULT_WORKSPACE,
         idempotency_key: str | None = None,
+        requested_by: str | None = None,
     ) -> ResearchSession:
         """The same in the background."""
-        again = await self._again(session_id, workspace, trigger_source, skip_debate=skip_debate)
+        by = {"trigger_source": trigger_source, "requested_by": requested_by}
+        again = await self._again(session_id, workspace, by, skip_debate=skip_debate)
         return await self._runs.start(again.request, again.as_of, key=_key(idempotency_key, again.digest))
 
     async def _again(
-        self, session_id: UUID, workspace: str, trigger_source: str, *, skip_debate: bool
+        self, session_id: UUID, workspace: str, by: Mapping[str, Any], *, skip_debate: bool
     ) -> Accepted:
         past = await past_session(self._repository, session_id, workspace)
-        request = request_again(past, skip_debate=skip_debate, trigger_source=trigger_source)
+        request = request_again(past, skip_debate=skip_debate, trigger_source=by["trigger_source"])
+        request = request.model_copy(update={"requested_by": by["requested_by"]})
         return Accepted(request, past.session.as_of, _digest(f"retry {session_id} {skip_debate}"))
 
     async def _accept(self, request: ResearchRequest | Mapping[str, Any], by: Mapping[str, Any]) -> Accepted:

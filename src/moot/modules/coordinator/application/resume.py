@@ -54,6 +54,7 @@ def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> Rese
         as_of=session.as_of,
         locale=session.locale,
         trigger_source=session.trigger_source,
+        requested_by=session.requested_by,
         workspace=session.workspace_id,
         max_cost=session.max_cost,
         pre_populated_results=reused or None,

@@ -19,7 +19,7 @@ from moot.modules.coordinator.application.research_run import (
 )
 from moot.modules.coordinator.application.retry import reused_nodes
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionCancelled
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionCancelled, SessionStopped
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionStatus
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
@@ -63,6 +63,7 @@ class Opened:
             workspace=session.workspace_id,
             experts=tuple(dict.fromkeys([*reused, *session.selected_experts])),
             max_cost=self.request.max_cost,
+            caller=session.requested_by or "",
             began_at=session.created_at,
             answers="live" if self.recorded is None else "resume",
             lease_token=self.lease_token,
@@ -125,6 +126,10 @@ class SessionRecorder:
                 recording = Recording(context)
                 try:
                     yield recording
+                except SessionStopped as e:
+                    await opened.stored()
+                    await self._close(_broken_off(opened.session, e.error), opened)
+                    raise
                 except ApprovalNeeded:
                     await self._pause(opened)
                     raise
@@ -187,6 +192,7 @@ def _opened(
         skip_debate=request.skip_debate,
         max_cost=request.max_cost,
         trigger_source=request.trigger_source,
+        requested_by=request.requested_by,
         workspace_id=request.workspace,
         as_of=as_of,
         locale=request.locale,

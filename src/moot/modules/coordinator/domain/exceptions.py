@@ -159,6 +159,14 @@ class ApprovalNeeded(BaseException):
         self.why, self.escalation_id = why, escalation_id
 
 
+class SessionStopped(BaseException):
+    """A rule that ends the whole session was broken; like `ApprovalNeeded` it passes all bulkheads."""
+
+    def __init__(self, error: DecisionRejected) -> None:
+        super().__init__(str(error))
+        self.error = error
+
+
 class SessionWaiting(Conflict):
     """A person has to decide before the session can go on."""
 

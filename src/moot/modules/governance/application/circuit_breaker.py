@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
@@ -18,8 +18,8 @@ from moot.shared.domain.errors import (
     InvalidInput,
     NotFound,
     Unauthenticated,
-    Unavailable,
 )
+from moot.shared.domain.guard import Counts, LeftAlone
 
 logger = structlog.get_logger(__name__)
 
@@ -49,8 +49,8 @@ class BreakerState(StrEnum):
 BADNESS = {state: place for place, state in enumerate(BreakerState)}
 
 
-class CircuitBreakerOpenError(Unavailable):
-    """The call was not made; `retry_after` seconds from now one may be."""
+class CircuitBreakerOpenError(LeftAlone):
+    """`retry_after` seconds from now a call may be made."""
 
     code = "CIRCUIT_BREAKER_OPEN"
 
@@ -113,13 +113,16 @@ class CircuitBreaker:
         return BreakerState.OPEN if self._time_left() > timedelta() else BreakerState.HALF_OPEN
 
     @asynccontextmanager
-    async def call(self) -> AsyncIterator[None]:
-        """Make the call in this block; `CircuitBreakerOpenError` instead of entering it while it may not be made."""
+    async def call(self, counts: Counts | None = None) -> AsyncIterator[None]:
+        """Make the call in this block; `CircuitBreakerOpenError` instead of entering it while it may not be made.
+
+        Whoever knows better than the breaker which errors of this call are its failures says so by `counts`.
+        """
         turn = self._admit()
         try:
             yield
         except Exception as e:
-            if self._counts(e):
+            if (counts or self._counts)(e):
                 self._note_failure(turn)
             raise
         else:
@@ -197,6 +200,10 @@ class Breakers:
         if name not in self._breakers:
             self._breakers[name] = self._new(name)
         return self._breakers[name]
+
+    def guard(self, name: str, counts: Counts) -> AbstractAsyncContextManager[None]:
+        """A `Guard`, for those who know nothing of breakers."""
+        return self.of(name).call(counts)
 
     @property
     def worst(self) -> BreakerState:

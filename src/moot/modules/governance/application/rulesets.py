@@ -154,7 +154,8 @@ class RulesetService:
             found = await self._in_force(workspace, known)
         except Unavailable:
             if known is None:
-                raise
+                logger.warning("rulesets cannot be read; the shipped rules decide", workspace=workspace)
+                return await self._made_ready(self._as_shipped(workspace))
             logger.warning("rulesets cannot be read; those known last stay in force", workspace=workspace)
             return known.active
         newest = self._known.get(workspace)

@@ -1,7 +1,9 @@
 """The attempts of one call to a model: whom to ask next, what is left of the time, what each request came to."""
 
+import math
 import time
 from collections.abc import Iterator, Sequence
+from typing import Any
 from uuid import UUID
 
 import structlog
@@ -12,7 +14,12 @@ from moot.modules.llm_platform.domain.chat import ChatResult, ModelReply, Usage
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
+from moot.shared.domain.guard import LeftAlone
+from moot.shared.infrastructure.execution_context import (
+    DEFAULT_WORKSPACE,
+    current_execution_ctx,
+    tell_retry,
+)
 
 logger = structlog.get_logger(__name__)
 
@@ -47,11 +54,16 @@ class Tries:
         logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
 
     def gave_up(self) -> LLMConnectionError | NoAvailableModel:
+        waits = [trouble.retry_after for trouble in self._troubles.values() if trouble.retry_after]
+        later: dict[str, Any] = {"retry_after": math.ceil(min(waits))} if waits else {}
         if len(self._troubles) == 1:
             name, trouble = next(iter(self._troubles.items()))
-            return LLMConnectionError(SAY("llm.one_failed", alias=name, why=trouble.message), alias=name)
+            return LLMConnectionError(
+                SAY("llm.one_failed", alias=name, why=trouble.message), alias=name, **later
+            )
         failures = [SAY("llm.failure", alias=name, why=t.message) for name, t in self._troubles.items()]
-        return NoAvailableModel(SAY("llm.all_failed", failures=failures), aliases=list(self._troubles))
+        said = SAY("llm.all_failed", failures=failures)
+        return NoAvailableModel(said, aliases=list(self._troubles), **later)
 
 
 class Request:
@@ -110,6 +122,21 @@ class Request:
         return Amount(tokens=total, cost=self.cost if self.cost is not None else self._reserved.cost)
 
 
-def too_slow(config: LLMConfig, seconds: float) -> ModelTrouble:
-    said = SAY("llm.too_slow", model=config.model_name, seconds=f"{seconds:g}")
-    return ModelTrouble(said, billed=True)
+def too_slow(config: LLMConfig, deadline: float, silent: float) -> ModelTrouble:
+    """`silent`: seconds that this model itself took; after others there may have been little left for it."""
+    said = SAY("llm.too_slow", model=config.model_name, seconds=f"{deadline:g}")
+    return ModelTrouble(said, billed=True, outage=silent >= deadline / 2)
+
+
+def left_alone(alone: LeftAlone) -> ModelTrouble:
+    return ModelTrouble(alone.message, retry_after=alone.retry_after)
+
+
+def service_failed(error: Exception) -> bool:
+    return isinstance(error, ModelTrouble) and error.outage
+
+
+def dependency(config: LLMConfig) -> str:
+    """The name a model is guarded by. Each workspace has models of its own."""
+    own = config.workspace_id == DEFAULT_WORKSPACE
+    return f"model:{config.alias}" if own else f"model:{config.workspace_id}/{config.alias}"

@@ -10,7 +10,14 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import date
 
-from moot.modules.llm_platform.application.attempts import Request, Tries, too_slow
+from moot.modules.llm_platform.application.attempts import (
+    Request,
+    Tries,
+    dependency,
+    left_alone,
+    service_failed,
+    too_slow,
+)
 from moot.modules.llm_platform.application.call_key import CallKey, mismatch
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Budget, most
@@ -26,6 +33,7 @@ from moot.modules.llm_platform.domain.chat import (
 )
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
+from moot.shared.domain.guard import Guard, LeftAlone, unguarded
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool"]
@@ -40,7 +48,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class LLMService:
-    """`deadline` is for a whole call with all its attempts, in seconds."""
+    """`deadline` is for a whole call with all its attempts, in seconds; each attempt passes `guard`."""
 
     def __init__(
         self,
@@ -51,10 +59,11 @@ class LLMService:
         *,
         deadline: float = 50.0,
         sleep: Sleep = asyncio.sleep,
+        guard: Guard = unguarded,
     ) -> None:
         self._registry, self._model = registry, model
         self._journal, self._budget = journal, budget
-        self._deadline, self._sleep = deadline, sleep
+        self._deadline, self._sleep, self._guard = deadline, sleep, guard
 
     @property
     def configured(self) -> bool:
@@ -120,7 +129,10 @@ class LLMService:
             spoke = False
             tries.begin()
             try:
-                async with self._on_record(key, config, request, tries.attempts) as call:
+                async with (
+                    self._guarded(config),
+                    self._on_record(key, config, request, tries.attempts) as call,
+                ):
                     async for piece in self._pieces(config, request, tries.seconds_left()):
                         if isinstance(piece, str):
                             spoke = True
@@ -187,12 +199,13 @@ class LLMService:
     async def _attempt(
         self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: Tries
     ) -> ChatResult:
-        async with self._on_record(key, config, request, tries.attempts) as call:
+        async with self._guarded(config), self._on_record(key, config, request, tries.attempts) as call:
+            seconds = tries.seconds_left()
             try:
-                async with asyncio.timeout(tries.seconds_left()):
+                async with asyncio.timeout(seconds):
                     call.reply = await self._model.complete(config, request)
             except TimeoutError:
-                raise too_slow(config, self._deadline) from None
+                raise too_slow(config, self._deadline, seconds) from None
         return call.result()
 
     async def _pieces(
@@ -202,13 +215,14 @@ class LLMService:
         end = time.monotonic() + seconds
         pieces = aiter(self._model.stream(config, request))
         while True:
+            left = end - time.monotonic()
             try:
-                async with asyncio.timeout(end - time.monotonic()):
+                async with asyncio.timeout(left):
                     piece = await anext(pieces)
             except StopAsyncIteration:
                 return
             except TimeoutError:
-                raise too_slow(config, self._deadline) from None
+                raise too_slow(config, self._deadline, left) from None
             yield piece
 
     async def _wait(self, pause: float, trouble: ModelTrouble, tries: Tries) -> bool:
@@ -226,6 +240,15 @@ class LLMService:
             return None
         self._registry.note_capability(config.alias, unsupported, False, _workspace())
         return config.model_copy(update={"capabilities": known.model_copy(update={unsupported: False})})
+
+    @asynccontextmanager
+    async def _guarded(self, config: LLMConfig) -> AsyncIterator[None]:
+        """One attempt with the model; while its service is left alone, trouble that no other attempt changes."""
+        try:
+            async with self._guard(dependency(config), service_failed):
+                yield
+        except LeftAlone as alone:
+            raise left_alone(alone) from None
 
     @asynccontextmanager
     async def _on_record(

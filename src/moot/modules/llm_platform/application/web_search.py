@@ -25,6 +25,7 @@ from moot.modules.llm_platform.domain.search import (
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.guard import Guard, LeftAlone, unguarded
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 __all__ = ["WebSearchRequest", "WebSearchService"]
@@ -49,9 +50,10 @@ class WebSearchService:
         cache: SearchCache | None,
         clock: Clock,
         record: SearchRecord | None = None,
+        guard: Guard = unguarded,
     ) -> None:
         self._provider, self._audit, self._cache, self._clock = provider, audit, cache, clock
-        self._record = record
+        self._record, self._guard = record, guard
 
     async def search(self, request: WebSearchRequest) -> WebSearchResponse:
         """Raises what the provider raises; on replay `ReplayMismatch`, when there is no such search on record."""
@@ -124,13 +126,21 @@ class WebSearchService:
         call_id = await self._begin(request, "live")
         started = time.monotonic()
         try:
-            answer = await self._provider.search(request)
+            answer = await self._asked(request)
         except BaseException as error:
             await self._end(call_id, started, error)
             raise
         await self._end(call_id, started, answer)
         await self._to_cache(request, answer.response)
         return answer.response
+
+    async def _asked(self, request: WebSearchRequest) -> SearchAnswer:
+        """A service that is left alone is out of reach, on the record as well: a replay is told the same."""
+        try:
+            async with self._guard(f"{OPERATION}:{self._provider.name}", _service_failed):
+                return await self._provider.search(request)
+        except LeftAlone as alone:
+            raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None
 
     async def _begin(
         self, request: WebSearchRequest, origin: Literal["live", "cache", "record"], service: str = ""
@@ -169,6 +179,10 @@ class WebSearchService:
             await self._cache.put(request.key(self._provider.name), request, response)
         except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
             logger.warning("search cache not written", query=request.query, exc_info=True)
+
+
+def _service_failed(error: Exception) -> bool:
+    return isinstance(error, WebSearchConnectionError) or (isinstance(error, WebSearchError) and error.outage)
 
 
 def _past_moment(now: datetime) -> datetime | None:

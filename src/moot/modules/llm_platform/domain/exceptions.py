@@ -11,8 +11,9 @@ class ModelTrouble(AppError):
     """One request to a model failed.
 
     `passing` trouble may be gone in a moment; `retry_after` is what the vendor asked for, in seconds. `billed` says
-    that the vendor may charge for it all the same. `unsupported` names what the model cannot do (`json_schema`,
-    `tools`, `tool_choice`), so that it can be asked without.
+    that the vendor may charge for it all the same. `outage`: the service itself failed, whatever it was asked, by whom
+    and how often. `unsupported` names what the model cannot do (`json_schema`, `tools`, `tool_choice`), so that it can
+    be asked without.
     """
 
     code = "LLM_SERVICE_ERROR"
@@ -25,11 +26,12 @@ class ModelTrouble(AppError):
         retry_after: float | None = None,
         status_code: int | None = None,
         billed: bool = False,
+        outage: bool = False,
         unsupported: str | None = None,
     ) -> None:
         super().__init__(message)
         self.passing, self.retry_after, self.status_code = passing, retry_after, status_code
-        self.billed, self.unsupported = billed, unsupported
+        self.billed, self.outage, self.unsupported = billed, outage, unsupported
 
 
 class LLMConnectionError(Unavailable):
@@ -78,6 +80,11 @@ class WebSearchError(UpstreamFailed):
     def __init__(self, message: str | Message, *, status_code: int | None = None, **details: Any) -> None:
         super().__init__(message, **details)
         self.status_code = status_code
+
+    @property
+    def outage(self) -> bool:
+        """The service itself failed, whatever it was asked, by whom and how often."""
+        return self.status_code is not None and self.status_code >= 500
 
 
 class WebSearchConnectionError(Unavailable):

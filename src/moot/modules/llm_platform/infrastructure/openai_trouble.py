@@ -54,6 +54,7 @@ def refused(
         passing=status in PASSING or status >= 500,
         retry_after=retry_after,
         status_code=status,
+        outage=status >= 500,
         unsupported=_unsupported(sent, body) if status in {400, 422} else None,
     )
 
@@ -65,16 +66,18 @@ def reported(config: LLMConfig, sent: Mapping[str, Any], answer: Mapping[str, An
     code = error.get("code") if isinstance(error, dict) else None
     if isinstance(code, int) and 400 <= code < 600:
         return refused(config, sent, code, body)
-    return ModelTrouble(SAY("client.reported", **_who(config), said=_excerpt(body)), passing=True)
+    said = SAY("client.reported", **_who(config), said=_excerpt(body))
+    return ModelTrouble(said, passing=True, outage=True)
 
 
 def unreadable(config: LLMConfig, why: str, *, passing: bool = False) -> ModelTrouble:
     reason = SAY(f"client.unreadable.{why}")
-    return ModelTrouble(SAY("client.not_an_answer", **_who(config), why=reason), passing=passing, billed=True)
+    said = SAY("client.not_an_answer", **_who(config), why=reason)
+    return ModelTrouble(said, passing=passing, billed=True, outage=why != "html")  # a page: a wrong address
 
 
 def too_big(config: LLMConfig, limit: int) -> ModelTrouble:
-    return ModelTrouble(SAY("client.too_big", **_who(config), limit=limit), billed=True)
+    return ModelTrouble(SAY("client.too_big", **_who(config), limit=limit), billed=True, outage=True)
 
 
 def transport_failed(config: LLMConfig, error: Exception) -> ModelTrouble:
@@ -87,9 +90,10 @@ def transport_failed(config: LLMConfig, error: Exception) -> ModelTrouble:
     if cause is None:
         return ModelTrouble(SAY("client.failed", **said))
     if isinstance(cause, NEVER_SENT):
-        return ModelTrouble(SAY("client.unreachable", **said), passing=not isinstance(cause, MISTAKEN))
+        ours = isinstance(cause, MISTAKEN)
+        return ModelTrouble(SAY("client.unreachable", **said), passing=not ours, outage=not ours)
     key = "client.timeout" if isinstance(cause, aiohttp.ServerTimeoutError) else "client.broken_off"
-    return ModelTrouble(SAY(key, **said), passing=True, billed=True)
+    return ModelTrouble(SAY(key, **said), passing=True, billed=True, outage=True)
 
 
 def wait_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:

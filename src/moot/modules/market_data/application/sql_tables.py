@@ -1,18 +1,18 @@
 """The `database` tool: SQL over the desk's market data, the lake and the demo market alike, as known at a moment.
 
-It answers whatever SELECT runs; whether an agent may ask it is for the rules to say.
+It answers whatever SELECT runs; whether anybody may ask it is for the rules to say.
 """
 
 import asyncio
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Protocol
 
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.market_data import as_known
+from moot.modules.market_data.application.query_result import QueryResult
 from moot.modules.market_data.domain.datasets import SHAPES, Dataset
 from moot.modules.market_data.domain.facts import Company, Fact
 from moot.modules.market_data.domain.provider import MarketDataProvider
@@ -54,16 +54,6 @@ OF_SYMBOL: dict[Dataset, Reader] = {
 }
 
 
-@dataclass(frozen=True)
-class QueryResult:
-    """`truncated`: there are more rows than are handed out."""
-
-    columns: tuple[str, ...]
-    rows: tuple[tuple[Any, ...], ...]
-    truncated: bool
-    took_ms: float
-
-
 class SqlTables(Protocol):
     """The lake, as SQL sees it. Refuses with `InvalidInput` what does not run, runs too long, or is no SELECT."""
 
@@ -102,8 +92,14 @@ class DatabaseTool:
         wanted = await asyncio.to_thread(self._tables.named, sql)
         added = {dataset: await self._rows(dataset, as_of) for dataset in wanted}
         names, rows = await asyncio.to_thread(self._tables.answer, sql, added, as_of=as_of, most=self._most)
-        took = (time.perf_counter() - began) * 1000
-        return QueryResult(tuple(names), tuple(rows[: self._most]), len(rows) > self._most, round(took, 1))
+        return QueryResult(
+            sql=sql,
+            as_of=as_of,
+            columns=tuple(names),
+            rows=tuple(rows[: self._most]),
+            truncated=len(rows) > self._most,
+            took_ms=round((time.perf_counter() - began) * 1000, 1),
+        )
 
     async def _rows(self, dataset: Dataset, as_of: datetime) -> Sequence[BaseModel]:
         if dataset is Dataset.COMPANIES:

@@ -16,9 +16,11 @@ from moot.modules.market_data.domain.facts import (
     FinancialReport,
     NewsItem,
 )
+from moot.modules.market_data.presentation import sql_routes
 from moot.shared.domain.symbol import Symbol
 
 router = APIRouter(prefix="/market-data", tags=["market data"])
+router.include_router(sql_routes.router)  # first: what is below takes any other name for a symbol
 
 A_YEAR = timedelta(days=365)
 

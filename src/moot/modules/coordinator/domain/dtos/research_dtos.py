@@ -27,6 +27,7 @@ class ResearchRequest(BaseModel):
     as_of: AwareDatetime | None = None
     locale: Locale = DEFAULT_LOCALE
     trigger_source: str = "api"
+    requested_by: str | None = None
     workspace: str = DEFAULT_WORKSPACE
     max_cost: float | None = None
     pre_populated_results: dict[str, Any] | None = None

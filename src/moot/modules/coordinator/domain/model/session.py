@@ -39,6 +39,7 @@ class ResearchSession(BaseModel):
     skip_debate: bool = False
     max_cost: float | None = None
     trigger_source: str
+    requested_by: str | None = None
     workspace_id: str
     as_of: AwareDatetime
     locale: Locale = DEFAULT_LOCALE

@@ -11,7 +11,7 @@ from pydantic import BaseModel
 
 from moot.modules.coordinator.application.research_run import current_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
-from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, DecisionRejected
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, DecisionRejected, SessionStopped
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.governance.application.coordinator_agent import (
@@ -60,7 +60,12 @@ class GovernanceAdapter(NodePolicy):
     async def review(self, node_type: str, result: Payload) -> Payload:
         if node_type != "judge":
             return result
-        return await self._allowed("verdict", result, result["symbol"])
+        allowed = await self._allowed("verdict", result, result["symbol"])
+        changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
+        if not changed:
+            return allowed
+        warning = SAY("changed_by_rules", fields=sorted(changed)).in_locale(_context().locale)
+        return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         await self._agent.monitor.on_workflow_start(_workflow(), nodes, locale=_context().locale)
@@ -114,11 +119,17 @@ class GovernanceAdapter(NodePolicy):
         if context.answers != "live" and (known := await self._known(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked
-            raise _rejection(explained(known), known.result, context)
+            rejection = _rejection(explained(known), known.result, context)
+            raise SessionStopped(rejection) if known.result.terminates else rejection
         if context.answers == "replay":
             return asked
         request = DecisionRequest(
-            decision_id, kind, asked, await self._facts(context, symbol), REQUESTER, self._clock.now()
+            decision_id,
+            kind,
+            asked,
+            await self._facts(context, symbol),
+            context.caller or REQUESTER,
+            self._clock.now(),
         )
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
@@ -143,6 +154,8 @@ class GovernanceAdapter(NodePolicy):
             "token_used": context.tally.tokens,
             "cost": context.tally.cost,
             "experts_asked": len(context.experts),
+            "experts_heard": len([name for name in context.experts if name not in current_run().failures]),
+            "running": self._agent.monitor.active_workflows,
         }
         if context.began_at is not None:
             known["execution_time"] = (self._clock.now() - context.began_at).total_seconds()
@@ -166,7 +179,10 @@ def _obeyed(decision: Decision, context: ExecutionContext) -> Payload:
         raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
     result = recorded_result(decision.result)
     why = explained(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
-    raise _rejection(why, result, context)
+    rejection = _rejection(why, result, context)
+    if result.terminates:
+        raise SessionStopped(rejection)
+    raise rejection
 
 
 def _rejection(why: Any, result: RecordedResult, context: ExecutionContext) -> DecisionRejected:

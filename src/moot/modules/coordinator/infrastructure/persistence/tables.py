@@ -35,6 +35,7 @@ class ResearchSessionRow(Base):
     skip_debate: Mapped[bool] = mapped_column(server_default=false())
     max_cost: Mapped[float | None] = mapped_column(Float)
     trigger_source: Mapped[str] = mapped_column(String(50))
+    requested_by: Mapped[str | None] = mapped_column(String(100))
     as_of: Mapped[datetime]
     locale: Mapped[str] = mapped_column(String(10))
     verdict_status: Mapped[str | None] = mapped_column(String(20))

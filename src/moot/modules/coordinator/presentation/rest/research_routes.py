@@ -17,7 +17,7 @@ from moot.modules.coordinator.presentation.rest.waiting import (
     receipt,
     unless_gone,
 )
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator")
@@ -72,6 +72,7 @@ async def research(
     service: Service,
     runs: Runs,
     workspace: Workspace,
+    caller: Caller,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
 ) -> ResearchResult | Response:
@@ -81,8 +82,10 @@ async def research(
     asked = body.model_dump(exclude_unset=True, exclude={"mode"})
     mode = chosen(body.mode, prefer, idempotency_key)
     if mode == "sync":
-        return await unless_gone(request, service.execute(asked, workspace=workspace))
-    session = await service.start(asked, workspace=workspace, idempotency_key=idempotency_key)
+        return await unless_gone(request, service.execute(asked, workspace=workspace, requested_by=caller))
+    session = await service.start(
+        asked, workspace=workspace, requested_by=caller, idempotency_key=idempotency_key
+    )
     if mode == "async":
         return receipt(request, session)
     return await unless_gone(request, runs.outcome(session.id, workspace))

@@ -17,7 +17,7 @@ from moot.modules.coordinator.presentation.rest.waiting import (
     unless_gone,
 )
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator/research")
@@ -59,6 +59,7 @@ async def retry(
     service: Service,
     runs: Runs,
     workspace: Workspace,
+    caller: Caller,
     body: RetryBody = DEFAULTS,
     idempotency_key: IdempotencyKey = None,
     prefer: Prefer = None,
@@ -66,10 +67,14 @@ async def retry(
     """Opens a new session, as of the same moment, and answers with it; what had succeeded is reused."""
     mode, skip_debate = chosen(body.mode, prefer, idempotency_key), body.skip_debate
     if mode == "sync":
-        again = service.retry(session_id, skip_debate=skip_debate, workspace=workspace)
+        again = service.retry(session_id, skip_debate=skip_debate, workspace=workspace, requested_by=caller)
         return await unless_gone(request, again)
     session = await service.start_retry(
-        session_id, skip_debate=skip_debate, workspace=workspace, idempotency_key=idempotency_key
+        session_id,
+        skip_debate=skip_debate,
+        workspace=workspace,
+        requested_by=caller,
+        idempotency_key=idempotency_key,
     )
     if mode == "async":
         return receipt(request, session)

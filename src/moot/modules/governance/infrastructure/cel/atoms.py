@@ -35,6 +35,7 @@ COSTS: Final[dict[Op, int]] = {
     "!=": 8, "!starts": 8, "!ends": 8, "!within": 8, "there": 9,
 }  # fmt: skip
 """How likely an atom is to hold for an innocent decision, by guess."""
+FLAG: Final = 6
 NEGATED: Final[dict[Op, Op]] = {
     "==": "!=", "!=": "==", ">": "<=", "<=": ">", "<": ">=", ">=": "<", "starts": "!starts", "ends": "!ends",
     "within": "!within", "there": "absent",
@@ -74,7 +75,7 @@ class _Covering:
     def _all_of(self, covers: list[Cover | None]) -> Cover | None:
         known = [each for each in covers if each]
         asked = {each[0].term for each in known if len(each) == 1 and each[0].op == "there"}
-        best = min(known, key=lambda each: sum(COSTS[atom.op] for atom in each), default=None)
+        best = min(known, key=lambda each: sum(map(_cost, each)), default=None)
         return best and tuple(atom._replace(asked=atom.asked or atom.term in asked) for atom in best)
 
     def _atom(self, node: tree.Node) -> Atom | None:
@@ -138,6 +139,11 @@ class _Covering:
             return set(self._program.paths[path])
         kind = self._program.fields[str(path[0])].kind
         return {"number" if kind == "integer" else kind}
+
+
+def _cost(atom: Atom) -> int:
+    """Every other decision has the flag that a rule asks for."""
+    return FLAG if any(isinstance(value, bool) for value in atom.values) else COSTS[atom.op]
 
 
 def _any_of(covers: list[Cover | None]) -> Cover | None:

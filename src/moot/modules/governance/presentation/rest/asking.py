@@ -18,7 +18,7 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 from moot.shared.domain.validation import refuse
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 T = TypeVar("T")
@@ -78,21 +78,7 @@ async def own_session(request: Request, workspace: Workspace) -> Callable[[UUID]
 OwnSession = Annotated[Callable[[UUID], Any], Depends(own_session)]
 
 
-async def key_name(request: Request) -> str | None:
-    """Whose key the guard let in; None: this machine, which needs none."""
-    if not hasattr(request.state, "workspace"):
-        return None
-    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-    key = bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key")
-    address = request.client.host if request.client else ""
-    holder = await request.app.state.access.access_service().admit(key, "read", address)
-    return str(holder.name)
-
-
-KeyName = Annotated[str | None, Depends(key_name)]
-
-
-def acting(name: KeyName) -> str:
+def acting(name: Caller) -> str:
     return name or LOCAL
 
 

@@ -27,7 +27,6 @@ from moot.modules.governance.presentation.rest.asking import (
     From,
     Governance,
     JsonObject,
-    KeyName,
     Name,
     OwnSession,
     Reader,
@@ -36,7 +35,7 @@ from moot.modules.governance.presentation.rest.asking import (
 from moot.shared.domain.errors import Forbidden
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator", tags=["decisions"])
@@ -146,7 +145,7 @@ async def decide(
     body: DecisionBody,
     governance: Governance,
     workspace: Workspace,
-    caller: KeyName,
+    caller: Caller,
     reader: Reader,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> DecisionAnswer:

@@ -17,13 +17,12 @@ from moot.modules.governance.presentation.rest.asking import (
     NOT_KEPT,
     Escalations,
     JsonObject,
-    KeyName,
     Name,
     Responses,
 )
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator/escalations", tags=["escalations"])
@@ -70,7 +69,7 @@ async def escalation(escalation_id: UUID, waiting: Escalations, workspace: Works
 
 @router.post("/{escalation_id}/approve", summary="Let it be done, once", responses=ANSWERED)
 async def approve(
-    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: KeyName
+    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: Caller
 ) -> Escalation:
     by = await _who(escalation_id, waiting, workspace, body, caller)
     return await waiting.approve(escalation_id, workspace, by=by, reason=body.reason)
@@ -78,7 +77,7 @@ async def approve(
 
 @router.post("/{escalation_id}/reject", summary="Let it not be done", responses=ANSWERED)
 async def reject(
-    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: KeyName
+    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: Caller
 ) -> Escalation:
     by = await _who(escalation_id, waiting, workspace, body, caller)
     return await waiting.reject(escalation_id, workspace, by=by, reason=body.reason)
@@ -86,7 +85,7 @@ async def reject(
 
 @router.post("/{escalation_id}/edit", summary="Let something else be done, once", responses=ANSWERED)
 async def edit(
-    escalation_id: UUID, body: EditBody, waiting: Escalations, workspace: Workspace, caller: KeyName
+    escalation_id: UUID, body: EditBody, waiting: Escalations, workspace: Workspace, caller: Caller
 ) -> Escalation:
     """The rules have a say in it; only what needs a person is taken as settled."""
     by = await _who(escalation_id, waiting, workspace, body, caller)

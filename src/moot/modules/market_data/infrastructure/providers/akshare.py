@@ -27,6 +27,7 @@ from moot.modules.market_data.infrastructure.providers.akshare_client import (
 )
 from moot.modules.market_data.infrastructure.providers.akshare_rows import LISTINGS, SERIES, ZONE
 from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
+from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.symbol import Market, Symbol
 
 PACE = Pace(calls=1, per_seconds=0.3, concurrency=1)
@@ -50,12 +51,19 @@ class AkshareProvider:
         self,
         *,
         recorder: CallRecorder = NOT_RECORDED,
+        guard: Guard = unguarded,
         pace: Pace = PACE,
         deadline: float = DEADLINE,
         pauses: tuple[float, ...] = PAUSES,
     ) -> None:
         outside = Outside(
-            SOURCE, pace, recorder=recorder, deadline=deadline, pauses=pauses, passing=(OSError,)
+            SOURCE,
+            pace,
+            recorder=recorder,
+            guard=guard,
+            deadline=deadline,
+            pauses=pauses,
+            passing=(OSError,),
         )
         self._client = AkshareClient(outside)
 

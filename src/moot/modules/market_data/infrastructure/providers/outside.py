@@ -1,4 +1,4 @@
-"""What every call to a service outside has in common: its pace, its deadline, another attempt, its record."""
+"""What every call to a service outside has in common: its pace, guard and deadline, another attempt, its record."""
 
 import asyncio
 import heapq
@@ -13,6 +13,7 @@ from uuid import UUID
 from moot.modules.market_data.domain.call_record import CallRecorder, cut
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
+from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
 T = TypeVar("T")
@@ -51,9 +52,14 @@ class Trouble(Exception):
         super().__init__(str(error))
         self.error, self.passing, self.answer = error, passing, answer
 
+    @property
+    def outage(self) -> bool:
+        """The service itself failed; one that answers that it is asked too often, or wrongly, works."""
+        return self.passing and (self.answer is None or self.answer.status_code >= 500)
+
 
 class Outside:
-    """The way to one service. All its callers share one pace, and each attempt is recorded once.
+    """The way to one service. All its callers share one pace, and each attempt is recorded once and passes `guard`.
 
     `passing` are the errors of the client library that mean the network, not the request. A deadline cannot stop
     a thread: a blocking function needs a time-out of its own, shorter than `deadline`.
@@ -65,45 +71,46 @@ class Outside:
         pace: Pace,
         *,
         recorder: CallRecorder = NOT_RECORDED,
+        guard: Guard = unguarded,
         deadline: float = 30.0,
         pauses: tuple[float, ...] = PAUSES,
         passing: tuple[type[Exception], ...] = (),
         now: Now = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._service, self._recorder = service, recorder
+        self._service, self._recorder, self._guard = service, recorder, guard
         self._deadline, self._pauses = deadline, pauses
         self._passing: tuple[type[Exception], ...] = (ConnectionError, *passing)
         self._now, self._sleep = now, sleep
         self._gate = _Gate(pace, now, sleep)
 
     async def call(self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
-        """What `fn` returns, after as many attempts as it takes and the pace allows.
+        """What `fn` returns, after as many attempts as it takes and the pace allows; `LeftAlone` while none is made.
 
         `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
         attempt would change; anything else it raises is a defect.
         """
         pauses = [*self._pauses, None]
         for attempt, pause in enumerate(pauses, 1):
-            async with self._gate.slot():
-                call_id = await self._recorder.begin(self._service, operation, params, attempt=attempt)
-                outcome = await self._attempt(call_id, operation, fn)
-            if not isinstance(outcome, Trouble):
-                return outcome
-            if pause is None or not outcome.passing:
-                raise outcome.error
+            try:
+                async with self._gate.slot(), self._guard(f"data:{self._service}", _outage):
+                    call_id = await self._recorder.begin(self._service, operation, params, attempt=attempt)
+                    return await self._attempt(call_id, operation, fn)
+            except Trouble as trouble:
+                if pause is None or not trouble.passing:
+                    raise trouble.error from None
             await self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
 
-    async def _attempt(
-        self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]
-    ) -> T | Trouble:
+    async def _attempt(self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]) -> T:
         started = self._now()
         outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
         try:
             outcome = await self._outcome(operation, fn)
         finally:
             await self._record(call_id, self._now() - started, outcome)
+        if isinstance(outcome, Trouble):
+            raise outcome
         return outcome
 
     async def _outcome(self, operation: str, fn: Callable[[], Awaitable[T]]) -> T | Trouble:
@@ -133,6 +140,10 @@ class Outside:
             response_data=cut(http.text if http else (None if answer is None else str(answer))),
             error_message=str(failed) if failed else None,
         )
+
+
+def _outage(error: Exception) -> bool:
+    return isinstance(error, Trouble) and error.outage
 
 
 class _Gate:

@@ -30,6 +30,7 @@ from moot.modules.market_data.infrastructure.providers.tushare_client import Tus
 from moot.modules.market_data.infrastructure.providers.tushare_macro import SERIES
 from moot.modules.market_data.infrastructure.providers.tushare_reports import FIGURES, KEYS, report_rows
 from moot.modules.market_data.infrastructure.providers.tushare_rows import IMPLEMENTED, SOURCE, ZONE, Row
+from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.symbol import Market, Symbol
 
 BASE_URL = "https://api.tushare.pro"
@@ -68,13 +69,21 @@ class TushareProvider:
         *,
         base_url: str = BASE_URL,
         recorder: CallRecorder = NOT_RECORDED,
+        guard: Guard = unguarded,
         timeout: float = 30.0,
         pace: Pace = PACE,
         pauses: tuple[float, ...] = PAUSES,
         client: Callable[[], httpx.AsyncClient] | None = None,
     ) -> None:
-        network = (httpx.TransportError,)
-        outside = Outside(SOURCE, pace, recorder=recorder, deadline=timeout, pauses=pauses, passing=network)
+        outside = Outside(
+            SOURCE,
+            pace,
+            recorder=recorder,
+            guard=guard,
+            deadline=timeout,
+            pauses=pauses,
+            passing=(httpx.TransportError,),
+        )
 
         def by_environment() -> httpx.AsyncClient:
             return httpx.AsyncClient(trust_env=True, timeout=2 * timeout)  # the deadline comes first

@@ -25,6 +25,7 @@ from moot.modules.market_data.infrastructure.providers.yfinance_client import (
     YahooClient,
 )
 from moot.modules.market_data.infrastructure.providers.yfinance_rows import plain_history, plain_statements
+from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
 PACE = Pace(calls=30, per_seconds=60, concurrency=2)
@@ -44,12 +45,19 @@ class YfinanceProvider:
         self,
         *,
         recorder: CallRecorder = NOT_RECORDED,
+        guard: Guard = unguarded,
         pace: Pace = PACE,
         deadline: float = DEADLINE,
         pauses: tuple[float, ...] = PAUSES,
     ) -> None:
         outside = Outside(
-            SOURCE, pace, recorder=recorder, deadline=deadline, pauses=pauses, passing=(OSError,)
+            SOURCE,
+            pace,
+            recorder=recorder,
+            guard=guard,
+            deadline=deadline,
+            pauses=pauses,
+            passing=(OSError,),
         )
         self._client = YahooClient(outside)
 

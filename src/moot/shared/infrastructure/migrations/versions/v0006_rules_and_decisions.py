@@ -15,9 +15,11 @@ def upgrade() -> None:
     _rulesets()
     _decisions()
     _escalations()
+    op.add_column("research_sessions", sa.Column("requested_by", sa.String(100)))
 
 
 def downgrade() -> None:
+    op.drop_column("research_sessions", "requested_by")
     for table in ("escalations", "decisions", "ruleset_activations", "rulesets"):
         op.drop_table(table)
 

@@ -1,0 +1,26 @@
+"""What stands before a call to something outside, and keeps it from being made while that is broken."""
+
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+
+from moot.shared.domain.errors import Unavailable
+
+Counts = Callable[[Exception], bool]
+"""Which errors of a call are failures of what was called, and not of the one who called it."""
+
+Guard = Callable[[str, Counts], AbstractAsyncContextManager[None]]
+"""One call to the dependency of that name is made in this block; raises `LeftAlone` instead of entering it."""
+
+
+class LeftAlone(Unavailable):
+    """The call was not made: the dependency failed too often of late. `retry_after` is in seconds."""
+
+    @property
+    def retry_after(self) -> int:
+        return int(self.details["retry_after"])
+
+
+@asynccontextmanager
+async def unguarded(_name: str, _counts: Counts) -> AsyncIterator[None]:
+    """Lets every call through."""
+    yield
