@@ -117,7 +117,7 @@ async def test_a_postgres_that_was_not_upgraded_does_not_keep_the_desk_from_answ
         readiness = await desk.readiness()
         result = await desk.research("900001.DEMO", ["macro_intelligence", "valuation_modeler"])
     assert readiness["database"]["ok"] is False
-    assert (result.verdict_status, result.audit_gaps) == ("judged", 5)
+    assert (result.verdict_status, result.audit_gaps) == ("judged", 11)
     assert UUID(result.session_id)
 
 

@@ -127,7 +127,7 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
     [
         (
             {"status": "done"},
-            "status: 'done' is not known. Allowed: queued, running, completed, partial, failed, cancelled.",
+            "status: 'done' is not known. Allowed: queued, running, waiting, completed, partial, failed, cancelled.",
         ),
         ({"verdict_action": "buy"}, "verdict_action: 'buy' is not known. Allowed: BUY, SELL, HOLD."),
         ({"symbol": "??"}, "symbol: '??' is not a symbol Moot can read."),

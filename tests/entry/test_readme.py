@@ -56,7 +56,13 @@ def test_every_moot_command_shown_works(readme, lang, home):
     lines = [
         line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("moot ")
     ]
-    elsewhere = ("moot serve", "moot data", "moot llm", "moot sessions")  # have tests of their own
+    elsewhere = (
+        "moot serve",
+        "moot data",
+        "moot llm",
+        "moot sessions",
+        "moot rules",
+    )  # have tests of their own
     shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
     assert len(shown) == 5
     for line in shown:
@@ -112,13 +118,33 @@ async def test_every_model_command_shown_works(readme, lang, home, llm_server):
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
 def test_the_transcript_is_a_real_one(readme, lang, home):
-    (transcript,) = blocks(readme, "console")
+    transcript, _ = blocks(readme, "console")
     command, *shown = transcript.splitlines()
     printed = moot(command.removeprefix("$ "), home, lang).stdout
     stable = [line for line in shown if line.startswith(("┃", "│", "╭", "╰")) and "[…]" not in line]
     assert len(stable) > 20
     for line in stable:
         assert line in printed
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_the_rules_shown_do_what_is_shown(readme, lang, home):
+    """The file is checked, tried and put in force; the sentence is that of a session it changed."""
+    (rules,) = [block for block in blocks(readme, "yaml") if block.startswith("rules:")]
+    (home / "fund.yaml").write_text(rules, encoding="utf-8")
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot rules")]
+    for line in shown:
+        seen = moot(shlex.join(shlex.split(line, comments=True)), home, lang)
+        assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+    _, transcript = blocks(readme, "console")
+    command, *told = [line for line in transcript.splitlines() if line]
+    session = json.loads(moot("moot research 900011.DEMO --json", home, lang).stdout)["session_id"]
+    typed = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|ID", session, command.removeprefix("$ "))
+    printed = " ".join(moot(typed, home, lang).stdout.split())
+    sentences = [line for line in told if "→" in line]
+    assert sentences
+    for line in sentences:
+        assert re.split("[(（]", line.split(None, 2)[-1])[0].strip() in printed
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())

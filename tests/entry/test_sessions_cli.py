@@ -116,7 +116,7 @@ async def test_a_failed_session_and_one_that_runs_are_shown_too(moot, home):
         (
             ("list", "--status", "done"),
             2,
-            "Error: status: 'done' is not known. Allowed: queued, running, completed,",
+            "Error: status: 'done' is not known. Allowed: queued, running, waiting, completed,",
         ),
         (
             ("list", "--action", "up"),

@@ -1,9 +1,11 @@
 """Data sources that fail: when they are left alone, what does not count against them, and who is asked instead."""
 
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 
 import pytest
+from pydantic import SecretStr
 
 from moot.modules.governance.application.circuit_breaker import (
     Breakers,
@@ -11,13 +13,16 @@ from moot.modules.governance.application.circuit_breaker import (
     CircuitBreakerOpenError,
 )
 from moot.modules.market_data.application.sync import SyncService
+from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.outside import Trouble
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.symbol import Market
+from moot.shared.domain.guard import Counts, LeftAlone
+from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.infrastructure.call_audit import ExternalCalls
 from tests.fakes import tushare_server as wire
 from tests.fakes.call_record import Record
 from tests.fakes.clock import HandClock
@@ -122,3 +127,25 @@ async def test_a_defect_of_ours_does_not_count(breakers):
         with pytest.raises(ZeroDivisionError):
             await way.call("op", {}, answering(ZeroDivisionError()))
     assert breakers.of("data:service").report().failed == 0
+
+
+async def test_each_source_of_a_desk_passes_its_own_guard(home):
+    pytest.importorskip("akshare", reason="the akshare extra is not installed")
+    pytest.importorskip("yfinance", reason="the yfinance extra is not installed")
+    asked: set[str] = set()
+
+    @asynccontextmanager
+    async def refuse(name: str, _counts: Counts) -> AsyncIterator[None]:
+        asked.add(name)
+        raise LeftAlone("not now", retry_after=60)
+        yield
+
+    sources = Sources(SecretStr("canary"), "http://127.0.0.1:9", more=["akshare", "yfinance"])
+    container = MarketDataContainer(
+        FixedClock(NOW), demo_seed=1, lake=home, sources=sources, calls=ExternalCalls(None), guard=refuse
+    )
+    symbols = [Symbol.parse(SYMBOL), Symbol.parse("AAPL")]
+    events = await container.upkeep().syncing.sync(symbols, *DAYS)
+    await container.close()
+    assert {event.outcome for event in events} == {"failed"}
+    assert asked == {"data:tushare", "data:akshare", "data:yfinance"}

@@ -238,10 +238,12 @@ async def served(app: FastAPI) -> AsyncIterator[RemoteMoot]:
     while not server.started:
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
-    async with RemoteMoot(f"http://127.0.0.1:{port}", locale="en-US") as desk:
-        yield desk
-    server.should_exit = True
-    await running
+    try:
+        async with RemoteMoot(f"http://127.0.0.1:{port}", locale="en-US") as desk:
+            yield desk
+    finally:
+        server.should_exit = True
+        await running
 
 
 async def test_a_desk_elsewhere_answers_and_refuses_as_ones_own(app, client):

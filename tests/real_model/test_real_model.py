@@ -74,6 +74,7 @@ async def test_it_streams(desk):
     assert "".join(map(str, pieces)) == whole.content
 
 
+@pytest.mark.accepts("A3-53")
 async def test_a_whole_session_has_every_call_on_the_record(desk):
     async with desk:
         result = await desk.research("900001.DEMO", locale="en-US")

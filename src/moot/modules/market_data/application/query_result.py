@@ -12,8 +12,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, field_serializer
 class QueryResult(BaseModel):
     """`sql` is what ran, and `notices` say why if it is not what was asked.
 
-    `truncated`: there are more rows than are handed out. In JSON, days and moments are text, and a number that is none
-    is null.
+    `truncated`: there are more rows than are handed out. In JSON, days and moments are text, and NaN is null.
     """
 
     model_config = ConfigDict(frozen=True)

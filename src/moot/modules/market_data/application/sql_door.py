@@ -97,7 +97,7 @@ class SqlDoor:
         """Raises `InvalidInput` for what cannot be run, and what `ToolRules` raises."""
         asked = question if isinstance(question, SqlQuestion) else checked(SqlQuestion, question)
         as_of = self._as_of(asked.as_of)
-        context = {"locale": locale, "as_of": as_of.isoformat()}
+        context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
         allowed = await self._rules.allowed(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
         )

@@ -1,5 +1,6 @@
 """Puts the session's questions to governance: the request, each node and the verdict are decisions on its record."""
 
+import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -46,6 +47,7 @@ class GovernanceAdapter(NodePolicy):
     def __init__(self, agent: CoordinatorAgent, clock: Clock, trading: TradingFacts | None = None) -> None:
         self._agent, self._clock, self._trading = agent, clock, trading
         self._counted: dict[str, tuple[int, float]] = {}
+        self._began: dict[str, float] = {}
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         asked = request.model_dump(mode="json", include=ASKED)
@@ -68,6 +70,7 @@ class GovernanceAdapter(NodePolicy):
         return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
+        self._began[_workflow()] = time.monotonic()
         await self._agent.monitor.on_workflow_start(_workflow(), nodes, locale=_context().locale)
 
     async def node_begins(self, node_type: str) -> None:
@@ -98,6 +101,7 @@ class GovernanceAdapter(NodePolicy):
     async def session_ends(self) -> None:
         self._count()
         self._counted.pop(_workflow(), None)
+        self._began.pop(_workflow(), None)
         await self._agent.monitor.on_workflow_complete(_workflow())
 
     async def upkeep(self) -> None:
@@ -157,8 +161,8 @@ class GovernanceAdapter(NodePolicy):
             "experts_heard": len([name for name in context.experts if name not in current_run().failures]),
             "running": self._agent.monitor.active_workflows,
         }
-        if context.began_at is not None:
-            known["execution_time"] = (self._clock.now() - context.began_at).total_seconds()
+        if (began := self._began.get(_workflow())) is not None:
+            known["execution_time"] = time.monotonic() - began
         return known | await self._trading_facts(asked, context)
 
     async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
