@@ -75,6 +75,7 @@ async def test_a_receipt_comes_at_once_and_its_links_lead_to_the_answer(desk: Se
         "session": here,
         "events": f"{here}/events",
         "report": f"{here}/report",
+        "decisions": f"{here}/decisions",
         "cancel": f"{here}/cancel",
     }
     early = await desk.http.get(body["links"]["report"])

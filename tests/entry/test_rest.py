@@ -292,7 +292,7 @@ async def test_without_its_tables_the_desk_answers_all_the_same_and_counts_what_
     answer = await client.post(RESEARCH, json=question(experts=[MACRO, TECHNICAL]))
     assert answer.status_code == 200
     assert answer.json()["verdict_status"] == "judged"
-    assert answer.json()["audit_gaps"] == 5, "the session and four nodes"
+    assert answer.json()["audit_gaps"] == 11, "the session, four nodes and six decisions"
 
 
 async def test_openapi_documents_the_request_and_every_error(client):

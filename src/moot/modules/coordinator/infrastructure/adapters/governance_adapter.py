@@ -70,13 +70,17 @@ class GovernanceAdapter(NodePolicy):
         return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
+        """Here and below: a replay is not a run, and nobody watches it."""
         self._began[_workflow()] = time.monotonic()
         await self._agent.monitor.on_workflow_start(_workflow(), nodes, locale=_context().locale)
 
     async def node_begins(self, node_type: str) -> None:
-        await self._agent.monitor.on_node_start(_workflow(), node_type, {})
+        if not _replaying():
+            await self._agent.monitor.on_node_start(_workflow(), node_type, {})
 
     async def node_ends(self, node_type: str, result: Payload) -> None:
+        if _replaying():
+            return
         self._count()
         if result:
             await self._agent.monitor.on_node_complete(_workflow(), node_type, {})
@@ -84,6 +88,8 @@ class GovernanceAdapter(NodePolicy):
             await self._agent.monitor.on_node_skipped(_workflow(), node_type)
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
+        if _replaying():
+            return AfterError("abort")
         monitor, handler, workflow_id = self._agent.monitor, self._agent.error_handler, _workflow()
         self._count()
         action = await monitor.on_node_error(workflow_id, node_type, error)
@@ -131,7 +137,7 @@ class GovernanceAdapter(NodePolicy):
             decision_id,
             kind,
             asked,
-            await self._facts(context, symbol),
+            await self._facts(context, Symbol.parse(symbol), kind),
             context.caller or REQUESTER,
             self._clock.now(),
         )
@@ -147,9 +153,9 @@ class GovernanceAdapter(NodePolicy):
         mine = [record for record in made if record.decision_id == decision_id]
         return mine[-1] if mine and mine[-1].status != "escalated" else None
 
-    async def _facts(self, context: ExecutionContext, symbol: str) -> Payload:
-        """What the desk knows by itself. Trading facts that cannot be had are missing: rules say what follows."""
-        asked = Symbol.parse(symbol)
+    async def _facts(self, context: ExecutionContext, asked: Symbol, kind: str) -> Payload:
+        """What the desk knows by itself; of a verdict also how the share trades, which no source is asked for before
+        the experts have asked. Trading facts that cannot be had are missing: rules say what follows."""
         known = {
             "workspace": context.workspace,
             "locale": context.locale,
@@ -163,7 +169,7 @@ class GovernanceAdapter(NodePolicy):
         }
         if (began := self._began.get(_workflow())) is not None:
             known["execution_time"] = time.monotonic() - began
-        return known | await self._trading_facts(asked, context)
+        return known | (await self._trading_facts(asked, context) if kind == "verdict" else {})
 
     async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
         if self._trading is None or context.as_of is None:
@@ -215,6 +221,10 @@ def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> No
 
 def _context() -> ExecutionContext:
     return current_execution_ctx.get() or ExecutionContext(session_id="")
+
+
+def _replaying() -> bool:
+    return _context().answers == "replay"
 
 
 def _workflow() -> str:
