@@ -4,6 +4,7 @@ from bench.gateways import TimedDebate, TimedJudge, TimedResearch
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_runs import SessionRuns
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
@@ -12,6 +13,8 @@ from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessio
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
+from moot.modules.governance.container import GovernanceContainer
+from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 
@@ -20,15 +23,18 @@ TURNS_ON_THE_CRITICAL_PATH = 4  # slowest expert, two turns of the debate, judge
 
 
 def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchOrchestrationService:
-    """With a database: sessions under lease, journal, events and chain, as a desk keeps them."""
+    """Every step is put to the shipped rules. With a database: sessions under lease, journal, decisions, events and
+    chain, as a desk keeps them."""
     trail = AuditTrail(database) if database else None
     repository = SqlResearchSessionRepository(trail) if trail else None
+    clock = SystemClock()
+    policy = GovernanceAdapter(GovernanceContainer(trail=trail, clock=clock).agent, clock)
     engine = LangGraphResearchOrchestrator(
         TimedResearch(latency),
         TimedDebate(latency),
         TimedJudge(latency),
-        layers=NodeLayers(repository=repository),
+        layers=NodeLayers(repository=repository, policy=policy),
     )
     leases = SqlSessionLeases(trail) if trail else None
-    runs = SessionRuns(engine, repository=repository, leases=leases)
+    runs = SessionRuns(engine, repository=repository, leases=leases, policy=policy)
     return ResearchOrchestrationService(engine, repository=repository, runs=runs)

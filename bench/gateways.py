@@ -11,6 +11,22 @@ from moot.modules.coordinator.domain.ports.research_expert_gateway import IResea
 TEXT = "An answer of some length, as a model would give it. " * 24
 
 
+VERDICT = {
+    "symbol": "900001.DEMO",
+    "action": "HOLD",
+    "position_percent": 0.0,
+    "confidence": 0.6,
+    "entry_strategy": "none",
+    "stop_loss": "none",
+    "take_profit": "none",
+    "time_horizon": "months",
+    "risk_warnings": ["one", "two"],
+    "reasoning": TEXT,
+    "levels": {},
+    "engine": "llm",
+}
+
+
 class TimedResearch(IResearchExpertGateway):
     """`most_in_flight` is how many experts were ever inside at once."""
 
@@ -47,4 +63,4 @@ class TimedJudge(IJudgeGateway):
 
     async def run_verdict(self, symbol: str, debate_outcome: dict[str, Any]) -> dict[str, Any]:
         await asyncio.sleep(self._latency)
-        return {"action": "HOLD", "text": TEXT}
+        return VERDICT

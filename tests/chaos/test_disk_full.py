@@ -14,7 +14,8 @@ import pytest
 from moot.desk import Moot
 from moot.modules.coordinator.application import live_runs
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionNotFound
+from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.shared.domain.errors import Unavailable
 from tests.chaos.desks import NODES, QUESTION, SYMBOL, careful_after, settings_of
 from tests.chaos.nursery import without_settings
 from tests.chaos.results import essence
@@ -74,7 +75,7 @@ async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk
 async def test_a_strict_desk_on_a_full_disk_says_so_and_asks_no_model(disk, llm_server):
     async with Moot(settings_of(disk.folder, llm_server, audit="strict")) as desk:
         disk.fill()
-        with pytest.raises(AllExpertsFailed, match="could not be written, and MOOT_AUDIT=strict"):
+        with pytest.raises(Unavailable, match="could not be written, and MOOT_AUDIT=strict"):
             await desk.research(**QUESTION)
         assert llm_server.requests == []
         disk.empty()

@@ -286,9 +286,7 @@ async def test_without_a_record_the_rules_hold_and_nobody_can_be_asked(home, clo
             with pytest.raises(ConnectionError):
                 async with desk.governance.agent.breakers.of("tushare").call():
                     raise ConnectionError
-        with pytest.raises(ToolCallRejected) as waits:
-            await desk.query(NAMES, locale="en-US")
-        assert waits.value.details["violations"][0]["rule_id"] == "system.open_breaker"
+        assert (await desk.query(NAMES)).rows == (("900001.DEMO",),), "what is kept needs no source outside"
 
 
 class Loose:
