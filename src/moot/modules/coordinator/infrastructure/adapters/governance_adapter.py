@@ -165,7 +165,6 @@ class GovernanceAdapter(NodePolicy):
             "cost": context.tally.cost,
             "experts_asked": len(context.experts),
             "experts_heard": len([name for name in context.experts if name not in current_run().failures]),
-            "running": self._agent.monitor.active_workflows,
         }
         if (began := self._began.get(_workflow())) is not None:
             known["execution_time"] = time.monotonic() - began
