@@ -122,8 +122,11 @@ class AuditTrail:
             raise LeaseLost(*e.args) from e
 
     def append_soon(self, kind: Kind, values: Mapping[str, Any], *, session_id: UUID) -> asyncio.Future[None]:
-        """As `append`, without waiting: what is appended after it is not committed before it."""
-        return self.note(Record(kind, "insert", session_id, dict(values), _token(session_id)))
+        """As `append`, without waiting: what is appended after it is not committed before it.
+
+        Secrets have been taken out of `values` already.
+        """
+        return self._append.later((Record(kind, "insert", session_id, dict(values), _token(session_id)),))
 
     def note(self, record: Record) -> asyncio.Future[None]:
         """Commit a row nobody waits for, along with whatever is committed next."""

@@ -41,6 +41,8 @@ __all__ = [
 LONGEST = {"decision_id": 200, "decision_type": 50, "requester": 100}
 """What an agent calls itself is cut to what the record has room for: a long name must not keep it off the record."""
 
+PLAIN_YES = RecordedResult()
+"""What is written down of most decisions: no rule has anything to say."""
 FRACTIONS = {"position_percent", "confidence"}
 SHOWN_VALUES = 3
 LONGEST_SHOWN = 40
@@ -72,6 +74,8 @@ def names_of(request: DecisionRequest) -> dict[str, str]:
 
 
 def recorded_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
+    if not (result.violations or result.changes or result.suggestions or result.terminates or tools_digest):
+        return PLAIN_YES
     if result.status is ValidationStatus.APPROVED and not result.violations:
         return RecordedResult(tools_digest=tools_digest)
     told = {
