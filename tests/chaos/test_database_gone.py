@@ -57,8 +57,9 @@ class Watched:
     def __init__(self, trail: AuditTrail) -> None:
         self.acknowledged: list[tuple[UUID, str, UUID]] = []
         self._refused: set[tuple[UUID, str, UUID]] = set()
-        self._append = trail.append
+        self._append, self._append_soon = trail.append, trail.append_soon
         trail.append = self.append  # type: ignore[method-assign]
+        trail.append_soon = self.append_soon  # type: ignore[method-assign]
 
     async def append(self, kind: Kind, values: Any, **how: Any) -> None:
         link = (how["session_id"], kind.name, values["id"])
@@ -68,6 +69,19 @@ class Watched:
             self._refused.add(link)
             raise
         self.acknowledged.append(link)
+
+    def append_soon(self, kind: Kind, values: Any, *, session_id: UUID) -> "asyncio.Future[None]":
+        link = (session_id, kind.name, values["id"])
+
+        def heard(done: "asyncio.Future[None]") -> None:
+            if done.exception() is None:
+                self.acknowledged.append(link)
+            else:
+                self._refused.add(link)
+
+        written = self._append_soon(kind, values, session_id=session_id)
+        written.add_done_callback(heard)
+        return written
 
     @property
     def refused(self) -> Counter[UUID]:
