@@ -2,7 +2,6 @@
 
 import asyncio
 from contextlib import suppress
-from datetime import datetime, timedelta
 
 import pytest
 
@@ -14,22 +13,10 @@ from moot.modules.governance.application.circuit_breaker import (
     CircuitBreakerOpenError,
 )
 from moot.shared.domain.errors import InvalidInput, NotFound, Unavailable
+from tests.fakes.clock import HandClock
 from tests.governance.factories import NOON
 
 CLOSED, HALF_OPEN, OPEN = BreakerState
-
-
-class HandClock:
-    """Stands still until somebody moves it."""
-
-    def __init__(self) -> None:
-        self.moment = NOON
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def move(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
 
 
 class Calls:
@@ -53,7 +40,7 @@ async def settled() -> None:
 
 @pytest.fixture
 def clock() -> HandClock:
-    return HandClock()
+    return HandClock(NOON)
 
 
 @pytest.fixture

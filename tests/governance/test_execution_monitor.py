@@ -19,22 +19,10 @@ from moot.modules.governance.application.execution_monitor import (
     WorkflowExecution,
 )
 from moot.shared.domain.clock import SystemClock
+from tests.fakes.clock import HandClock
 from tests.governance.factories import NOON
 
 W = "w-1"
-
-
-class HandClock:
-    """Stands still until somebody moves it."""
-
-    def __init__(self) -> None:
-        self.moment = NOON
-
-    def now(self) -> Any:
-        return self.moment
-
-    def move(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
 
 
 class FakeJournal:
@@ -62,7 +50,7 @@ class Heard:
 
 @pytest.fixture
 def clock() -> HandClock:
-    return HandClock()
+    return HandClock(NOON)
 
 
 def watching(clock: HandClock, *, policy: ErrorHandlingPolicy | None = None, **more: Any) -> ExecutionMonitor:

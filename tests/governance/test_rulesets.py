@@ -1,7 +1,6 @@
 """Rulesets: kept under numbers, put in force and taken back, and never mixed in one decision."""
 
 import asyncio
-from datetime import datetime, timedelta
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +18,7 @@ from moot.modules.governance.infrastructure.cel.engine import CelConditions
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
+from tests.fakes.clock import HandClock
 from tests.governance.factories import NOON, request, rule
 
 ENGINE = CelConditions()
@@ -35,19 +35,6 @@ def proven(rule_id: str, **changes: Any) -> EnhancedRule:
 SHIPPED_RULES = [proven("shipped")]
 
 
-class HandClock:
-    """Goes on when told to."""
-
-    def __init__(self) -> None:
-        self.moment = NOON
-
-    def now(self) -> datetime:
-        return self.moment
-
-    def wait(self, seconds: float) -> None:
-        self.moment += timedelta(seconds=seconds)
-
-
 def removes(facts: Any) -> bool:
     return bool(facts.tool == "rm")
 
@@ -56,7 +43,7 @@ class Desk:
     """A process of its own: the service on a database others may use too."""
 
     def __init__(self, database: Database, **given: Any) -> None:
-        self.clock = HandClock()
+        self.clock = HandClock(NOON)
         self.store = given.pop("store", SqlRulesetStore(database))
         conditions: dict[str, NamedCondition] = given.pop("conditions", {"removes@1": removes})
         self.service = RulesetService(
@@ -209,9 +196,9 @@ class TestOtherProcesses:
         assert await here.in_force() == ["shipped"]
         await elsewhere.save(proven("a"))
         await elsewhere.activate(1)
-        here.clock.wait(0.9)
+        here.clock.move(0.9)
         assert await here.in_force() == ["shipped"]
-        here.clock.wait(0.1)
+        here.clock.move(0.1)
         assert await here.in_force() == ["a"]
 
     async def test_decisions_find_the_rules_of_a_package_that_has_moved_on(self, database: Database) -> None:
@@ -250,7 +237,7 @@ class TestWithoutTheDatabase:
         await desk.save(proven("a"))
         await desk.activate(1)
         store.down = True
-        desk.clock.wait(5)
+        desk.clock.move(5)
         assert await desk.in_force() == ["a"]
 
     async def test_where_no_rules_are_known_the_shipped_ones_decide(self, sqlite_database: Database) -> None:
@@ -276,7 +263,7 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
     async def swap() -> None:
         for turn in range(30):
             await swapping.activate(turn % 3 + 1)
-            deciding.clock.wait(1)
+            deciding.clock.move(1)
             if turn % 10 == 9:
                 await deciding.activate((turn + 1) % 3 + 1)
         swapped.set()

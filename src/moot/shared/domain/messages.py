@@ -12,6 +12,12 @@ LOCALES: tuple[Locale, ...] = get_args(Locale)
 DEFAULT_LOCALE: Locale = "zh-CN"
 LOG_LOCALE: Locale = "en-US"
 
+
+def locale_of(wanted: object) -> Locale:
+    """The locale somebody named, or ours where it is none."""
+    return next((locale for locale in LOCALES if locale == wanted), DEFAULT_LOCALE)
+
+
 LIST_SEPARATOR: Mapping[str, str] = {"zh-CN": "、", "en-US": ", "}
 
 

@@ -20,9 +20,10 @@ from moot.shared.domain.errors import (
     Unavailable,
     UpstreamFailed,
 )
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
+from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
+from moot.shared.presentation.caller import reader_of
 
 logger = structlog.get_logger(__name__)
 
@@ -86,9 +87,4 @@ def _status(error: AppError) -> int:
 def _locale(request: Request, asked: Any) -> Locale:
     """The language the request asks for, the one its reader prefers, or ours."""
     wanted = asked.get("locale") if isinstance(asked, dict) else getattr(request.state, "locale", None)
-    preferred = request.headers.get("accept-language", "")[:2].lower()
-    matches = [
-        *(locale for locale in LOCALES if locale == wanted),
-        *(locale for locale in LOCALES if locale[:2] == preferred),
-    ]
-    return matches[0] if matches else DEFAULT_LOCALE
+    return next((locale for locale in LOCALES if locale == wanted), None) or reader_of(request)

@@ -11,7 +11,7 @@ from moot.modules.governance.domain.decision_types import DECISION_TYPES, FieldT
 from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale, Message
+from moot.shared.domain.messages import Locale, Message, locale_of
 
 KINDS: dict[Kind, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -71,8 +71,7 @@ def _is_number(value: Any) -> bool:
 
 
 def _reader(facts: Facts) -> Locale:
-    asked = facts.context.get("locale")
-    return next((locale for locale in LOCALES if locale == asked), DEFAULT_LOCALE)
+    return locale_of(facts.context.get("locale"))
 
 
 def _joined(said: tuple[Message, ...], locale: Locale) -> str:

@@ -1,21 +1,19 @@
 """What people are told about a broken rule, in their language."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, get_args
+from typing import Any
 
 from moot.modules.governance.domain.decisions import RuleViolation
 from moot.modules.governance.domain.engine import Fired
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.messages import Locale, locale_of
 from moot.shared.infrastructure.redaction import REDACT
-
-LOCALES = get_args(Locale)
 
 
 def violation_of(fired: Fired, locale: str, *, escalates: bool, corrected: bool) -> RuleViolation:
     rule, finding = fired
-    reader: Locale = locale if locale in LOCALES else DEFAULT_LOCALE  # type: ignore[assignment]
+    reader = locale_of(locale)
     values = REDACT(dict(finding.values))
     return RuleViolation(
         rule_id=rule.id,

@@ -7,8 +7,7 @@ from fastapi import APIRouter, Depends, Request, Response
 from moot.modules.market_data.application.query_result import QueryResult
 from moot.modules.market_data.application.sql_door import SqlDoor, SqlQuestion
 from moot.shared.domain.errors import Conflict
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
-from moot.shared.presentation.caller import Caller, Workspace
+from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody, answer
 
 router = APIRouter()
@@ -21,13 +20,7 @@ def sql_door(request: Request) -> SqlDoor:
     return found
 
 
-def reader_of(request: Request) -> Locale:
-    preferred = request.headers.get("accept-language", "")[:2].lower()
-    return next((locale for locale in LOCALES if locale[:2] == preferred), DEFAULT_LOCALE)
-
-
 Door = Annotated[SqlDoor, Depends(sql_door)]
-Reader = Annotated[Locale, Depends(reader_of)]
 
 
 @router.get("/tables", summary="The tables that SQL can read, with their columns")

@@ -16,7 +16,6 @@ from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.decision_record import DecisionLog
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 from moot.shared.domain.validation import refuse
 from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
@@ -84,14 +83,6 @@ def acting(name: Caller) -> str:
 
 By = Annotated[str, Depends(acting)]
 """In whose name the rules are changed."""
-
-
-def reader_of(request: Request) -> Locale:
-    preferred = request.headers.get("accept-language", "")[:2].lower()
-    return next((locale for locale in LOCALES if locale[:2] == preferred), DEFAULT_LOCALE)
-
-
-Reader = Annotated[Locale, Depends(reader_of)]
 
 
 def json_only(value: T) -> T:

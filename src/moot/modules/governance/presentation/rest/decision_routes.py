@@ -29,13 +29,12 @@ from moot.modules.governance.presentation.rest.asking import (
     JsonObject,
     Name,
     OwnSession,
-    Reader,
     To,
 )
 from moot.shared.domain.errors import Forbidden
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Caller, Workspace
+from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator", tags=["decisions"])

@@ -15,7 +15,6 @@ from moot.modules.governance.presentation.rest.asking import (
     NOT_KEPT,
     By,
     Governance,
-    Reader,
     Responses,
 )
 from moot.modules.governance.presentation.rest.rule_edits import Edited, RuleEdits
@@ -29,7 +28,7 @@ from moot.modules.governance.presentation.rest.rule_shapes import (
 )
 from moot.modules.governance.presentation.rest.status_routes import in_force
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator/rules", tags=["rules"])

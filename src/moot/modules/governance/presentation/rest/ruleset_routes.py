@@ -18,7 +18,6 @@ from moot.modules.governance.presentation.rest.asking import (
     Decisions,
     From,
     Governance,
-    Reader,
     Rulesets,
 )
 from moot.modules.governance.presentation.rest.rule_shapes import (
@@ -31,7 +30,7 @@ from moot.modules.governance.presentation.rest.rule_shapes import (
     told,
 )
 from moot.shared.domain.messages import Locale
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Reader, Workspace
 
 router = APIRouter(prefix="/coordinator/rulesets", tags=["rules"])
 
