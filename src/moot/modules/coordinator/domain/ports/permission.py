@@ -25,8 +25,9 @@ class AfterError(NamedTuple):
 
 
 class NodePolicy(ABC):
-    """The rules, as a session meets them. Each question raises `DecisionRejected` for no, and `ApprovalNeeded`
-    when a person has to answer it; the refusal of a node is recorded as its failure."""
+    """The rules, as a session meets them. Each question raises `DecisionRejected` for no, `SessionStopped` where that
+    ends the whole session, and `ApprovalNeeded` when a person has to answer it; the refusal of a node is recorded as
+    its failure."""
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         """`request` as it may be run."""

@@ -70,7 +70,6 @@ class GovernanceAdapter(NodePolicy):
         return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
-        """Here and below: a replay is not a run, and nobody watches it."""
         self._began[_workflow()] = time.monotonic()
         await self._agent.monitor.on_workflow_start(_workflow(), nodes, locale=_context().locale)
 
@@ -223,6 +222,7 @@ def _context() -> ExecutionContext:
 
 
 def _replaying() -> bool:
+    """A replay is not a run, and nobody watches it."""
     return _context().answers == "replay"
 
 
