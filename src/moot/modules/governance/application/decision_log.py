@@ -74,10 +74,8 @@ def names_of(request: DecisionRequest) -> dict[str, str]:
 
 
 def recorded_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
-    if not (result.violations or result.changes or result.suggestions or result.terminates or tools_digest):
-        return PLAIN_YES
     if result.status is ValidationStatus.APPROVED and not result.violations:
-        return RecordedResult(tools_digest=tools_digest)
+        return RecordedResult(tools_digest=tools_digest) if tools_digest else PLAIN_YES
     told = {
         "violations": [asdict(violation) for violation in result.violations],
         "suggestions": result.suggestions,
