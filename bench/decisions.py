@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from sqlalchemy import insert
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from bench.line import Line
 from bench.sessions import fresh_sqlite
@@ -216,8 +216,8 @@ async def bare_rate(database: Database) -> float:
     started = time.perf_counter()
     for row in rows:
 
-        async def write(db: AsyncSession, row: dict[str, Any] = row) -> None:
-            await db.execute(insert(RulesetRow), [row])
+        def write(db: Session, row: dict[str, Any] = row) -> None:
+            db.execute(insert(RulesetRow), [row])
 
         await database.write(write)
     return COMMITS / (time.perf_counter() - started)

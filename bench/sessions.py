@@ -1,7 +1,6 @@
 """Many sessions at once: what they wait for beside the models, what it costs to survive a crash, what each weighs."""
 
 import asyncio
-import gc
 import statistics
 import tempfile
 import time
@@ -22,6 +21,7 @@ from tests.postgres import running_postgres
 from bench import bare_langgraph
 from bench.desk import QUESTION, TURNS_ON_THE_CRITICAL_PATH, desk_of_stubs
 from bench.line import Line
+from moot.cli import server
 from moot.shared.infrastructure.database import Database
 
 BURST = 200
@@ -50,10 +50,10 @@ async def started_at_once() -> Line:
     async with fresh_sqlite() as database:
         quick, service = desk_of_stubs(0.0, database), desk_of_stubs(LATENCY, database)
         await many(lambda: quick.execute(QUESTION), WARM)
-        gc.collect()
-        gc.freeze()  # as `moot serve` does
-        walls = [await many(lambda: service.execute(QUESTION), BURST, at_once=BURST) for _ in range(ROUNDS)]
-        gc.unfreeze()
+        with server.settled():
+            walls = [
+                await many(lambda: service.execute(QUESTION), BURST, at_once=BURST) for _ in range(ROUNDS)
+            ]
     path, median = TURNS_ON_THE_CRITICAL_PATH * LATENCY, statistics.median(walls)
     detail = f"{median:.2f} s of {path:.0f} s, persistence on"
     return Line(f"{BURST} sessions at once / critical path", median / path, 1.10, detail)

@@ -34,7 +34,7 @@ from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import Escalation
 from moot.modules.governance.application.tool_calls import ToolCalls
-from moot.modules.governance.container import GovernanceContainer, RuleBook
+from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.application.query_result import QueryResult
@@ -92,6 +92,7 @@ class Moot(Desk):
             journal=workflow_journal(self.trail) if self.trail else None,
             on_answer=self._go_on,
             breakers=breakers,
+            opinion=alignment_opinion(self.settings.goal_alignment, self.llm_platform.llm_service()),
         )
         self.sql_door = SqlDoor(self.database_tool, ToolCalls(self.governance.agent, clock), clock)
         self.coordinator = CoordinatorContainer(

@@ -5,11 +5,14 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NamedTuple, NoReturn
 
+from sqlalchemy.orm import Session
+
 from moot.modules.coordinator.infrastructure.persistence.session_repository import NODE, SESSION, SESSION_END
 from moot.modules.llm_platform.infrastructure.call_journal import MODEL_ANSWER, MODEL_CALL
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.transactions import Work
 
 When = Literal["before", "inside", "after"]
 """`inside`: the rows are written, their transaction is not committed."""
@@ -95,11 +98,11 @@ def _die_around_rows(point: CrashPoint) -> None:
         else:
             await written.around(lambda: append(trail, kind, *values, **how))
 
-    async def write_and_die(database: Database, work: Callable[..., Awaitable[None]]) -> None:
-        async def doomed_work(db: Any) -> None:
-            await work(db)
+    async def write_and_die(database: Database, work: Work) -> None:
+        def doomed_work(db: Session) -> None:
+            work(db)
             if written.inside:
-                await db.flush()
+                db.flush()
                 die()
 
         await write(database, doomed_work)

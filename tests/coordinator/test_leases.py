@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 
 import pytest
 from sqlalchemy import func, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.domain.ports.session_leases import Lease
@@ -21,6 +20,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, LeaseLost, current_execution_ctx
+from moot.shared.infrastructure.transactions import transaction
 from tests.coordinator.test_session_repository import NOON, a_node, a_session
 
 MINUTE = timedelta(minutes=1)
@@ -211,19 +211,18 @@ class TestAnOwnerThatLostItsLease:
         session = await owner.a_session()
         taken, may_end = asyncio.Event(), asyncio.Event()
 
-        async def take_slowly(db: AsyncSession) -> None:
-            raised = (
-                update(ResearchSessionRow).values(lease_token=2).where(ResearchSessionRow.id == session.id)
-            )
-            await db.execute(raised)
-            taken.set()
-            await may_end.wait()
+        async def take_slowly() -> None:
+            raised = update(ResearchSessionRow).values(lease_token=2)
+            async with transaction(database.session) as db:
+                await db.execute(raised.where(ResearchSessionRow.id == session.id))
+                taken.set()
+                await may_end.wait()
 
         async def write() -> None:
             with running(session, 1):
                 await owner.repository.save_node_execution(a_node(session.id))
 
-        taking = asyncio.create_task(database.write(take_slowly))
+        taking = asyncio.create_task(take_slowly())
         await taken.wait()
         writing = asyncio.create_task(write())
         await asyncio.sleep(0.2)

@@ -8,13 +8,13 @@ import pytest
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import (
     ApprovalNeeded,
-    DecisionRejected,
     SessionCancelled,
     SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import SessionFilter
 from moot.modules.coordinator.domain.ports.permission import AllowAll
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.errors import DecisionRejected
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from tests.coordinator.test_resume import (  # noqa: F401

@@ -120,6 +120,11 @@ class TestCheck:
         assert "did you mean payload.confidence?" in seen.stdout
         assert seen.stdout.endswith("wrong.yaml: 5 errors.\nmy.yaml: 1 rules, nothing to complain about.\n")
 
+    async def test_complaints_are_in_the_readers_language(self, moot, home):
+        seen = await moot("rules", "check", written(home, WRONG), LANG="zh_CN.UTF-8")
+        told = "规则 my.block、condition：没有字段 payload.confidnce。建议：是否想写 payload.confidence？"
+        assert f"my.yaml:14:9: {told}\n" in seen.stdout
+
     async def test_drafts_are_named_and_no_error(self, moot, home):
         seen = await moot("rules", "check", written(home, CAP + DRAFT))
         assert seen.returncode == 0
@@ -156,6 +161,14 @@ class TestTest:
         other = await moot("rules", "test", "my.yaml", "requests.jsonl")
         assert (other.returncode, other.stderr) == (1, "1 of 2 requests did not end as expected.\n")
         assert "✗ rejected" in other.stdout
+
+    async def test_why_is_told_in_the_readers_language(self, moot, home):
+        sql = {"tool": "database", "args": {"sql": "DROP TABLE bars"}}
+        written(home, json.dumps({"decision_type": "tool_call", "payload": sql}), "requests.jsonl")
+        asked = ("rules", "test", written(home, CAP), "requests.jsonl", "--profile", "default")
+        chinese = await moot(*asked, LANG="zh_CN.UTF-8", COLUMNS="200")
+        assert "只读 SQL（tools.sql_guard@1：这里只允许执行单条 SELECT。" in chinese.stdout
+        assert "Only a single SELECT may run here." in (await moot(*asked, COLUMNS="200")).stdout
 
     async def test_a_failing_example_ends_it(self, moot, home):
         seen = await moot("rules", "test", written(home, WRONG))

@@ -245,6 +245,20 @@ class TestReports:
         await succeed(breakers.of("tushare"))
         assert breakers.worst is CLOSED
 
+    async def test_a_workspace_sees_its_own_and_those_of_the_desk(self, clock: HandClock) -> None:
+        breakers = Breakers(clock)
+        await fail(breakers.of("model:main", "theirs"), 5)
+        await succeed(breakers.of("model:main", "ours"))
+        await succeed(breakers.of("data:tushare"))
+        ours, theirs = breakers.seen_by("ours"), breakers.seen_by("theirs")
+        assert [(each.name, each.state) for each in ours.reports()] == [
+            ("data:tushare", CLOSED),
+            ("model:main", CLOSED),
+        ]
+        assert (ours.worst, ours.open_names) == (CLOSED, [])
+        assert (theirs.worst, theirs.open_names) == (OPEN, ["model:main"])
+        assert [each.name for each in breakers.seen_by("nobody").reports()] == ["data:tushare"]
+
     async def test_all_breakers_of_a_desk_share_its_limits(self, clock: HandClock) -> None:
         breakers = Breakers(clock, 2, 5, counts=lambda e: isinstance(e, TimeoutError))
         await fail(breakers.of("db"), 2)

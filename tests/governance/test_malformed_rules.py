@@ -7,6 +7,7 @@ from pydantic import ValidationError
 
 from moot.modules.governance.domain.conditions import Problem
 from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.shared.domain.messages import LOCALES
 from tests.governance.factories import rule
 
 TEXTS = ["payload.symbol", "payload.action", "payload.engine", "context.goal"]
@@ -189,7 +190,8 @@ def test_a_malformed_condition_is_refused(kind: str, condition: str):
     for problem in found:
         assert 1 <= problem.line <= len(lines)
         assert 1 <= problem.column <= len(lines[problem.line - 1]) + 1
-        assert problem.message
+        assert all(problem.message.in_locale(locale) for locale in LOCALES)
+        assert all(problem.suggestion.in_locale(locale) for locale in LOCALES if problem.suggestion)
 
 
 def test_the_corpus_is_as_large_as_it_says():
@@ -202,8 +204,8 @@ def test_a_misspelt_field_is_pointed_at_and_its_nearest_name_is_told(field: str,
     [problem] = problems(f"{before}{field}x == {field}")
     last = before.rsplit("\n", maxsplit=1)[-1]
     assert (problem.line, problem.column) == (before.count("\n") + 1, len(last) + 1)
-    assert problem.message == f"there is no field '{field}x'"
-    assert problem.suggestion == f"did you mean {field}?"
+    assert str(problem.message) == f"there is no field '{field}x'"
+    assert str(problem.suggestion) == f"did you mean {field}?"
 
 
 @pytest.mark.parametrize("field", NUMBERS)
@@ -211,7 +213,7 @@ def test_a_misspelt_field_is_pointed_at_and_its_nearest_name_is_told(field: str,
 def test_a_number_is_written_with_a_point(field: str, operator: str):
     [problem] = problems(f"{field} {operator} 25")
     assert (problem.line, problem.column) == (1, len(field) + 2)
-    assert problem.suggestion == "write 25.0"
+    assert str(problem.suggestion) == "write 25.0"
 
 
 @pytest.mark.parametrize(
@@ -226,7 +228,7 @@ def test_a_number_is_written_with_a_point(field: str, operator: str):
         ("payload.symbol.startsWiht('a')", 1, 16, "did you mean startsWith?"),
         ("context.is_demo == True", 1, 20, "write true"),
         ("has(payload.levels.stpo) && context.st", 1, 5, "did you mean payload.levels.stop?"),
-        ("has(payload.levels .stop) && context.st", 1, 1, "has(payload.levels.stop)"),
+        ("has(payload.levels .stop) && context.st", 1, 1, "write has(payload.levels.stop)"),
         ("symbol == 'a'", 1, 1, "did you mean payload.symbol?"),
         ("context.symbol == 'a'", 1, 1, "did you mean payload.symbol?"),
         ("payload.symbol == 1", 1, 16, "a text stands in quotes; a number, true and false do not"),
@@ -243,7 +245,7 @@ def test_the_place_and_what_would_be_right_are_told(
 ):
     problem = problems(condition)[0]
     assert (problem.line, problem.column) == (line, column)
-    assert suggestion is None or problem.suggestion == suggestion
+    assert suggestion is None or str(problem.suggestion) == suggestion
 
 
 @pytest.mark.parametrize(
@@ -266,7 +268,8 @@ def test_what_is_right_is_let_through(condition: str):
 
 def test_a_decision_type_nobody_makes_is_refused_with_the_nearest():
     [problem] = CelConditions().problems(rule("payload.x == 1", decision_types=("verdct",)), {})
-    assert problem == Problem(1, 1, "there is no decision of type 'verdct'", "did you mean verdict?")
+    assert str(problem.message) == "there is no decision of type 'verdct'"
+    assert str(problem.suggestion) == "did you mean verdict?"
 
 
 @pytest.mark.parametrize("action", ["block", "REJECT", "", "reject ", None, "allow", "deny"])

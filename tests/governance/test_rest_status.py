@@ -78,6 +78,22 @@ async def test_the_status_shows_the_worst_breaker_and_lists_each(app):
     ]
 
 
+async def test_what_is_broken_for_another_workspace_is_neither_shown_nor_held_against_this_one(app):
+    model = app.state.governance.agent.breakers.of("model:main", "theirs")
+    for _ in range(5):
+        with pytest.raises(ConnectionError):
+            async with model.call():
+                raise ConnectionError
+    ours = (await asked(app, f"{V1}/status")).json()
+    assert (ours["circuit_breaker_state"], ours["circuit_breakers"]) == ("closed", [])
+    key = await new_key(app, "read", "research", workspace="theirs")
+    theirs = (await asked(app, f"{V1}/status", key)).json()
+    assert [(each["name"], each["state"]) for each in theirs["circuit_breakers"]] == [("model:main", "open")]
+    async with calling(app, address=HERE) as here, calling(app, key, address=HERE) as there:
+        answers = [await client.post(f"{V1}/decisions", json=READ) for client in (here, there)]
+    assert [answer.status_code for answer in answers] == [200, 202]
+
+
 @BOTH
 @pytest.mark.accepts("A3-50")
 async def test_the_rules_in_force_are_listed_with_the_ruleset_they_are(app, root):

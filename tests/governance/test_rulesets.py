@@ -1,6 +1,7 @@
 """Rulesets: kept under numbers, put in force and taken back, and never mixed in one decision."""
 
 import asyncio
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -13,10 +14,10 @@ from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.domain.decisions import ValidationResult
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRuleset, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
-from moot.modules.governance.domain.rulesets import Activation, Registered, Ruleset, digest_of
+from moot.modules.governance.domain.rulesets import Activation, Registered, Ruleset, RulesMovedOn, digest_of
 from moot.modules.governance.infrastructure.cel.engine import CelConditions
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
-from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.infrastructure.database import Database
 from tests.fakes.clock import HandClock
 from tests.governance.factories import NOON, request, rule
@@ -52,7 +53,7 @@ class Desk:
             tools={},
             conditions=conditions,
             clock=self.clock,
-            shipped=given.pop("shipped", SHIPPED_RULES),
+            shipped=lambda: given.get("shipped", SHIPPED_RULES),
         )
 
     async def save(self, *rules: EnhancedRule, workspace: str = "default") -> Ruleset:
@@ -219,6 +220,61 @@ class TestOtherProcesses:
         with pytest.raises(RuleRefused, match="removes@1"):
             await newer.activate(1)
         assert await newer.in_force() == ["shipped"]
+
+
+class TestSuperseding:
+    """What was made out of one ruleset takes the place of that one, and of no other."""
+
+    async def activate(self, desk: Desk, number: int, instead_of: int) -> Activation:
+        before = replace(await desk.active(), number=instead_of)
+        return await desk.service.supersede(before, number, by="ann", workspace="default")
+
+    async def test_the_second_of_two_is_told_and_changes_nothing(self, database: Database) -> None:
+        one, other = Desk(database), Desk(database)
+        await one.save(proven("a"))
+        await one.save(proven("b"))
+        await self.activate(one, 1, instead_of=0)
+        with pytest.raises(RulesMovedOn) as told:
+            await self.activate(other, 2, instead_of=0)
+        assert (told.value.details, isinstance(told.value, Conflict)) == ({"expected": 0, "ruleset": 1}, True)
+        assert "Ruleset 1 was put in force meanwhile" in told.value.in_locale("en-US")
+        assert (await other.service.newest("default")).number == 1
+        await self.activate(other, 2, instead_of=1)
+        assert (await one.service.newest("default")).number == 2
+
+    async def test_of_many_at_the_same_moment_exactly_one_gets_through(self, database: Database) -> None:
+        desks = [Desk(database) for _ in range(4)]
+        for n in range(4):
+            await desks[0].save(proven(f"r{n}"))
+        done = await asyncio.gather(
+            *(self.activate(desk, n, instead_of=0) for n, desk in enumerate(desks, 1)), return_exceptions=True
+        )
+        through = [each for each in done if isinstance(each, Activation)]
+        assert [each.sequence for each in through] == [1]
+        assert {type(each) for each in done} == {Activation, RulesMovedOn}
+        assert (await desks[0].service.newest("default")).number == through[0].number
+
+    async def test_the_same_rules_in_force_by_another_hand_are_another_change_too(self, desk: Desk) -> None:
+        await desk.save(proven("a"))
+        await desk.activate(1)
+        with pytest.raises(RulesMovedOn):
+            await self.activate(desk, 1, instead_of=0)
+
+    async def test_a_ruleset_that_came_back_is_the_same_one(self, desk: Desk) -> None:
+        for name in "abc":
+            await desk.save(proven(name))
+        for number in (1, 2, 1):
+            await desk.activate(number)
+        assert (await self.activate(desk, 3, instead_of=1)).number == 3
+
+    async def test_the_shipped_rules_count_whatever_number_their_version_has(
+        self, database: Database
+    ) -> None:
+        await Desk(database).active()
+        newer = Desk(database, shipped=[proven("newer")])
+        assert (await newer.active()).number == -1
+        await newer.save(proven("a"))
+        assert (await self.activate(newer, 1, instead_of=-1)).number == 1
 
 
 class FailingStore(SqlRulesetStore):

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.domain.conditions import Finding
+from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.sql.condition import sql_condition
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
@@ -33,9 +34,9 @@ def test_a_harmless_statement_breaks_nothing() -> None:
 def test_a_refused_statement_says_why_and_what_would_do() -> None:
     finding = found(profile=DATABASE, sql="DROP TABLE bars")
     assert finding == Finding(
-        because="Only a single SELECT may run here.",
+        because=SAY("sql.one_select"),
         values={"payload.args.sql": "DROP TABLE bars"},
-        suggestion="Send one SELECT that names its columns and uses tables and common functions only.",
+        suggestion=SAY("sql.suggestion"),
     )
 
 
@@ -44,13 +45,13 @@ def test_a_star_is_spelt_out_where_the_columns_are_known() -> None:
     assert finding is not None
     better = "SELECT bars.symbol, bars.close FROM bars"
     assert finding.patch == ({"op": "replace", "path": "/args/sql", "value": better},)
-    assert finding.suggestion == f"This would be allowed: {better}"
+    assert str(finding.suggestion) == f"This would be allowed: {better}"
 
 
 def test_a_table_of_nobody_is_refused_where_the_tables_are_known() -> None:
     finding = found(sql="SELECT a FROM secrets")
     assert finding is not None
-    assert "secrets may not be read" in finding.because
+    assert "secrets may not be read" in str(finding.because)
     assert found("other", sql="SELECT a FROM secrets") is None
 
 
@@ -58,7 +59,7 @@ def test_a_table_of_nobody_is_refused_where_the_tables_are_known() -> None:
 def test_a_statement_that_is_missing_or_no_text_counts_as_broken(sql: Any) -> None:
     finding = found(profile=DATABASE, sql=sql)
     assert finding is not None
-    assert finding.error == "sql has to be a SQL statement as text."
+    assert str(finding.error) == "sql has to be a SQL statement as text."
 
 
 @pytest.mark.parametrize(

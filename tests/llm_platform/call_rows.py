@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.database import Database
@@ -69,7 +69,7 @@ def an_external_call(**changes: Any) -> ExternalAPICallLog:
 
 
 async def keep(database: Database, *rows: Base) -> None:
-    async def insert(db: AsyncSession) -> None:
+    def insert(db: Session) -> None:
         db.add_all(rows)
 
     await database.write(insert)

@@ -29,7 +29,11 @@ from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import (
+    DEFAULT_WORKSPACE,
+    ExecutionContext,
+    current_execution_ctx,
+)
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful
 from tests.fakes.clock import HandClock
@@ -64,8 +68,9 @@ class Bench:
             **settings,
         )
 
-    def report(self, name: str) -> BreakerReport:
-        return self.breakers.of(name).report()
+    def report(self, name: str, workspace: str = DEFAULT_WORKSPACE) -> BreakerReport:
+        """Models belong to a workspace, search services to the desk."""
+        return self.breakers.of(name, workspace if name.startswith("model:") else None).report()
 
     async def aclose(self) -> None:
         await self._model.aclose()
@@ -175,7 +180,8 @@ class TestModels:
         finally:
             current_execution_ctx.reset(token)
         assert (len(llm_server.requests), bench.breakers.open_names) == (6, ["model:main"])
-        assert bench.report("model:theirs/main").failed == 1
+        assert bench.breakers.seen_by("theirs").open_names == []
+        assert bench.report("model:main", "theirs").failed == 1
 
 
 class TestWhatCounts:

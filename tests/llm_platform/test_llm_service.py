@@ -148,8 +148,8 @@ class TestRecord:
     async def test_an_audit_that_fails_is_a_warning_and_a_gap_and_the_answer_is_there(
         self, bench, llm_server, session
     ):
-        async def drop(db):
-            await db.execute(text("DROP TABLE llm_call_logs"))
+        def drop(db):
+            db.execute(text("DROP TABLE llm_call_logs"))
 
         await bench.database.write(drop)
         with capture_logs() as logs:
@@ -353,8 +353,8 @@ class TestBudget:
         assert len(llm_server.requests) == 50 - len(refused)
 
     async def test_a_call_that_may_not_be_made_unrecorded_costs_nothing(self, bench, llm_server, session):
-        async def drop(db):
-            await db.execute(text("DROP TABLE llm_call_logs"))
+        def drop(db):
+            db.execute(text("DROP TABLE llm_call_logs"))
 
         service = bench.service(a_model(llm_server), limits=Limits(session_tokens=5000), strict=True)
         await bench.database.write(drop)

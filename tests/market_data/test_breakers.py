@@ -20,7 +20,7 @@ from moot.modules.market_data.infrastructure.providers.outside import Trouble
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.guard import Counts, LeftAlone
+from moot.shared.domain.guard import Counts, Dependency, LeftAlone
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from tests.fakes import tushare_server as wire
@@ -135,8 +135,8 @@ async def test_each_source_of_a_desk_passes_its_own_guard(home):
     asked: set[str] = set()
 
     @asynccontextmanager
-    async def refuse(name: str, _counts: Counts) -> AsyncIterator[None]:
-        asked.add(name)
+    async def refuse(called: Dependency, _counts: Counts) -> AsyncIterator[None]:
+        asked.add(called.name)
         raise LeftAlone("not now", retry_after=60)
         yield
 

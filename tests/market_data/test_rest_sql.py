@@ -13,13 +13,13 @@ import uvicorn
 from fastapi import FastAPI
 
 from moot.desk import Moot
-from moot.modules.governance.application.tool_calls import PersonAsked, ToolCallRejected
+from moot.modules.governance.application.tool_calls import PersonAsked
 from moot.modules.market_data.application.query_result import QueryResult
 from moot.modules.market_data.application.sql_door import SqlDoor
 from moot.modules.market_data.application.sql_tables import TABLES
 from moot.remote.client import RemoteMoot
 from moot.shared.domain.clock import FixedClock
-from moot.shared.domain.errors import Conflict, Forbidden, InvalidInput
+from moot.shared.domain.errors import Conflict, DecisionRejected, Forbidden, InvalidInput
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling, new_key, open_app
 
@@ -261,7 +261,7 @@ async def test_a_desk_elsewhere_answers_and_refuses_as_ones_own(app, client):
         )
         with pytest.raises(Forbidden) as refused_there:
             await desk.query("DROP TABLE bars")
-        with pytest.raises(ToolCallRejected) as refused_here:
+        with pytest.raises(DecisionRejected) as refused_here:
             await own.query("DROP TABLE bars", locale="en-US")
         assert refused_there.value.code == refused_here.value.code
         assert str(refused_there.value) == refused_here.value.in_locale("en-US")
@@ -280,8 +280,8 @@ async def test_a_desk_elsewhere_answers_and_refuses_as_ones_own(app, client):
 async def test_without_a_record_the_rules_hold_and_nobody_can_be_asked(home, clock):
     async with Moot(Settings(home=home, log_level="error", persistence=False), clock=clock) as desk:
         assert (await desk.query(NAMES)).rows == (("900001.DEMO",),)
-        with pytest.raises(ToolCallRejected, match="Only a single SELECT"):
-            await desk.query("DROP TABLE bars")
+        with pytest.raises(DecisionRejected, match="Only a single SELECT"):
+            await desk.query("DROP TABLE bars", locale="en-US")
         for _ in range(5):
             with pytest.raises(ConnectionError):
                 async with desk.governance.agent.breakers.of("tushare").call():

@@ -49,9 +49,9 @@ async def make_calls(calls: ExternalCalls, count: int = 4) -> None:
 
 def sql(*statements: str) -> Touch:
     async def touch(database: Database, session_id: UUID) -> None:
-        async def work(db):
+        def work(db):
             for statement in statements:
-                await db.execute(text(statement))
+                db.execute(text(statement))
 
         await database.write(work)
 

@@ -14,16 +14,16 @@ from moot.shared.infrastructure.transactions import GroupCommit
 async def ledger(database: Database):
     """A table that refuses the number 13."""
 
-    async def create(db):
-        await db.execute(text("CREATE TABLE ledger (n INTEGER PRIMARY KEY, CHECK (n <> 13))"))
+    def create(db):
+        db.execute(text("CREATE TABLE ledger (n INTEGER PRIMARY KEY, CHECK (n <> 13))"))
 
     await database.write(create)
     return database
 
 
 def entry(number: int):
-    async def insert(db):
-        await db.execute(text("INSERT INTO ledger VALUES (:n)"), {"n": number})
+    def insert(db):
+        db.execute(text("INSERT INTO ledger VALUES (:n)"), {"n": number})
 
     return insert
 
@@ -66,8 +66,8 @@ async def test_a_cancelled_caller_does_not_take_the_others_down(ledger):
 
 
 async def test_closing_waits_for_what_is_still_to_be_written(sqlite_database):
-    async def create(db):
-        await db.execute(text("CREATE TABLE ledger (n INTEGER)"))
+    def create(db):
+        db.execute(text("CREATE TABLE ledger (n INTEGER)"))
 
     await sqlite_database.write(create)
     order = asyncio.create_task(sqlite_database.write(entry(1)))

@@ -22,6 +22,9 @@ from moot.shared.infrastructure.settings import Settings
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
 
+SELDOM = (20_000, 20, 50)
+"""How many objects must have come before Python looks for circles among them; see `gc.set_threshold`."""
+
 
 class DrainingServer(uvicorn.Server):
     """On the first signal it takes on nothing more, says so at `/readyz`, and goes when its sessions have ended.
@@ -70,18 +73,24 @@ def run_server(host: str, port: int) -> None:
             timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
         )
         config.load()
-        with _settled():
+        with settled():
             DrainingServer(config).run()
 
 
 @contextmanager
-def _settled() -> Iterator[None]:
-    """What is loaded by now stays: looking through all of it again and again would cost more than the sessions."""
+def settled() -> Iterator[None]:
+    """What is loaded by now stays: looking through all of it again and again would cost more than the sessions.
+
+    Of what comes and goes with a session little refers back to itself: it is looked at less often than Python would.
+    """
     gc.collect()
     gc.freeze()
+    usual = gc.get_threshold()
+    gc.set_threshold(*SELDOM)
     try:
         yield
     finally:
+        gc.set_threshold(*usual)
         gc.unfreeze()
 
 

@@ -1,13 +1,15 @@
 """Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any
+from functools import cached_property
+from typing import Any, Literal
 
+from moot.modules.governance.application.alignment_opinion import AlignmentOpinion, OpinionOnAlignment
 from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.corrections import Corrections
-from moot.modules.governance.application.decision_validator import DecisionValidator
-from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
+from moot.modules.governance.application.decision_validator import DecisionValidator, Rules
+from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
 from moot.modules.governance.application.error_handler import ErrorHandler, ErrorHandlingPolicy
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
@@ -21,21 +23,18 @@ from moot.modules.governance.application.tool_knowledge import known_tool
 from moot.modules.governance.domain.escalations import Escalation
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
 from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.alignment_embeddings import EmbeddingOpinion, word_llama
+from moot.modules.governance.infrastructure.alignment_model import ModelOpinion
 from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.modules.governance.infrastructure.shipped_rules import shipped_rules
-from moot.modules.governance.infrastructure.sql.condition import sql_condition
-from moot.modules.governance.infrastructure.sql.guard import SqlGuard
-from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter
+from moot.modules.governance.infrastructure.when_needed import Cel, Columns, corrected_sql, sql_guard
+from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 
-__all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook"]
-
-Columns = Mapping[str, list[str]]
-"""Tables, and their columns."""
+__all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook", "alignment_opinion"]
 
 
 class RuleBook:
@@ -52,18 +51,17 @@ class RuleBook:
         goal_checker: GoalAlignmentChecker | None = None,
     ) -> None:
         self.tools = {name: ToolProfile.model_validate(tool) for name, tool in (tools or {}).items()}
-        self.engine = CelConditions()
+        self.engine = Cel()
         self.conditions: dict[str, NamedCondition] = {
             "payload_schema@1": payload_schema,
-            "sql_guard@1": sql_condition(SqlGuard(), tables=tables),
+            "sql_guard@1": sql_guard(tables),
             "unproven_argument@1": unproven_argument(self.tools),
         }
         checker = goal_checker or GoalAlignmentChecker()
         self.facts = FactFinder(self._profile, _tainted, checker.check_alignment)
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
-        rewriter = SqlRewriter()
         self._shipped: dict[str, list[EnhancedRule]] = {}
-        self._corrections = Corrections(lambda sql, corrector: rewriter.corrected(sql, corrector, known))
+        self._corrections = Corrections(lambda sql, corrector: corrected_sql(sql, corrector, known))
 
     def shipped(self, profile: str = "default") -> list[EnhancedRule]:
         if profile not in self._shipped:
@@ -77,19 +75,29 @@ class RuleBook:
             rules, engine=self.engine, tools=self.tools, defaults=self.shipped("presets")
         )
 
-    def validator(
-        self, repository: EnhancedRuleRepository, *, clock: Clock | None = None
-    ) -> DecisionValidator:
+    def validator(self, repository: Rules, *, clock: Clock | None = None) -> DecisionValidator:
         return DecisionValidator(repository, self.facts, corrections=self._corrections, clock=clock)
 
     def _profile(self, tool: str, context: Mapping[str, Any]) -> ToolProfile | None:
         return known_tool(tool, self.tools, context["tools"]) if "tools" in context else self.tools.get(tool)
 
 
+class _Shipped:
+    """The rules of a profile, made ready when the first decision is made by them."""
+
+    def __init__(self, book: RuleBook, profile: str) -> None:
+        self._book, self._profile = book, profile
+
+    @cached_property
+    def active(self) -> Active:
+        return self._book.repository(self._book.shipped(self._profile)).active
+
+
 class GovernanceContainer:
     """`trail` None: nothing is kept, the shipped rules decide, and nobody can be asked.
 
-    `on_answer` is told when a person has decided what something waits for.
+    `on_answer` is told when a person has decided what something waits for. `opinion` is asked how well an action
+    serves its goal; None: the words decide.
     """
 
     def __init__(
@@ -104,11 +112,11 @@ class GovernanceContainer:
         journal: WorkflowJournal | None = None,
         on_answer: Callable[[Escalation], Awaitable[None]] | None = None,
         breakers: Breakers | None = None,
+        opinion: AlignmentOpinion | None = None,
     ) -> None:
         self.book = book or RuleBook()
         self._clock, self._profile = clock, profile
-        repository = self.book.repository(self.book.shipped(profile))
-        validator = self.book.validator(repository, clock=clock)
+        validator = self.book.validator(_Shipped(self.book, profile), clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
         self.rulesets = self._rulesets(trail) if trail else None
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
@@ -121,6 +129,7 @@ class GovernanceContainer:
             rules=self.rulesets,
             log=self.decisions,
             escalations=self.escalations,
+            alignment=OpinionOnAlignment(opinion) if opinion else None,
         )
 
     def rule_generator(self) -> RuleGenerator:
@@ -133,7 +142,7 @@ class GovernanceContainer:
             tools=self.book.tools,
             conditions=self.book.conditions,
             clock=self._clock,
-            shipped=self.book.shipped(self._profile),
+            shipped=lambda: self.book.shipped(self._profile),
             facts=self.book.facts,
         )
 
@@ -150,6 +159,15 @@ class GovernanceContainer:
             lambda request, workspace: self.agent.validate(request, workspace, waived=True),
             tell,
         )
+
+
+def alignment_opinion(
+    measure: Literal["words", "embeddings", "model"], llm: LLMService
+) -> AlignmentOpinion | None:
+    """Who is asked how well an action serves its goal. Raises `InvalidInput` when `embeddings` are not installed."""
+    if measure == "embeddings":
+        return EmbeddingOpinion(word_llama())
+    return ModelOpinion(llm) if measure == "model" else None
 
 
 def _tainted(payload: Mapping[str, Any], context: Mapping[str, Any], argument: str) -> bool:

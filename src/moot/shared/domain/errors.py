@@ -41,6 +41,12 @@ class Forbidden(AppError):
     code = "FORBIDDEN"
 
 
+class DecisionRejected(Forbidden):
+    """The rules say no. `details` hold each broken rule, why it is, and what would be allowed instead."""
+
+    code = "DECISION_REJECTED"
+
+
 class NotFound(AppError):
     code = "NOT_FOUND"
 

@@ -2,14 +2,23 @@
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import NamedTuple
 
 from moot.shared.domain.errors import Unavailable
 
 Counts = Callable[[Exception], bool]
 """Which errors of a call are failures of what was called, and not of the one who called it."""
 
-Guard = Callable[[str, Counts], AbstractAsyncContextManager[None]]
-"""One call to the dependency of that name is made in this block; raises `LeftAlone` instead of entering it."""
+
+class Dependency(NamedTuple):
+    """Something outside that is called. `workspace`: whose it is; None: the desk's, and all may know of it."""
+
+    name: str
+    workspace: str | None = None
+
+
+Guard = Callable[[Dependency, Counts], AbstractAsyncContextManager[None]]
+"""One call to the dependency is made in this block; raises `LeftAlone` instead of entering it."""
 
 
 class LeftAlone(Unavailable):
@@ -21,6 +30,6 @@ class LeftAlone(Unavailable):
 
 
 @asynccontextmanager
-async def unguarded(_name: str, _counts: Counts) -> AsyncIterator[None]:
+async def unguarded(_called: Dependency, _counts: Counts) -> AsyncIterator[None]:
     """Lets every call through."""
     yield

@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import math
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import groupby
@@ -19,7 +19,7 @@ from uuid import UUID
 
 from pydantic_core import to_json
 from sqlalchemy import Table, bindparam, insert, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
@@ -80,7 +80,7 @@ class Fenced(Exception):
         super().__init__(f"another process carries on with {', '.join(map(str, sessions))}")
 
 
-Fence = Callable[[AsyncSession, Mapping[UUID, int]], Awaitable[None]]
+Fence = Callable[[Session, Mapping[UUID, int]], None]
 """Called within the transaction, after its first write: raises `Fenced` unless the tokens are still the sessions'."""
 
 
@@ -140,16 +140,16 @@ class AuditTrail:
         sessions = {record.session_id for record in records if record.session_id}
         reached: dict[UUID, Head] = {}
 
-        async def work(db: AsyncSession) -> None:
+        def work(db: Session) -> None:
             reached.clear()
             reached.update({r.session_id: (0, GENESIS) for r in records if r.session_id and r.kind.opens})
             for session_id in sessions - reached.keys():
-                reached[session_id] = self._heads.get(session_id) or await _stored_head(db, session_id)
+                reached[session_id] = self._heads.get(session_id) or _stored_head(db, session_id)
             links = [_link(record, reached) for record in records if record.session_id]
-            await _write_heads(db, reached)
-            await self._check_leases(db, records)
-            await _write_rows(db, records)
-            await _write_links(db, links)
+            _write_heads(db, reached)
+            self._check_leases(db, records)
+            _write_rows(db, records)
+            _write_links(db, links)
 
         try:
             await self.database.write(work)
@@ -161,12 +161,12 @@ class AuditTrail:
         while len(self._heads) > HEADS_REMEMBERED:
             self._heads.popitem(last=False)
 
-    async def _check_leases(self, db: AsyncSession, records: Iterable[Record]) -> None:
+    def _check_leases(self, db: Session, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""
         held = [(r.session_id, r.token) for r in records if r.session_id and r.token is not None]
         tokens = dict(sorted(held, key=itemgetter(1), reverse=True))  # the oldest of a session
         if self._fence is not None and tokens:
-            await self._fence(db, tokens)
+            self._fence(db, tokens)
 
 
 def _token(session_id: UUID | None) -> int | None:
@@ -201,12 +201,12 @@ def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
     }
 
 
-async def _stored_head(db: AsyncSession, session_id: UUID) -> Head:
-    head = await db.get(AuditHeadRow, session_id)
+def _stored_head(db: Session, session_id: UUID) -> Head:
+    head = db.get(AuditHeadRow, session_id)
     return (head.length, head.hash) if head else (0, GENESIS)
 
 
-async def _write_rows(db: AsyncSession, records: Iterable[Record]) -> None:
+def _write_rows(db: Session, records: Iterable[Record]) -> None:
     """One statement for all rows that are written the same way; what others refer to comes first."""
     order = {table.name: place for place, table in enumerate(Base.metadata.sorted_tables)}
 
@@ -215,47 +215,47 @@ async def _write_rows(db: AsyncSession, records: Iterable[Record]) -> None:
 
     for _, alike in groupby(sorted(records, key=shape), key=shape):
         rows = list(alike)
-        await _write_alike(db, rows[0], [row.values for row in rows])
+        _write_alike(db, rows[0], [row.values for row in rows])
 
 
-async def _write_alike(db: AsyncSession, example: Record, rows: list[dict[str, Any]]) -> None:
+def _write_alike(db: Session, example: Record, rows: list[dict[str, Any]]) -> None:
     table = example.kind.rows
     match example.write:
         case "insert":
-            await db.execute(insert(table), rows)
+            db.execute(insert(table), rows)
         case "upsert":
-            await upsert(db, example.kind.table, rows, fixed=example.kind.fixed)
+            upsert(db, example.kind.table, rows, fixed=example.kind.fixed)
         case "update":
             names = [name for name in example.values if name != "id"]
             found = update(table).where(table.c.id == bindparam("row_id"))
             given = [{"row_id": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
-            await db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
+            db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
 
 
-async def _write_links(db: AsyncSession, links: list[dict[str, Any]]) -> None:
+def _write_links(db: Session, links: list[dict[str, Any]]) -> None:
     if links:
-        await db.execute(insert(CHAIN), links)
+        db.execute(insert(CHAIN), links)
 
 
-async def _write_heads(db: AsyncSession, heads: Mapping[UUID, Head]) -> None:
+def _write_heads(db: Session, heads: Mapping[UUID, Head]) -> None:
     if heads:
         rows = [{"session_id": s, "length": length, "hash": link} for s, (length, link) in heads.items()]
-        await upsert(db, AuditHeadRow, rows)
+        upsert(db, AuditHeadRow, rows)
 
 
 def _canonical(value: Any) -> Any:
     """The same for a value before it was stored and after it was read, whichever database kept it."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    if isinstance(value, UUID | date):
-        return str(value)
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, str | bool):
+        return value
+    if isinstance(value, dict):
         return [[str(name), _canonical(value[name])] for name in sorted(value)]
     if isinstance(value, list | tuple):
         return [_canonical(member) for member in value]
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, int | float):
         return _number(value)
-    return value
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat()
+    return str(value) if isinstance(value, UUID | date) else value
 
 
 def _number(value: float) -> Any:

@@ -3,18 +3,21 @@
 SQLite in a file by default, PostgreSQL by URL.
 """
 
+import asyncio
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
-from sqlalchemy import inspect, text
+from sqlalchemy import URL, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker
+from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
-from moot.shared.infrastructure.engine import POOLS, SQLITE_PRAGMAS, driver_url, open_engine
+from moot.shared.infrastructure.engine import POOLS, SQLITE_PRAGMAS, driver_url, open_engine, open_writer
 from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
 # A migration may rebuild a table others refer to, and may have to wait for another process that does the same.
@@ -29,7 +32,7 @@ class Database:
         self._backend = self._url.get_backend_name()
         self._engine = open_engine(self._url, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
-        self._group_commit = GroupCommit(self._transact)
+        self._writer = _OneWriter(self._url) if self._backend == "sqlite" else None
 
     @property
     def safe_url(self) -> str:
@@ -42,10 +45,11 @@ class Database:
 
     async def write(self, work: Work) -> None:
         """Run `work` in a transaction and return when it is committed. `work` may run twice, never commit twice."""
-        if self._backend == "sqlite":
-            await self._group_commit(work)
-        else:
-            await self._transact([work])
+        if self._writer is not None:
+            await self._writer.write(work)
+            return
+        async with transaction(self.session) as session:
+            await session.run_sync(work)
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
@@ -102,13 +106,9 @@ class Database:
                 await alone.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     async def close(self) -> None:
-        await self._group_commit.finish()
+        if self._writer is not None:
+            await self._writer.close()
         await self._engine.dispose()
-
-    async def _transact(self, works: list[Work]) -> None:
-        async with transaction(self.session) as session:
-            for work in works:
-                await work(session)
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[AsyncConnection]:
@@ -125,6 +125,27 @@ class Database:
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
             raise Unavailable(SAY("database.newer", current=current, head=self.head()), code="DATABASE_NEWER")
+
+
+class _OneWriter:
+    """SQLite has one at a time: a thread that commits for all who wait, with a single hop to it and back."""
+
+    def __init__(self, url: URL) -> None:
+        self._engine = open_writer(url)
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="moot-writer")
+        self.write = GroupCommit(self._hand_over)
+
+    async def close(self) -> None:
+        await self.write.finish()
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+
+    async def _hand_over(self, works: list[Work]) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, works)
+
+    def _transact(self, works: list[Work]) -> None:
+        with store_errors(), Session(self._engine, expire_on_commit=False) as session, session.begin():
+            for work in works:
+                work(session)
 
 
 def _bytes_on_disk(file: str) -> int:

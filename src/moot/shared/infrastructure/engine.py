@@ -1,4 +1,4 @@
-"""From a plain database URL to an async engine, SQLite or PostgreSQL, set up the way Moot uses it."""
+"""From a plain database URL to an engine, SQLite or PostgreSQL, set up the way Moot uses it."""
 
 import asyncio
 import sqlite3
@@ -9,7 +9,7 @@ from typing import Any
 
 import aiosqlite
 from pydantic_core import to_json
-from sqlalchemy import URL, AdaptedConnection, event, make_url
+from sqlalchemy import URL, AdaptedConnection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import ConnectionPoolEntry
@@ -39,7 +39,6 @@ SQLITE_PRAGMAS: Pragmas = {
     "foreign_keys": "ON",
 }
 POOLS: dict[str, dict[str, Any]] = {
-    # One connection writes for all (see `GroupCommit`), the others read: more that write only wait for each other.
     "sqlite": {"pool_size": 4, "max_overflow": 0},
     "postgresql": {"pool_size": 10, "max_overflow": 10, "pool_pre_ping": True},
 }
@@ -75,6 +74,25 @@ def open_engine(url: URL, pragmas: Pragmas = SQLITE_PRAGMAS, **options: Any) -> 
     if url.get_backend_name() == "sqlite":
         _make_folder(Path(str(url.database)).parent)
         _set_pragmas_on_connect(engine, pragmas)
+    return engine
+
+
+def open_writer(url: URL) -> Engine:
+    """For the one thread that writes to an SQLite file: a driver without a hop for every call."""
+    engine = create_engine(
+        url.set(drivername="sqlite+pysqlite"),
+        json_serializer=_json,
+        hide_parameters=True,
+        pool_size=1,
+        max_overflow=0,
+        connect_args={"check_same_thread": False},
+    )
+
+    @event.listens_for(engine, "connect")
+    def connected(connection: sqlite3.Connection, _: ConnectionPoolEntry) -> None:
+        for name, value in SQLITE_PRAGMAS.items():
+            connection.execute(f"PRAGMA {name} = {value}")
+
     return engine
 
 

@@ -71,6 +71,10 @@ class Settings(BaseSettings):
     min_grounding: float = Field(
         default=0.8, ge=0, le=1, description="share of a model's numbers that must stand in its evidence"
     )
+    goal_alignment: Literal["words", "embeddings", "model"] = Field(
+        default="words",
+        description="what tells how well an agent's action serves its goal: `embeddings` is an extra",
+    )
     currency: str = Field(default="CNY", description="currency of prices, budgets and costs")
     budget_session_tokens: int | None = Field(
         default=None, gt=0, le=10**15, description="tokens a session may use"

@@ -8,12 +8,14 @@ from typing import Generic, TypeVar
 
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 
 SessionFactory = Callable[[], AsyncSession]
-Work = Callable[[AsyncSession], Awaitable[None]]
+Work = Callable[[Session], None]
+"""What is done within a transaction. It may run in a thread of its own, and more than once."""
 T = TypeVar("T")
 
 

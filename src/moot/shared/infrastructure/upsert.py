@@ -6,23 +6,23 @@ from typing import Any, cast
 
 from sqlalchemy import Table
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.shared.infrastructure.tables import Base
 
 Insert = sqlite.Insert | postgresql.Insert
 
 
-def insert_into(db: AsyncSession, table: type[Base]) -> Insert:
+def insert_into(db: Session, table: type[Base]) -> Insert:
     """An insert that knows `on_conflict_…`."""
     return _insert(db.get_bind().dialect.name, table)
 
 
-async def upsert(
-    db: AsyncSession, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
+def upsert(
+    db: Session, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
 ) -> None:
     """Write `rows`, all of the same columns; of a row already there, all but its key and `fixed` is replaced."""
-    await db.execute(_replacing(db.get_bind().dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
+    db.execute(_replacing(db.get_bind().dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
 
 
 def _insert(dialect: str, table: type[Base]) -> Insert:

@@ -7,7 +7,7 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import (
     AppError,
     Conflict,
-    Forbidden,
+    DecisionRejected,
     InvalidInput,
     NotFound,
     TooManyRequests,
@@ -140,12 +140,6 @@ class DeskClosing(Unavailable):
 
     def __init__(self) -> None:
         super().__init__(SAY("desk_closing"), retry_after=5)
-
-
-class DecisionRejected(Forbidden):
-    """The rules say no. `details` hold each broken rule, why it is, and what would be allowed instead."""
-
-    code = "DECISION_REJECTED"
 
 
 class ApprovalNeeded(BaseException):

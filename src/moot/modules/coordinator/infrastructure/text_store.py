@@ -7,7 +7,7 @@ from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
 from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
@@ -23,7 +23,7 @@ ALL_BODIES = (CALL_BODIES, EXTERNAL_BODIES)
 BATCH = 500
 """Rows in memory, and in a transaction, at a time."""
 
-Session = ResearchSessionRow
+SESSION = ResearchSessionRow
 
 
 class SqlTextStore(TextStore):
@@ -81,8 +81,8 @@ class SqlTextStore(TextStore):
         calls = bodies.kind.rows
         emptied = update(calls).where(calls.c.id.in_(ids)).values(dict(bodies.emptied))
 
-        async def work(db: AsyncSession) -> None:
-            await db.execute(emptied)
+        def work(db: Session) -> None:
+            db.execute(emptied)
 
         await self._database.write(work)
 
@@ -95,9 +95,9 @@ class SqlTextStore(TextStore):
 def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:
     """Calls of sessions that ended before that moment; without a session, those made before it."""
     calls = bodies.kind.rows
-    its_session = Session.id == calls.c.session_id
+    its_session = SESSION.id == calls.c.session_id
     ended = exists().where(
-        its_session, Session.completed_at < before, Session.status.not_in(["queued", "running"])
+        its_session, SESSION.completed_at < before, SESSION.status.not_in(["queued", "running"])
     )
     loose = ~exists().where(its_session)
     yield calls.c.workspace_id == workspace

@@ -1,12 +1,13 @@
 """Keeps away from what is broken: after some failures in a row a dependency is left alone, then tried by one call."""
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from operator import attrgetter
 
 import structlog
 
@@ -19,7 +20,7 @@ from moot.shared.domain.errors import (
     NotFound,
     Unauthenticated,
 )
-from moot.shared.domain.guard import Counts, LeftAlone
+from moot.shared.domain.guard import Counts, Dependency, LeftAlone
 
 logger = structlog.get_logger(__name__)
 
@@ -85,7 +86,7 @@ def dependency_failed(error: Exception) -> bool:
 
 
 class CircuitBreaker:
-    """One dependency. `counts` tells which errors are its failures.
+    """One dependency, of a workspace or (None) of the desk. `counts` tells which errors are its failures.
 
     A deadline belongs inside the call: what is cancelled from outside counts neither way.
     """
@@ -98,8 +99,9 @@ class CircuitBreaker:
         open_seconds: float = OPEN_SECONDS,
         *,
         counts: Callable[[Exception], bool] = dependency_failed,
+        workspace: str | None = None,
     ) -> None:
-        self.name, self._clock, self._counts = name, clock, counts
+        self.name, self.workspace, self._clock, self._counts = name, workspace, clock, counts
         self._failures, self._open_for = failures, timedelta(seconds=open_seconds)
         self._in_a_row, self._era = 0, 0
         self._opened_at: datetime | None = None
@@ -160,7 +162,7 @@ class CircuitBreaker:
         self._in_a_row = 0
         if self._opened_at is not None:
             self._turn_over(None)
-            logger.info("circuit closed", dependency=self.name)
+            logger.info("circuit closed", dependency=self.name, workspace=self.workspace)
 
     def _note_failure(self, turn: _Turn) -> None:
         self._failed += 1
@@ -169,7 +171,9 @@ class CircuitBreaker:
         self._in_a_row += 1
         if self._in_a_row >= self._failures:  # so too when the one that tries it fails
             self._turn_over(self._clock.now())
-            logger.warning("circuit opened", dependency=self.name, failures=self._in_a_row)
+            logger.warning(
+                "circuit opened", dependency=self.name, workspace=self.workspace, failures=self._in_a_row
+            )
 
     def _turn_over(self, opened_at: datetime | None) -> None:
         self._opened_at, self._era = opened_at, self._era + 1
@@ -180,7 +184,27 @@ class CircuitBreaker:
         return self._opened_at + self._open_for - self._clock.now()
 
 
-class Breakers:
+class Seen:
+    """Some breakers, as whoever may know of them sees them."""
+
+    def __init__(self, breakers: Mapping[Dependency, CircuitBreaker]) -> None:
+        self._breakers = breakers
+
+    @property
+    def worst(self) -> BreakerState:
+        states = [breaker.state for breaker in self._breakers.values()]
+        return max(states, key=BADNESS.__getitem__, default=BreakerState.CLOSED)
+
+    @property
+    def open_names(self) -> list[str]:
+        """Dependencies that no call reaches now."""
+        return sorted(called.name for called, b in self._breakers.items() if b.state is BreakerState.OPEN)
+
+    def reports(self) -> list[BreakerReport]:
+        return sorted((breaker.report() for breaker in self._breakers.values()), key=attrgetter("name"))
+
+
+class Breakers(Seen):
     """The breakers of a desk, one for each dependency, shared by all who call it."""
 
     def __init__(
@@ -194,26 +218,19 @@ class Breakers:
         self._new = partial(
             CircuitBreaker, clock=clock, failures=failures, open_seconds=open_seconds, counts=counts
         )
-        self._breakers: dict[str, CircuitBreaker] = {}
+        self._all: dict[Dependency, CircuitBreaker] = {}
+        super().__init__(self._all)
 
-    def of(self, name: str) -> CircuitBreaker:
-        if name not in self._breakers:
-            self._breakers[name] = self._new(name)
-        return self._breakers[name]
+    def of(self, name: str, workspace: str | None = None) -> CircuitBreaker:
+        called = Dependency(name, workspace)
+        if called not in self._all:
+            self._all[called] = self._new(name, workspace=workspace)
+        return self._all[called]
 
-    def guard(self, name: str, counts: Counts) -> AbstractAsyncContextManager[None]:
+    def guard(self, called: Dependency, counts: Counts) -> AbstractAsyncContextManager[None]:
         """A `Guard`, for those who know nothing of breakers."""
-        return self.of(name).call(counts)
+        return self.of(*called).call(counts)
 
-    @property
-    def worst(self) -> BreakerState:
-        states = [breaker.state for breaker in self._breakers.values()]
-        return max(states, key=BADNESS.__getitem__, default=BreakerState.CLOSED)
-
-    @property
-    def open_names(self) -> list[str]:
-        """Dependencies that no call reaches now."""
-        return sorted(name for name, b in self._breakers.items() if b.state is BreakerState.OPEN)
-
-    def reports(self) -> list[BreakerReport]:
-        return [self._breakers[name].report() for name in sorted(self._breakers)]
+    def seen_by(self, workspace: str) -> Seen:
+        """The workspace's own, and those of the desk."""
+        return Seen({called: b for called, b in self._all.items() if called.workspace in (None, workspace)})

@@ -7,6 +7,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
+from moot.modules.governance.application.alignment_opinion import OpinionOnAlignment
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
 from moot.modules.governance.application.decision_validator import ActiveRules, DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
@@ -64,7 +65,7 @@ class Decision:
 
 
 class GovernanceStatus(BaseModel):
-    """`circuit_breaker_state` is the worst of all breakers."""
+    """`circuit_breaker_state` is the worst of all breakers: those of the desk and the workspace's own."""
 
     decision_statistics: DecisionStatistics
     active_workflows: int
@@ -73,7 +74,10 @@ class GovernanceStatus(BaseModel):
 
 
 class CoordinatorAgent:
-    """Without `log` and `escalations` nothing is kept, and what would need a person goes no further."""
+    """Without `log` and `escalations` nothing is kept, and what would need a person goes no further.
+
+    Without `alignment` the words say how well an action serves its goal.
+    """
 
     def __init__(
         self,
@@ -85,17 +89,20 @@ class CoordinatorAgent:
         rules: RulesInForce | None = None,
         log: DecisionLog | None = None,
         escalations: EscalationService | None = None,
+        alignment: OpinionOnAlignment | None = None,
     ) -> None:
         self.validator, self.monitor, self.error_handler = validator, monitor, error_handler
         self.breakers, self.log, self.escalations = breakers, log, escalations
-        self._rules = rules
+        self._rules, self._alignment = rules, alignment
 
     async def decide(
         self, request: DecisionRequest, *, session_id: UUID | None = None, workspace: str = DEFAULT_WORKSPACE
     ) -> Decision:
         """What may be done, on the record before anybody does it. What a person has approved already goes on."""
-        request = self._informed(request)
+        request = self._informed(request, workspace)
         active = await self._active(workspace)
+        if self._alignment is not None:
+            request = await self._alignment.added_to(request, active, workspace)
         result = self.validator.validate_by(active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._answered(active, request, result, session_id, workspace)
@@ -109,18 +116,19 @@ class CoordinatorAgent:
     async def validate(
         self, request: DecisionRequest, workspace: str = DEFAULT_WORKSPACE, *, waived: bool = False
     ) -> ValidationResult:
-        """What the rules would say; nothing is kept and nobody is asked."""
+        """What the rules would say; nothing is kept and nobody is asked, neither a person nor a model."""
         return self.validator.validate_by(
-            await self._active(workspace), self._informed(request), waived=waived
+            await self._active(workspace), self._informed(request, workspace), waived=waived
         )
 
     async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
         counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
+        breakers = self.breakers.seen_by(workspace)
         return GovernanceStatus(
             decision_statistics=counted,
             active_workflows=self.monitor.active_workflows,
-            circuit_breaker_state=self.breakers.worst.value,
-            circuit_breakers=self.breakers.reports(),
+            circuit_breaker_state=breakers.worst.value,
+            circuit_breakers=breakers.reports(),
         )
 
     async def _active(self, workspace: str) -> ActiveRules:
@@ -145,9 +153,10 @@ class CoordinatorAgent:
             return replace(result, status=ValidationStatus.REJECTED, changes=(), approved_instead=None)
         return result
 
-    def _informed(self, request: DecisionRequest) -> DecisionRequest:
+    def _informed(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
-        if "open_breakers" in request.context or not (broken := self.breakers.open_names):
+        broken = self.breakers.seen_by(workspace).open_names
+        if "open_breakers" in request.context or not broken:
             return request
         return replace(request, context={**request.context, "open_breakers": broken})
 

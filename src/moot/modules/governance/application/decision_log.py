@@ -53,24 +53,33 @@ def recorded(
 ) -> DecisionRecord:
     """What is written down of a decision: all that is needed to decide again, without secrets."""
     tools, tools_digest = _tools(request)
+    said = REDACT(
+        plain({**_names(request), "payload": request.payload, "context": {**request.context, **tools}})
+    )
     return DecisionRecord(
         id=uuid4(),
         workspace_id=workspace,
         session_id=session_id,
-        **names_of(request),
         ruleset_digest=result.ruleset,
         status=result.status,
-        payload=REDACT(plain(request.payload)),
-        context=REDACT(plain({**request.context, **tools})),
         result=recorded_result(result, tools_digest),
         requested_at=request.timestamp,
         decided_at=result.timestamp,
+        **said | _cut(said),
     )
 
 
 def names_of(request: DecisionRequest) -> dict[str, str]:
     """As the record spells them."""
-    return {name: REDACT(getattr(request, name))[:length] for name, length in LONGEST.items()}
+    return _cut(REDACT(_names(request)))
+
+
+def _names(request: DecisionRequest) -> dict[str, str]:
+    return {name: getattr(request, name) for name in LONGEST}
+
+
+def _cut(names: Mapping[str, Any]) -> dict[str, str]:
+    return {name: names[name][:length] for name, length in LONGEST.items()}
 
 
 def recorded_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
@@ -94,11 +103,11 @@ def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
     if not given:
         return {}, None
     called = request.payload.get("tool")
-    kept = [tool for tool in given if called in _names(tool)]
+    kept = [tool for tool in given if called in _called(tool)]
     return {"tools": kept}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
 
 
-def _names(tool: Any) -> tuple[Any, ...]:
+def _called(tool: Any) -> tuple[Any, ...]:
     """A tool as such, or wrapped as a function the way models are told about it."""
     wrapped = tool.get("function")
     return tool.get("name"), wrapped.get("name") if isinstance(wrapped, Mapping) else None

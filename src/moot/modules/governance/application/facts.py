@@ -32,10 +32,8 @@ class FactFinder:
         _flatten("context", context, values)
         goal = context.get("goal")
         tool = payload.get("tool") if request.decision_type == "tool_call" else None
-        if goal and self._alignment and "alignment_score" not in context:
-            action = _described(request, payload)
-            if action:
-                values["context.alignment_score"] = self._alignment(str(goal), action)
+        if goal and self._alignment and (unmeasured := to_align(request, payload)):
+            values["context.alignment_score"] = self._alignment(*unmeasured)
         return Facts(
             request.decision_type,
             tool if isinstance(tool, str) else None,
@@ -48,6 +46,16 @@ class FactFinder:
             self._profiles(tool, context) if isinstance(tool, str) else None,
             goal if isinstance(goal, str) else None,
         )
+
+
+def to_align(request: DecisionRequest, payload: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Goal and action in words, if there are both and nobody has said how well the one serves the other."""
+    context = request.context
+    goal = context.get("goal")
+    if not goal or "alignment_score" in context:
+        return None
+    action = _described(request, payload)
+    return (str(goal), action) if action else None
 
 
 def _flatten(prefix: str, tree: Mapping[str, Any], into: dict[str, Any]) -> None:

@@ -2,9 +2,10 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from functools import cached_property
 
 import structlog
 
@@ -24,6 +25,7 @@ from moot.modules.governance.domain.rulesets import (
     Activation,
     Ruleset,
     RulesetStore,
+    RulesMovedOn,
     as_data,
     digest_of,
     from_data,
@@ -33,7 +35,7 @@ from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 
-__all__ = ["Activation", "Active", "Ruleset", "RulesetService"]
+__all__ = ["Activation", "Active", "RulesMovedOn", "Ruleset", "RulesetService"]
 
 logger = structlog.get_logger(__name__)
 
@@ -63,12 +65,12 @@ class RulesetService:
         tools: Mapping[str, ToolProfile],
         conditions: Mapping[str, NamedCondition],
         clock: Clock,
-        shipped: Sequence[EnhancedRule],
+        shipped: Callable[[], Sequence[EnhancedRule]],
         facts: FactFinder | None = None,
     ) -> None:
         self._store, self._clock = store, clock
         self._engine, self._tools, self._conditions, self._facts = engine, tools, conditions, facts
-        self._shipped, self._shipped_digest = tuple(shipped), digest_of(shipped)
+        self._read_shipped = shipped
         self._known: dict[str, _Known] = {}
         self._ready: OrderedDict[str, Active] = OrderedDict()
 
@@ -78,6 +80,10 @@ class RulesetService:
         if known is not None and abs(self._clock.now() - known.looked_at) < FRESH:
             return known.active
         return await self._look(workspace, known)
+
+    async def newest(self, workspace: str) -> Active:
+        """What decides there at this moment, in whichever process it was put in force."""
+        return await self._look(workspace, self._known.get(workspace))
 
     async def save(self, rules: Iterable[EnhancedRule], *, note: str, by: str, workspace: str) -> Ruleset:
         """Keep them under the next number; the same rules are kept once. Drafts are switched off."""
@@ -89,20 +95,18 @@ class RulesetService:
 
     async def activate(self, number: int, *, by: str, workspace: str) -> Activation:
         """From the next decision on it decides, in this process at once. 0: the rules of this package."""
-        wanted = await (self._stored_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
-        await self._made_ready(wanted)  # what cannot decide is not put in force
-        done = await self._store.activate(workspace, wanted.number, by, self._clock.now())
-        if done is None:
-            raise NoSuchRuleset(number)
-        await self._look(workspace, self._known.get(workspace))
-        return done
+        return await self._activated(number, by, workspace)
+
+    async def supersede(self, before: Active, number: int, *, by: str, workspace: str) -> Activation:
+        """Activate what was made out of `before`; `RulesMovedOn` when that one is in force no longer."""
+        return await self._activated(number, by, workspace, instead_of=before.number)
 
     async def rollback(self, *, by: str, workspace: str) -> Activation:
         """Back to what was in force before; before everything were the shipped rules."""
         done = await self._store.roll_back(workspace, by, self._clock.now())
         if done is None:
             return await self.activate(SHIPPED, by=by, workspace=workspace)
-        await self._look(workspace, self._known.get(workspace))
+        await self.newest(workspace)
         return done
 
     async def list(self, workspace: str) -> Sequence[Ruleset]:
@@ -137,6 +141,25 @@ class RulesetService:
                 gone = SAY("rules.condition_gone", reference=e.args[0])
                 raise RuleRefused([Complaint(gone, str(data["id"]), "condition")]) from None
         return rules
+
+    async def _activated(
+        self, number: int, by: str, workspace: str, instead_of: int | None = None
+    ) -> Activation:
+        wanted = await (self._stored_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
+        await self._made_ready(wanted)  # what cannot decide is not put in force
+        done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
+        if done is None:
+            raise NoSuchRuleset(number)
+        await self.newest(workspace)
+        return done
+
+    @cached_property
+    def _shipped(self) -> tuple[EnhancedRule, ...]:
+        return tuple(self._read_shipped())
+
+    @cached_property
+    def _shipped_digest(self) -> str:
+        return digest_of(self._shipped)
 
     async def _stored_shipped(self, workspace: str) -> Ruleset:
         """Decisions name its digest, and want to find it when the package has long moved on."""

@@ -9,9 +9,8 @@ from moot.modules.governance.application.provenance import assess
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.decision_types import DECISION_TYPES, FieldType, Kind
 from moot.modules.governance.domain.rules import NamedCondition
-from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.shared.domain.messages import Locale, Message, locale_of
 
 KINDS: dict[Kind, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),
@@ -35,7 +34,7 @@ def payload_schema(facts: Facts) -> Finding | None:
         return None
     kinds = [SAY("schema.field", name=n, kind=SAY(f"schema.kind.{known.payload[n].kind}")) for n in wrong]
     seen = {f"payload.{name}": facts.values.get(f"payload.{name}") for name in wrong}
-    return Finding(because=SAY("schema.wrong", fields=kinds).in_locale(_reader(facts)), values=seen)
+    return Finding(because=SAY("schema.wrong", fields=kinds), values=seen)
 
 
 def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
@@ -54,7 +53,7 @@ def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
             return None
         values = {f"payload.args.{each.argument}": each.value for each in found.unproven}
         return Finding(
-            because=_joined(found.why, _reader(facts)),
+            because=joined(found.why),
             values={"payload.tool": facts.tool, **values},
             escalate=found.verdict == "doubtful",
         )
@@ -68,11 +67,3 @@ def _fits(value: Any, field: FieldType) -> bool:
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _reader(facts: Facts) -> Locale:
-    return locale_of(facts.context.get("locale"))
-
-
-def _joined(said: tuple[Message, ...], locale: Locale) -> str:
-    return " ".join(message.in_locale(locale) for message in said)

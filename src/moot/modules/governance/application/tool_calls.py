@@ -15,14 +15,8 @@ from moot.modules.governance.application.decision_log import DecisionRecord, exp
 from moot.modules.governance.domain.decisions import ValidationStatus
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import Conflict, Forbidden
+from moot.shared.domain.errors import Conflict, DecisionRejected
 from moot.shared.domain.messages import Message
-
-
-class ToolCallRejected(Forbidden):
-    """The rules say no. `details` hold each broken rule, and what would be allowed instead."""
-
-    code = "DECISION_REJECTED"
 
 
 class PersonAsked(Conflict):
@@ -55,7 +49,7 @@ class ToolCalls:
         requester: str,
         workspace: str,
     ) -> Allowed:
-        """The arguments to call `tool` with. Raises `ToolCallRejected` for no, `PersonAsked` for not yet."""
+        """The arguments to call `tool` with. Raises `DecisionRejected` for no, `PersonAsked` for not yet."""
         request = DecisionRequest(
             str(uuid4()),
             "tool_call",
@@ -84,9 +78,9 @@ def _notice(record: DecisionRecord) -> Message | None:
     return explained(record) if enforced or record.status is ValidationStatus.MODIFIED else None
 
 
-def _refusal(record: DecisionRecord) -> ToolCallRejected:
+def _refusal(record: DecisionRecord) -> DecisionRejected:
     result = record.result
-    return ToolCallRejected(
+    return DecisionRejected(
         SAY("tool_calls.refused", why=explained(record), advice=" ".join(result.suggestions)),
         violations=[asdict(violation) for violation in result.violations],
         suggestions=list(result.suggestions),

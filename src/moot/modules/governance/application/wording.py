@@ -7,27 +7,29 @@ from moot.modules.governance.domain.decisions import RuleViolation
 from moot.modules.governance.domain.engine import Fired
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import Locale, locale_of
+from moot.shared.domain.messages import Locale, Message, locale_of
 from moot.shared.infrastructure.redaction import REDACT
 
 
 def violation_of(fired: Fired, locale: str, *, escalates: bool, corrected: bool) -> RuleViolation:
     rule, finding = fired
     reader = locale_of(locale)
-    values = REDACT(dict(finding.values))
+    values, because = REDACT(dict(finding.values)), REDACT(_said(finding.because, reader))
+    error = None if finding.error is None else _said(finding.error, reader)
+    name = in_locale(rule, "name", reader) or rule.name
     return RuleViolation(
         rule_id=rule.id,
-        rule_name=in_locale(rule, "name", reader) or rule.name,
+        rule_name=name,
         action=rule.action,
-        message=_message(rule, fired, values, reader),
+        message=_message(name, because, values, error).in_locale(reader),
         version=rule.version,
         category=rule.category,
         source=rule.source,
         mode=rule.mode,
-        because=REDACT(finding.because),
+        because=because,
         values=values,
-        suggestion=finding.suggestion or in_locale(rule, "suggestion", reader) or None,
-        error=finding.error,
+        suggestion=_said(finding.suggestion or "", reader) or in_locale(rule, "suggestion", reader) or None,
+        error=error,
         escalates=escalates,
         corrected=corrected,
     )
@@ -47,10 +49,13 @@ def in_locale(rule: EnhancedRule, text: str, locale: Locale) -> str:
     return str(given or "")
 
 
-def _message(rule: EnhancedRule, fired: Fired, values: Mapping[str, Any], locale: Locale) -> str:
-    name, finding = in_locale(rule, "name", locale) or rule.name, fired.finding
-    if finding.error is not None:
-        return SAY("violation.undecided", rule=name, error=finding.error).in_locale(locale)
+def _said(text: str | Message, reader: Locale) -> str:
+    return text.in_locale(reader) if isinstance(text, Message) else text
+
+
+def _message(name: str, because: str, values: Mapping[str, Any], error: str | None) -> Message:
+    if error is not None:
+        return SAY("violation.undecided", rule=name, error=error)
     seen = [f"{path} = {value!r}" for path, value in values.items()]
     key = "violation.with_values" if seen else "violation.plain"
-    return SAY(key, rule=name, because=finding.because, seen=seen).in_locale(locale)
+    return SAY(key, rule=name, because=because, seen=seen)

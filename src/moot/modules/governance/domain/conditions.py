@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.shared.domain.messages import Message
 
 
 class PastCall(NamedTuple):
@@ -38,16 +39,16 @@ class Facts:
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Why a condition holds: the part of it that does, with the values it saw.
+    """Why a condition holds: the part of it that does, with the values it saw. Sentences wait for their reader.
 
     `error`: it could not be decided, which counts as broken. `suggestion` and `patch` (JSON Patch operations on the
     payload) come from conditions in code that know better than their rule.
     """
 
-    because: str
+    because: str | Message
     values: Mapping[str, Any] = field(default_factory=dict)
-    error: str | None = None
-    suggestion: str | None = None
+    error: str | Message | None = None
+    suggestion: str | Message | None = None
     patch: tuple[Mapping[str, Any], ...] | None = None
     escalate: bool = False
 
@@ -57,5 +58,5 @@ class Problem(NamedTuple):
 
     line: int
     column: int
-    message: str
-    suggestion: str | None = None
+    message: Message
+    suggestion: Message | None = None

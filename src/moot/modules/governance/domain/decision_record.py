@@ -28,7 +28,6 @@ BY_A_PERSON = "person"
 """Who asks for a change, where no rule does."""
 
 LARGEST_NUMBER = 2**63
-PLAIN = (str, int, float)
 
 
 class RecordedResult(BaseModel):
@@ -169,16 +168,24 @@ class DecisionLog(Protocol):
 
 def plain(value: Any) -> Any:
     """As JSON can say it: numbers it has no words for, and whatever else it does not know, become text."""
-    if value is None or isinstance(value, PLAIN):
-        return _plain_number(value) if isinstance(value, int | float) else value
-    if isinstance(value, tuple) and hasattr(value, "_asdict"):
-        value = value._asdict()
-    if isinstance(value, set | frozenset):
-        value = sorted(value, key=str)
-    if isinstance(value, list | tuple):
-        return [plain(member) for member in value]
-    if isinstance(value, Mapping):
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return _plain_number(value)
+    if isinstance(value, dict):
         return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [plain(member) for member in value]
+    return _as_known(value)
+
+
+def _as_known(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return plain(dict(value))
+    if isinstance(value, tuple):
+        return plain(value._asdict() if hasattr(value, "_asdict") else list(value))
+    if isinstance(value, set | frozenset):
+        return plain(sorted(value, key=str))
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import reduce
 from typing import Any, Literal
 
-from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.domain.texts import SAY, joined
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 
 SHOWN = 10
 """As many complaints are told in one sentence; `details` hold them all."""
@@ -27,7 +26,7 @@ class Complaint:
     line: int | None = None
     column: int | None = None
     nearest: str | None = None
-    advice: str | None = None
+    advice: Message | None = None
     severity: Literal["error", "draft"] = "error"
 
     @property
@@ -54,25 +53,25 @@ class Complaint:
     def _rule(self) -> Message | None:
         return SAY("rules.rule", rule=self.rule) if self.rule else None
 
-    def as_details(self) -> dict[str, Any]:
-        suggestion = self.nearest or self.advice
-        said = {"message": str(self.why), "suggestion": suggestion, "severity": self.severity}
+    def as_details(self, reader: Locale) -> dict[str, Any]:
+        why = self.why.in_locale(reader) if isinstance(self.why, Message) else self.why
+        advice = self.advice.in_locale(reader) if self.advice else None
+        said = {"message": why, "suggestion": self.nearest or advice, "severity": self.severity}
         place = {"rule": self.rule, "field": self.field, "file": self.file}
         told = place | {"line": self.line, "column": self.column} | said
         return {name: value for name, value in told.items() if value is not None}
 
 
 class RuleRefused(InvalidInput):
-    """Nothing was stored; `complaints` say what to change, and where."""
+    """Nothing was stored; `complaints` say what to change, and where. `reader` is who reads the details."""
 
     code = "RULE_REFUSED"
 
-    def __init__(self, complaints: Sequence[Complaint]) -> None:
+    def __init__(self, complaints: Sequence[Complaint], reader: Locale = LOG_LOCALE) -> None:
         said = [complaint.said for complaint in complaints[:SHOWN]]
         if more := len(complaints) - len(said):
             said.append(SAY("rules.and_more", more=more))
-        message = reduce(lambda before, after: SAY("rules.and_also", said=before, more=after), said)
-        super().__init__(message, problems=[complaint.as_details() for complaint in complaints])
+        super().__init__(joined(said), problems=[complaint.as_details(reader) for complaint in complaints])
         self.complaints = tuple(complaints)
 
 

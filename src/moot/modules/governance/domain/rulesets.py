@@ -10,6 +10,8 @@ from typing import Any, NamedTuple
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.texts import SAY
+from moot.shared.domain.errors import Conflict
 
 CALL = "call:"
 SHIPPED = 0
@@ -94,6 +96,16 @@ class Activation(NamedTuple):
     at: datetime
 
 
+class RulesMovedOn(Conflict):
+    """Other rules are in force than those somebody has changed; theirs were not touched."""
+
+    code = "RULES_MOVED_ON"
+
+    def __init__(self, instead_of: int, in_force: int) -> None:
+        said = SAY("rulesets.moved_on", expected=instead_of, found=in_force)
+        super().__init__(said, expected=instead_of, ruleset=in_force)
+
+
 class RulesetStore(ABC):
     """Each of its deeds is one transaction; what is stored is never changed."""
 
@@ -115,8 +127,13 @@ class RulesetStore(ABC):
         """The newest first."""
 
     @abstractmethod
-    async def activate(self, workspace: str, number: int, by: str, at: datetime) -> Activation | None:
-        """Put it in force; None: there is no such ruleset. In force already: nothing is added."""
+    async def activate(
+        self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
+    ) -> Activation | None:
+        """Put it in force; None: there is no such ruleset. In force already: nothing is added.
+
+        With `instead_of`, `RulesMovedOn` unless that one is in force; a shipped one is until others were activated.
+        """
 
     @abstractmethod
     async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:

@@ -14,12 +14,8 @@ from moot.modules.llm_platform.domain.chat import ChatResult, ModelReply, Usage
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.guard import LeftAlone
-from moot.shared.infrastructure.execution_context import (
-    DEFAULT_WORKSPACE,
-    current_execution_ctx,
-    tell_retry,
-)
+from moot.shared.domain.guard import Dependency, LeftAlone
+from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -136,7 +132,6 @@ def service_failed(error: Exception) -> bool:
     return isinstance(error, ModelTrouble) and error.outage
 
 
-def dependency(config: LLMConfig) -> str:
-    """The name a model is guarded by. Each workspace has models of its own."""
-    own = config.workspace_id == DEFAULT_WORKSPACE
-    return f"model:{config.alias}" if own else f"model:{config.workspace_id}/{config.alias}"
+def dependency(config: LLMConfig) -> Dependency:
+    """What a model is guarded as. Each workspace has models of its own."""
+    return Dependency(f"model:{config.alias}", config.workspace_id)

@@ -25,7 +25,7 @@ from moot.modules.llm_platform.domain.search import (
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.guard import Guard, LeftAlone, unguarded
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, unguarded
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 __all__ = ["WebSearchRequest", "WebSearchService"]
@@ -137,7 +137,7 @@ class WebSearchService:
     async def _asked(self, request: WebSearchRequest) -> SearchAnswer:
         """A service that is left alone is out of reach, on the record as well: a replay is told the same."""
         try:
-            async with self._guard(f"{OPERATION}:{self._provider.name}", _service_failed):
+            async with self._guard(Dependency(f"{OPERATION}:{self._provider.name}"), _service_failed):
                 return await self._provider.search(request)
         except LeftAlone as alone:
             raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None

@@ -5,7 +5,7 @@ from typing import Any
 
 from sqlalchemy import CursorResult, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import Delete, Update
 
 from moot.modules.llm_platform.domain.exceptions import DuplicateConfig
@@ -49,9 +49,9 @@ class SqlConfigRepository(ConfigRepository):
         now = self._clock.now()
         values = self._values(config, {*PLAIN, *SECRET}) | {"created_at": now, "updated_at": now}
 
-        async def work(db: AsyncSession) -> None:
+        def work(db: Session) -> None:
             try:
-                await db.execute(insert(LLMConfigRow).values(values))
+                db.execute(insert(LLMConfigRow).values(values))
             except IntegrityError:
                 raise DuplicateConfig(SAY("config.duplicate", alias=config.alias)) from None
 
@@ -66,8 +66,8 @@ class SqlConfigRepository(ConfigRepository):
         await self._change(delete(LLMConfigRow).where(*_place(alias, workspace)), alias)
 
     async def _change(self, statement: Update | Delete, alias: str) -> None:
-        async def work(db: AsyncSession) -> None:
-            result = await db.execute(statement)
+        def work(db: Session) -> None:
+            result = db.execute(statement)
             if isinstance(result, CursorResult) and result.rowcount == 0:
                 raise no_such_config(alias)
 

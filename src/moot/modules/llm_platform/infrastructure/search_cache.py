@@ -1,7 +1,7 @@
 """Search responses in SQL, until they are too old to stand for the web of today."""
 
 from sqlalchemy import delete, select
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.modules.llm_platform.domain.search import CACHE_TIME, WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
@@ -33,20 +33,18 @@ class SqlSearchCache:
             "expires_at": now + CACHE_TIME[request.freshness],
         }
 
-        async def write(db: AsyncSession) -> None:
-            await upsert(db, WebSearchCacheRow, [row])
+        def write(db: Session) -> None:
+            upsert(db, WebSearchCacheRow, [row])
 
         await self._database.write(write)
 
     async def cleanup_expired(self) -> int:
         removed = 0
 
-        async def write(db: AsyncSession) -> None:
+        def write(db: Session) -> None:
             nonlocal removed
             expired = WebSearchCacheRow.expires_at <= self._clock.now()
-            gone = await db.scalars(
-                delete(WebSearchCacheRow).where(expired).returning(WebSearchCacheRow.cache_key)
-            )
+            gone = db.scalars(delete(WebSearchCacheRow).where(expired).returning(WebSearchCacheRow.cache_key))
             removed = len(gone.all())
 
         await self._database.write(write)

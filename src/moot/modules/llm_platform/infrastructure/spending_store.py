@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 
 from sqlalchemy import ColumnElement, Update, case, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import InstrumentedAttribute
+from sqlalchemy.orm import InstrumentedAttribute, Session
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from moot.modules.llm_platform.domain.budget import (
@@ -42,11 +41,11 @@ class SqlBudget:
             return Reservation()
         self._require_price(accounts, amount)
 
-        async def take(db: AsyncSession) -> None:
-            await db.execute(_open(db, accounts))
+        def take(db: Session) -> None:
+            db.execute(_open(db, accounts))
             for account in accounts:
-                if await db.scalar(_take(account, amount.counts())) is None:
-                    raise (await _refusal(db, account, amount.counts())).error(self._currency)
+                if db.scalar(_take(account, amount.counts())) is None:
+                    raise (_refusal(db, account, amount.counts())).error(self._currency)
 
         await self._database.write(take)
         return Reservation(keys=tuple(account.key for account in accounts), amount=amount)
@@ -57,9 +56,9 @@ class SqlBudget:
         reserved = reservation.amount
         spent = used if used.cost is not None else used.model_copy(update={"cost": reserved.cost})
 
-        async def pay(db: AsyncSession) -> None:
+        def pay(db: Session) -> None:
             for key in reservation.keys:
-                await db.execute(_pay(key, reserved.counts(), spent.counts()))
+                db.execute(_pay(key, reserved.counts(), spent.counts()))
 
         await self._database.write(pay)
 
@@ -69,7 +68,7 @@ class SqlBudget:
             raise unpriced(limited[0], self._currency)
 
 
-def _open(db: AsyncSession, accounts: Sequence[Account]) -> Insert:
+def _open(db: Session, accounts: Sequence[Account]) -> Insert:
     rows = [{"key": account.key} for account in accounts]
     return insert_into(db, SpendingRow).values(rows).on_conflict_do_nothing()
 
@@ -96,8 +95,8 @@ def _update(key: str, *conditions: ColumnElement[bool]) -> Update:
     return chosen.execution_options(synchronize_session=False)
 
 
-async def _refusal(db: AsyncSession, account: Account, needed: Counts) -> Refusal:
-    row = (await db.scalars(select(SpendingRow).where(SpendingRow.key == account.key))).one()
+def _refusal(db: Session, account: Account, needed: Counts) -> Refusal:
+    row = db.scalars(select(SpendingRow).where(SpendingRow.key == account.key)).one()
     return Refusal(
         account,
         spent={"tokens": row.tokens_spent, "cost": row.cost_spent},

@@ -12,7 +12,7 @@ from pydantic import BaseModel
 
 from moot.modules.coordinator.application.research_run import current_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
-from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, DecisionRejected, SessionStopped
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionStopped
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.governance.application.coordinator_agent import (
@@ -24,7 +24,7 @@ from moot.modules.governance.application.coordinator_agent import (
 )
 from moot.modules.governance.application.decision_log import explained, recorded_result
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 

@@ -5,7 +5,7 @@ from datetime import datetime
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Update, or_, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.modules.coordinator.domain.model.session import GOING_ON
 from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases, Lease, Renewal, Taken
@@ -36,9 +36,9 @@ class SqlSessionLeases(ISessionLeases):
         )
         taken: list[Taken] = []
 
-        async def take(db: AsyncSession) -> None:
+        def take(db: Session) -> None:
             taken.clear()
-            for token, cancel in await db.execute(taking):
+            for token, cancel in db.execute(taking):
                 taken.append(Taken(Lease(owner, token, until), cancel))
 
         await self._database.write(take)
@@ -49,9 +49,9 @@ class SqlSessionLeases(ISessionLeases):
         states = select(ROW.id, ROW.lease_owner, ROW.cancel_requested).where(ROW.id.in_(sessions))
         found = Renewal(set(), set())
 
-        async def prolong(db: AsyncSession) -> None:
-            await db.execute(mine.values(lease_expires_at=until))
-            for session_id, holder, cancel in await db.execute(states):
+        def prolong(db: Session) -> None:
+            db.execute(mine.values(lease_expires_at=until))
+            for session_id, holder, cancel in db.execute(states):
                 if holder != owner:
                     found.lost.add(session_id)
                 elif cancel:
@@ -63,8 +63,8 @@ class SqlSessionLeases(ISessionLeases):
     async def release(self, owner: str, now: datetime) -> None:
         leaving = _update(ROW.lease_owner == owner, ROW.status.in_(GOING_ON)).values(lease_expires_at=now)
 
-        async def leave(db: AsyncSession) -> None:
-            await db.execute(leaving)
+        def leave(db: Session) -> None:
+            db.execute(leaving)
 
         await self._database.write(leave)
 
@@ -76,8 +76,8 @@ class SqlSessionLeases(ISessionLeases):
     async def pause(self, session_id: UUID, token: int) -> None:
         held = _update(ROW.id == session_id, ROW.lease_token == token, ROW.status.in_(GOING_ON))
 
-        async def pause(db: AsyncSession) -> None:
-            await db.execute(held.values(status="waiting", lease_expires_at=None))
+        def pause(db: Session) -> None:
+            db.execute(held.values(status="waiting", lease_expires_at=None))
 
         await self._database.write(pause)
 
@@ -85,8 +85,8 @@ class SqlSessionLeases(ISessionLeases):
         waking = _update(ROW.id == session_id, ROW.status == "waiting").values(status="queued")
         woken: list[UUID] = []
 
-        async def wake(db: AsyncSession) -> None:
-            woken[:] = await db.scalars(waking.returning(ROW.id))
+        def wake(db: Session) -> None:
+            woken[:] = db.scalars(waking.returning(ROW.id))
 
         await self._database.write(wake)
         return bool(woken)
@@ -94,20 +94,20 @@ class SqlSessionLeases(ISessionLeases):
     async def request_cancel(self, session_id: UUID) -> None:
         asking = _update(ROW.id == session_id, ROW.status.in_(GOING_ON)).values(cancel_requested=True)
 
-        async def ask(db: AsyncSession) -> None:
-            await db.execute(asking)
+        def ask(db: Session) -> None:
+            db.execute(asking)
 
         await self._database.write(ask)
 
 
-async def _fence(db: AsyncSession, tokens: Mapping[UUID, int]) -> None:
+def _fence(db: Session, tokens: Mapping[UUID, int]) -> None:
     """A session that is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one.
 
     The tokens are compared here: as a condition of the statement PostgreSQL would test it before it locks the row,
     and let everything pass that is being taken over.
     """
     locked = select(ROW.id, ROW.lease_token).where(ROW.id.in_(tokens)).with_for_update(read=True)
-    held = await db.execute(locked)
+    held = db.execute(locked)
     if lost := [session_id for session_id, token in held if token != tokens[session_id]]:
         raise Fenced(lost)
 

@@ -1,7 +1,14 @@
 """What governance says to people."""
 
+from collections.abc import Iterable
+from functools import reduce
 from pathlib import Path
 
-from moot.shared.domain.messages import Catalogue
+from moot.shared.domain.messages import Catalogue, Message
 
 SAY = Catalogue(Path(__file__).parent)
+
+
+def joined(messages: Iterable[Message], by: str = "rules.and_also") -> Message:
+    """Several as one; `by` is the text that puts two together."""
+    return reduce(lambda said, more: SAY(by, said=said, more=more), messages)

@@ -9,6 +9,7 @@ from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.infrastructure.cel.program import Judged, Program, step_into, value_of
 from moot.modules.governance.infrastructure.cel.references import Path, spelt
 from moot.modules.governance.infrastructure.cel.syntax import Part, parted
+from moot.shared.domain.messages import Message
 
 LONG: Final = 200
 MANY: Final = 20
@@ -16,7 +17,7 @@ MANY: Final = 20
 
 def finding(program: Program, judged: Judged) -> Finding | None:
     """None: the condition does not hold. What cannot be decided holds."""
-    error = program.trouble(judged)
+    error: str | Message | None = program.trouble(judged)
     try:
         if error is None and not program.holds(judged.activation):
             return None

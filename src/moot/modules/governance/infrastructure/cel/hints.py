@@ -1,67 +1,79 @@
 """What people write who come from another language, and what they meant."""
 
 import re
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from moot.modules.governance.domain.conditions import Problem
+from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.cel.syntax import blanked
+from moot.shared.domain.messages import Message
 
 
 class Habit(NamedTuple):
     pattern: re.Pattern[str]
     message: str
-    suggestion: str
+    suggestion: Message
 
 
-def _habit(pattern: str, message: str, suggestion: str) -> Habit:
-    return Habit(re.compile(pattern), message, suggestion)
+def advice(key: str, **values: Any) -> Message:
+    return SAY(f"conditions.advice.{key}", **values)
 
 
-def _word(word: str, suggestion: str) -> Habit:
-    return _habit(rf"(?<![\w.])(?:{word})(?!\w)", "the word '{0}' means nothing here", suggestion)
+def write(code: str, other: str | None = None) -> Message:
+    return advice("write", code=code) if other is None else advice("either", one=code, other=other)
+
+
+def one_of(codes: str) -> Message:
+    return advice("one_of", codes=codes.split())
+
+
+def _habit(pattern: str, message: str, suggestion: Message) -> Habit:
+    return Habit(re.compile(pattern), f"conditions.habit.{message}", suggestion)
+
+
+def _word(word: str, suggestion: Message) -> Habit:
+    return _habit(rf"(?<![\w.])(?:{word})(?!\w)", "word", suggestion)
 
 
 HABITS: Final = (
-    _habit(r"===|!==", "'{0}' is not an operator", "write == or !="),
-    _habit(r"=>|=<", "'{0}' is not an operator", "write >= or <="),
-    _habit(r"(?<![=!<>])=(?![=>])", "a single = compares nothing", "write == to compare"),
-    _habit(r"<>", "'<>' is not an operator", "write !="),
-    _habit(r"(?<!&)&(?!&)", "a single & is not an operator", "write &&"),
-    _habit(r"(?<!\|)\|(?!\|)", "a single | is not an operator", "write ||"),
-    _habit(r"[≥≤≠]", "'{0}' cannot be typed here", "write >=, <= or !="),
-    _habit(r"[“”‘’「」]", "'{0}' is not a quotation mark that can be used here", "write ' or \""),
-    _habit(r"[（），。；！]", "'{0}' is a full-width character", "write it in half width"),
-    _habit(r"(?<=\d)\s*%(?!\s*[\w(])", "a percent sign does not follow a number", "write the number alone"),
-    _habit(r"(?<=\d),(?=\d{3}(?!\d))(?![^\[(]*[\])])", "a number has no commas", "write 1000, not 1,000"),
-    _habit(r"->", "'->' is not an operator", "write a dot: payload.field"),
-    _habit(r"\$(?=\w)", "names begin with no $", "write payload.field"),
-    _habit(r";", "a condition ends without ;", "leave it out"),
-    _habit(r"(?<![\w.])not\s+in(?!\w)", "'{0}' means nothing here", "write !(field in [..])"),
-    _word("(?i:and)", "write &&"),
-    _word("(?i:or)", "write ||"),
-    _word("(?i:not)", "write !"),
-    _word("is(?:\\s+not)?", "write == or !="),
-    _word("IN", "write in"),
-    _word("(?i:like|ilike|matches)(?=\\s)", "write field.contains('..') or field.matches('..')"),
-    _word("(?i:between)", "write field >= 1 && field <= 2"),
-    _word("(?i:equals|gt|gte|lt|lte|eq|neq?|xor|nand|unless)(?=\\s)", "write ==, !=, <, <=, >, >=, && or ||"),
-    _word("True|TRUE", "write true"),
-    _word("False|FALSE", "write false"),
-    _word("None|NULL|nil|undefined", "write null, or ask has(field)"),
-    _word("if|then|else|lambda|function|def|return", "write only what must not be, without control words"),
-    _habit(r"\.(?:lower|toLowerCase|to_lower)(?=\()", "texts have no {0}()", "write .lowerAscii()"),
-    _habit(r"\.(?:upper|toUpperCase|to_upper)(?=\()", "texts have no {0}()", "write .upperAscii()"),
-    _habit(r"\.strip(?=\()", "texts have no .strip()", "write .trim()"),
-    _habit(r"\.startswith(?=\()", "texts have no .startswith()", "write .startsWith()"),
-    _habit(r"\.endswith(?=\()", "texts have no .endswith()", "write .endsWith()"),
+    _habit(r"===|!==", "operator", write("==", "!=")),
+    _habit(r"=>|=<", "operator", write(">=", "<=")),
+    _habit(r"(?<![=!<>])=(?![=>])", "equals", advice("compare")),
+    _habit(r"<>", "operator", write("!=")),
+    _habit(r"(?<!&)&(?!&)", "operator", write("&&")),
+    _habit(r"(?<!\|)\|(?!\|)", "operator", write("||")),
+    _habit(r"[≥≤≠]", "sign", one_of(">= <= !=")),
+    _habit(r"[“”‘’「」]", "quotation", write("'", '"')),
+    _habit(r"[（），。；！]", "full_width", advice("half_width")),
+    _habit(r"(?<=\d)\s*%(?!\s*[\w(])", "percent", advice("number_alone")),
     _habit(
-        r"\.(?:includes|has|find)(?=\()",
-        "nothing has {0}()",
-        "write .contains() of a text, `x in list` of a list",
+        r"(?<=\d),(?=\d{3}(?!\d))(?![^\[(]*[\])])", "commas", advice("instead_of", code=1000, wrong="1,000")
     ),
-    _habit(r"\.(?:length|len)(?!\w)", "nothing has {0}", "write size(field)"),
-    _word("len(?=\\()", "write size(field)"),
-    _habit(r"\bpayload\s*\[|\bcontext\s*\[", "fields are named with a dot", "write payload.field"),
+    _habit(r"->", "operator", write("payload.field")),
+    _habit(r"\$(?=\w)", "dollar", write("payload.field")),
+    _habit(r";", "semicolon", advice("leave_out")),
+    _word(r"not\s+in", write("!(field in [..])")),
+    _word("(?i:and)", write("&&")),
+    _word("(?i:or)", write("||")),
+    _word("(?i:not)", write("!")),
+    _word("is(?:\\s+not)?", write("==", "!=")),
+    _word("IN", write("in")),
+    _word("(?i:like|ilike|matches)(?=\\s)", write("field.contains('..')", "field.matches('..')")),
+    _word("(?i:between)", write("field >= 1 && field <= 2")),
+    _word("(?i:equals|gt|gte|lt|lte|eq|neq?|xor|nand|unless)(?=\\s)", one_of("== != < <= > >= && ||")),
+    _word("True|TRUE", write("true")),
+    _word("False|FALSE", write("false")),
+    _word("None|NULL|nil|undefined", write("null", "has(field)")),
+    _word("if|then|else|lambda|function|def|return", advice("no_control_words")),
+    _habit(r"\.(?:lower|toLowerCase|to_lower)(?=\()", "no_method", write(".lowerAscii()")),
+    _habit(r"\.(?:upper|toUpperCase|to_upper)(?=\()", "no_method", write(".upperAscii()")),
+    _habit(r"\.strip(?=\()", "no_method", write(".trim()")),
+    _habit(r"\.startswith(?=\()", "no_method", write(".startsWith()")),
+    _habit(r"\.endswith(?=\()", "no_method", write(".endsWith()")),
+    _habit(r"\.(?:includes|has|find)(?=\()", "nothing_has", advice("contains")),
+    _habit(r"\.(?:length|len)(?!\w)", "nothing_has", write("size(field)")),
+    _word("len(?=\\()", write("size(field)")),
+    _habit(r"\bpayload\s*\[|\bcontext\s*\[", "brackets", write("payload.field")),
 )
 
 
@@ -74,7 +86,7 @@ def hints(source: str) -> list[Problem]:
             taken = any(start <= match.start() < start + 3 for start in found)
             if not taken:
                 line, column = place(source, match.start())
-                message = habit.message.format(match[0])
+                message = SAY(habit.message, found=match[0])
                 found[match.start()] = Problem(line, column, message, habit.suggestion)
     return [found[start] for start in sorted(found)]
 

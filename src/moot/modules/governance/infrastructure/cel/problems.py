@@ -2,15 +2,16 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Any, Final
+from typing import Final
 
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import Problem
 from moot.modules.governance.domain.decision_types import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.atoms import FLOWS
@@ -21,23 +22,39 @@ from moot.modules.governance.infrastructure.cel.environment import (
     environment,
     seconds,
 )
-from moot.modules.governance.infrastructure.cel.hints import hints, place
+from moot.modules.governance.infrastructure.cel.hints import advice, hints, place, write
 from moot.modules.governance.infrastructure.cel.program import Program
 from moot.modules.governance.infrastructure.cel.references import COMPARED, LOGIC, References, kinds_of
 from moot.modules.governance.infrastructure.cel.syntax import ANY_HAS, HAS, blanked
+from moot.shared.domain.messages import Message
 
 REPORTED: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 UNKNOWN: Final = re.compile(r"undeclared reference to '([^']*)'")
-MISMATCH: Final = re.compile(r"found no matching overload for '([^']*)' applied to '\((.*)\)'")
+MISMATCH: Final = re.compile(r"found no matching overload for '([^']*)' applied to '\((.+)\)'")
 FUNCTIONS: Final = (
     "after", "all", "contains", "count", "duration", "endsWith", "exists", "exists_one", "filter", "has", "int",
     "lowerAscii", "map", "matches", "size", "startsWith", "string", "tainted", "timestamp", "trim", "upperAscii",
 )  # fmt: skip
-WORDS: Final = {
-    "double": "a number", "int": "a whole number", "string": "a text", "bool": "true or false", "null_type": "null",
-    "map(string, dyn)": "a map", "list(string)": "a list of texts", "list(dyn)": "a list", "bytes": "bytes",
-    "uint": "an unsigned number", "google.protobuf.Timestamp": "a time", "google.protobuf.Duration": "a period",
+KINDS: Final = {
+    "double": "number", "int": "integer", "string": "string", "bool": "boolean", "null_type": "null", "null": "null",
+    "list(string)": "strings", "list": "list", "map": "map", "bytes": "bytes", "uint": "unsigned",
+    "google.protobuf.timestamp": "time", "timestamp": "time", "google.protobuf.duration": "period",
+    "duration": "period",
 }  # fmt: skip
+"""What CEL calls a type, in small letters; `schema.kind` in the catalogue has the words."""
+SYNTAX: Final = (
+    (re.compile("recursion limit exceeded"), "too_deep"),
+    (re.compile("<EOF>' expecting"), "ends_early"),
+    (re.compile("missing '(.*)' at '"), "lacking"),
+    (re.compile("(?:mismatched|extraneous) input '(.*)' expecting"), "unexpected"),
+    (re.compile("no viable alternative at input '(.*)'"), "unexpected"),
+    (re.compile("token recognition error at: '(.*)'"), "no_sign"),
+    (re.compile("cannot be the operand of a select"), "no_fields"),
+    (re.compile(r"has\(\) argument must be"), "has_field"),
+    (re.compile(r"invalid \w+ literal"), "number_too_large"),
+    (re.compile("variable name must be a simple identifier"), "loop_name"),
+)
+"""How CEL complains, and how we do."""
 
 
 def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
@@ -55,7 +72,7 @@ def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Pr
         program = Program(source, fields)
     except RuntimeError as e:
         return hints(source) or [_reported(source, fields, found) for found in REPORTED.finditer(str(e))] or [
-            Problem(1, 1, f"the condition cannot be read: {e}")
+            Problem(1, 1, _in_our_words(str(e), "unreadable"))
         ]  # fmt: skip
     return list(_Review(program, arguments_of(rule, tools)).problems())
 
@@ -66,21 +83,23 @@ def _asked_wrongly(source: str, fields: Declared) -> list[Problem]:
     wrongly = [found for found in ANY_HAS.finditer(plain) if not HAS.match(plain, found.start())]
     named = [(found, re.sub(r"\s", "", found[1])) for found in wrongly]
     return [
-        Problem(
-            *place(source, found.start()), "has() takes the name of a field, without spaces", f"has({name})"
-        )
+        Problem(*place(source, found.start()), SAY("conditions.has_spaces"), write(f"has({name})"))
         for found, name in named
         if name in fields
     ]
 
 
 def _stranger(name: str) -> Problem:
-    return Problem(1, 1, f"there is no decision of type '{name}'", _nearest(name, DECISION_TYPES))
+    return Problem(1, 1, SAY("conditions.no_type", name=name), _nearest(name, DECISION_TYPES))
 
 
-def _nearest(name: str, known: Any) -> str | None:
+def _nearest(name: str, known: Iterable[str]) -> Message | None:
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {close[0]}?" if close else None
+    return _meant(close[0]) if close else None
+
+
+def _meant(name: str) -> Message:
+    return advice("did_you_mean", nearest=name)
 
 
 def _reported(source: str, fields: Declared, found: re.Match[str]) -> Problem:
@@ -92,9 +111,14 @@ def _reported(source: str, fields: Declared, found: re.Match[str]) -> Problem:
         return Problem(
             line, column, _mismatched(mismatch[1], mismatch[2]), _retyped(text, column, mismatch[2])
         )
-    if "<EOF>' expecting" in message:
-        return Problem(line, column, "the condition ends too early: something is missing here")
-    return Problem(line, column, f"this cannot be read here ({message})")
+    return Problem(line, column, _in_our_words(message, "unreadable_here"))
+
+
+def _in_our_words(message: str, otherwise: str) -> Message:
+    for pattern, key in SYNTAX:
+        if found := pattern.search(message):
+            return SAY(f"conditions.{key}", found="".join(found.groups()))
+    return SAY(f"conditions.{otherwise}", why=message)
 
 
 def _unknown(text: str, line: int, column: int, name: str, fields: Declared) -> Problem:
@@ -102,31 +126,37 @@ def _unknown(text: str, line: int, column: int, name: str, fields: Declared) -> 
     start = text.rfind(name, 0, column + len(name))
     at = start + 1 if start >= 0 else column
     if re.match(rf"{re.escape(name)}\s*\(", text[at - 1 :]):
-        return Problem(line, at, f"there is no function '{name}' for that", _nearest(name, FUNCTIONS))
-    return Problem(line, at, f"there is no field '{name}'", _nearest_field(name, fields))
+        return Problem(line, at, SAY("conditions.no_function", name=name), _nearest(name, FUNCTIONS))
+    return Problem(line, at, SAY("conditions.no_field", name=name), _nearest_field(name, fields))
 
 
-def _nearest_field(name: str, fields: Declared) -> str | None:
+def _nearest_field(name: str, fields: Declared) -> Message | None:
     """Right but for where it is; else nearly right: compared without the part that every name begins with."""
     same = [field for field in fields if field.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
     if same:
-        return f"did you mean {same[0]}?"
+        return _meant(same[0])
     prefix = "context." if name.startswith("context.") else "payload."
     below = {field.removeprefix(prefix): field for field in fields}
     close = get_close_matches(name.removeprefix(prefix), list(below), n=1)
-    return f"did you mean {below[close[0]]}?" if close else None
+    return _meant(below[close[0]]) if close else None
 
 
-def _mismatched(operator: str, types: str) -> str:
-    kinds = " and ".join(WORDS.get(kind, kind) for kind in _types(types))
-    return f"'{operator.strip('_@').replace('_', ' ')}' does not go with {kinds}"
+def _mismatched(operator: str, types: str) -> Message:
+    kinds = joined(map(_kind, _types(types)), by="conditions.and")
+    return SAY("conditions.mismatch", operator=operator.strip("_@").replace("_", " "), kinds=kinds)
+
+
+def _kind(name: str) -> Message:
+    name = name.lower().replace("<", "(").replace(">", ")")
+    kind = KINDS.get(name) or KINDS.get(name.partition("(")[0]) or "any"
+    return SAY(f"schema.kind.{kind}")
 
 
 def _types(types: str) -> list[str]:
     return [kind.strip() for kind in re.findall(r"(?:[^,(]|\([^)]*\))+", types)]
 
 
-def _retyped(text: str, column: int, types: str) -> str | None:
+def _retyped(text: str, column: int, types: str) -> Message | None:
     """`amount > 1` for a number with a point, and the reverse."""
     kinds = _types(types)
     if sorted(kinds) == ["double", "int"]:
@@ -134,23 +164,19 @@ def _retyped(text: str, column: int, types: str) -> str | None:
             r"(?<![\w.])-?\d+(?![\w.])", text
         )
         if whole:
-            return f"write {whole[0]}.0"
-        return "a whole number is compared with a whole number: write 1, not 1.0"
+            return write(f"{whole[0]}.0")
+        return advice("whole")
     return next((said for pair, said in ADVICE.items() if sorted(kinds) == sorted(pair)), None)
 
 
-_NO_QUOTES = "a text stands in quotes; a number, true and false do not"
 ADVICE: Final = {
-    ("string", "int"): _NO_QUOTES,
-    ("string", "double"): _NO_QUOTES,
-    ("string", "bool"): _NO_QUOTES,
-    ("string", "string"): "write a list: ['a', 'b']",
-    ("bool", "int"): "write two comparisons with && between them",
-    ("bool", "double"): "write two comparisons with && between them",
-    ("list(string)", "string"): "write 'text' in field",
+    **{("string", kind): advice("quotes") for kind in ("int", "double", "bool")},
+    ("string", "string"): advice("list"),
+    ("bool", "int"): advice("two_comparisons"),
+    ("bool", "double"): advice("two_comparisons"),
+    ("list(string)", "string"): write("'text' in field"),
     **{
-        (kind, "null_type"): "ask has(field)"
-        for kind in ("string", "double", "int", "bool", "map(string, dyn)")
+        (kind, "null_type"): advice("has") for kind in ("string", "double", "int", "bool", "map(string, dyn)")
     },
 }
 
@@ -167,11 +193,11 @@ class _Review:
         program = self._program
         kind = program.expression.return_type()
         if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
-            yield Problem(1, 1, f"the condition is neither true nor false: it gives {_kind_name(kind)}")
+            yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
         nodes = list(walk(program.checked.root))
         flows = any(isinstance(node, tree.Call) and node.function in FLOWS for node in nodes)
         if not (program.roots or program.asked or flows):
-            yield Problem(1, 1, "the condition looks at nothing, so that it is always the same")
+            yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
         for node in nodes:
             yield from self._node(node)
 
@@ -181,36 +207,34 @@ class _Review:
                 yield from self._period(node, period)
             case tree.Call(function="tainted", args=(tree.Const(value=str() as name),)):
                 if self._arguments is not None and name not in self._arguments:
-                    yield self._at(
-                        node, f"the tool has no argument '{name}'", _nearest(name, self._arguments)
-                    )
+                    nearest = _nearest(name, self._arguments)
+                    yield self._at(node, SAY("conditions.no_argument", name=name), nearest)
             case tree.Call(
                 function="duration" | "timestamp" as function, args=(tree.Const(value=str() as text),)
             ):
-                yield from self._constant(node, f"{function}({_quoted(text)})", f"'{text}' is no {function}")
+                yield from self._constant(node, f"{function}({_quoted(text)})", f"no_{function}", text)
             case tree.Call(function="matches", args=(_, tree.Const(value=str() as pattern))):
-                yield from self._constant(
-                    node, f"''.matches({_quoted(pattern)})", f"'{pattern}' is no pattern"
-                )
+                yield from self._constant(node, f"''.matches({_quoted(pattern)})", "no_pattern", pattern)
             case tree.Call(function="@in", args=(left, tree.Items(items=items))):
                 yield from self._members(node, left, items)
             case tree.Call(function=function, args=args) if function in LOGIC:
                 if any(isinstance(arg, tree.Const) for arg in args):
-                    yield self._at(node, "true or false stands alone, so that a part is always the same")
+                    yield self._at(node, SAY("conditions.constant_part"))
             case tree.Call(function=function, args=(left, right)) if function in COMPARED:
                 if isinstance(left, tree.Const) and isinstance(right, tree.Const):
-                    yield self._at(node, "two constants are compared, so that it is always the same")
+                    yield self._at(node, SAY("conditions.two_constants"))
 
     def _period(self, node: tree.Node, period: str) -> Iterator[Problem]:
         try:
             seconds(period)
-        except ValueError as e:
-            yield self._at(node, str(e), "write it like '60s' or '1h30m'")
+        except ValueError:
+            yield self._at(node, SAY("conditions.no_period", text=period), advice("period"))
 
-    def _constant(self, node: tree.Node, expression: str, message: str) -> Iterator[Problem]:
+    def _constant(self, node: tree.Node, expression: str, key: str, text: str) -> Iterator[Problem]:
         value = environment({}).compile(expression).eval()
         if value.type() == cel.Type.ERROR:
-            yield self._at(node, f"{message} ({value.value()})")
+            why = str(value.value()).rpartition("expression: ")[2]
+            yield self._at(node, SAY(f"conditions.{key}", text=text, why=why))
 
     def _members(self, node: tree.Node, left: tree.Node, items: tuple[tree.Node, ...]) -> Iterator[Problem]:
         path = self._paths.path(left)
@@ -221,9 +245,9 @@ class _Review:
             kind = self._program.fields[str(path[0])].kind
             wrong = bool(kinds - {"number" if kind == "integer" else kind})
         if wrong:
-            yield self._at(node, "the list holds what the value can never be", "write members of one type")
+            yield self._at(node, SAY("conditions.never_member"), advice("one_kind"))
 
-    def _at(self, node: tree.Node, message: str, suggestion: str | None = None) -> Problem:
+    def _at(self, node: tree.Node, message: Message, suggestion: Message | None = None) -> Problem:
         offset = self._program.checked.positions.get(node.id, 0)
         return Problem(*place(self._program.runnable, offset), message, suggestion)
 
@@ -246,8 +270,3 @@ def walk(node: tree.Node) -> Iterator[tree.Node]:
 
 def _quoted(text: str) -> str:
     return json.dumps(text, ensure_ascii=False)
-
-
-def _kind_name(kind: cel.Type) -> str:
-    name: str = kind.name()
-    return WORDS.get(name.lower(), name)

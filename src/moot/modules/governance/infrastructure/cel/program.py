@@ -12,11 +12,13 @@ from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.decision_types import FieldType
+from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.environment import ACTIVATIONS, Declared, environment
 from moot.modules.governance.infrastructure.cel.references import EACH, Path, References, spelt
 from moot.modules.governance.infrastructure.cel.syntax import Part, asking, parted, uncommented, with_has
 from moot.modules.governance.infrastructure.cel.values import READY, WrongValueError, expect
+from moot.shared.domain.messages import Message
 
 
 class Program:
@@ -56,17 +58,17 @@ class Program:
         """Whether less than the whole condition may have made it true."""
         return "||" in self.source or ("&&" in self.source and "!" in self.source)
 
-    def trouble(self, judged: "Judged") -> str | None:
+    def trouble(self, judged: "Judged") -> Message | None:
         """Why CEL's answer could not be believed."""
         for name in self.roots:
             if name in judged.wrong:
                 return judged.wrong[name]
             if name not in judged.values and (name,) not in self.asked:
-                return f"{name} is missing"
+                return _missing(name)
         lacking = (self._lacks(judged.values.get(str(path[0])), path, 1) for path in self.paths)
         return next(filter(None, lacking), None)
 
-    def _lacks(self, value: Any, path: Path, depth: int) -> str | None:
+    def _lacks(self, value: Any, path: Path, depth: int) -> Message | None:
         """The first step of `path` from `depth` on that does not lead on, in words."""
         if value is None and depth == 1:
             return None
@@ -79,21 +81,21 @@ class Program:
         if below is not missing:
             return self._lacks(below, path, depth + 1)
         if not isinstance(value, list | tuple | Mapping):
-            return f"{spelt(path[:depth])} is not a map"
-        return None if path[: depth + 1] in self.asked else f"{spelt(path[: depth + 1])} is missing"
+            return WrongValueError("kind", ["map"]).of(spelt(path[:depth]))
+        return None if path[: depth + 1] in self.asked else _missing(spelt(path[: depth + 1]))
 
-    def _each_lacks(self, value: Any, path: Path, depth: int) -> str | None:
+    def _each_lacks(self, value: Any, path: Path, depth: int) -> Message | None:
         """A loop over a map goes over its keys, which are texts and need no look."""
         if not isinstance(value, list | tuple | Mapping):
-            return f"{spelt(path[:depth])} is not a list"
+            return WrongValueError("kind", ["list"]).of(spelt(path[:depth]))
         members = () if isinstance(value, Mapping) else value
         return next(filter(None, (self._lacks(member, path, depth + 1) for member in members)), None)
 
-    def _unlike(self, value: Any, path: Path) -> str | None:
+    def _unlike(self, value: Any, path: Path) -> Message | None:
         try:
             expect(value, self.paths[path])
         except WrongValueError as e:
-            return f"{spelt(path)} {e}"
+            return e.of(spelt(path))
         return None
 
     def holds(self, activation: cel.Activation) -> bool:
@@ -102,6 +104,10 @@ class Program:
         if answer is True or answer is False:
             return answer
         raise RuntimeError(str(answer))
+
+
+def _missing(name: str) -> Message:
+    return SAY("conditions.wrong.missing", name=name)
 
 
 def step_into(value: Any, step: str | int | None, missing: Any) -> Any:
@@ -122,7 +128,7 @@ class Judged:
     def __init__(self, facts: Facts, fields: Mapping[str, FieldType]) -> None:
         self.facts = facts
         self.values: dict[str, Any] = {}
-        self.wrong: dict[str, str] = {}
+        self.wrong: dict[str, Message] = {}
         asked = {}
         for name, declared in fields.items():
             value = value_of(facts, name)
@@ -131,5 +137,5 @@ class Judged:
                 try:
                     self.values[name] = READY[declared.kind](value)
                 except WrongValueError as e:
-                    self.wrong[name] = f"{name} {e}"
+                    self.wrong[name] = e.of(name)
         self.activation = ACTIVATIONS.Activation(asked | self.values)

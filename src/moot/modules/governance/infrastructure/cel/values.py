@@ -4,12 +4,14 @@ CEL itself is too forgiving to be asked: it takes `true` for a whole number, com
 first NUL, so that "a\\0b" equals "a".
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import isfinite
 from typing import Any, Final
 
 from moot.modules.governance.domain.decision_types import Kind
+from moot.modules.governance.domain.texts import SAY, joined
+from moot.shared.domain.messages import Message
 
 LARGEST: Final = 2**63 - 1
 EXACT: Final = 2**53
@@ -17,14 +19,24 @@ EXACT: Final = 2**53
 
 
 class WrongValueError(ValueError):
-    """Reads on after the name of a field: `is not a number`."""
+    """`flaw` is the key of a text about the value; `kinds`: one of these it should have been."""
+
+    def __init__(self, flaw: str, kinds: Iterable[str] = ()) -> None:
+        super().__init__(flaw)
+        self._flaw, self._kinds = flaw, sorted(kinds)
+
+    def of(self, name: str) -> Message:
+        if not self._kinds:
+            return SAY(f"conditions.wrong.{self._flaw}", name=name)
+        kinds = joined((SAY(f"schema.kind.{kind}") for kind in self._kinds), by="conditions.or")
+        return SAY(f"conditions.wrong.{self._flaw}", name=name, kinds=kinds)
 
 
 def text(value: Any) -> str:
     if not isinstance(value, str):
-        raise WrongValueError("is not text")
+        raise WrongValueError("kind", ["string"])
     if "\0" in value or not (value.isascii() or _encodable(value)):
-        raise WrongValueError("holds characters that no text has")
+        raise WrongValueError("characters")
     return value if type(value) is str else str.__str__(value)
 
 
@@ -38,11 +50,11 @@ def _encodable(value: str) -> bool:
 
 def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise WrongValueError("is not a number")
+        raise WrongValueError("kind", ["number"])
     if isinstance(value, int) and _too_large(value):
-        raise WrongValueError("is too large a number")
+        raise WrongValueError("too_large")
     if not isfinite(value):
-        raise WrongValueError("is not a finite number")
+        raise WrongValueError("not_finite")
     return float(value)
 
 
@@ -54,34 +66,34 @@ def integer(value: Any) -> int:
     if isinstance(value, float) and value.is_integer():
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
-        raise WrongValueError("is not a whole number")
+        raise WrongValueError("kind", ["integer"])
     if _too_large(value):
-        raise WrongValueError("is too large a number")
+        raise WrongValueError("too_large")
     return int(value)
 
 
 def boolean(value: Any) -> bool:
     if value is True or value is False:
         return value
-    raise WrongValueError("is neither true nor false")
+    raise WrongValueError("kind", ["boolean"])
 
 
 def strings(value: Any) -> list[str]:
     if not isinstance(value, list | tuple):
-        raise WrongValueError("is not a list of texts")
+        raise WrongValueError("kind", ["strings"])
     return [text(member) for member in value]
 
 
 def listed(value: Any) -> list[Any]:
     if not isinstance(value, list | tuple):
-        raise WrongValueError("is not a list")
+        raise WrongValueError("kind", ["list"])
     members: list[Any] = _plain(list(value))
     return members
 
 
 def mapped(value: Any) -> dict[str, Any]:
     if not isinstance(value, Mapping):
-        raise WrongValueError("is not a map")
+        raise WrongValueError("kind", ["map"])
     whole: dict[str, Any] = _plain(value if type(value) is dict else dict(value))
     return whole
 
@@ -90,7 +102,7 @@ def _plain(value: Any) -> Any:
     try:
         return anything(value)
     except RecursionError:
-        raise WrongValueError("is nested too deeply") from None
+        raise WrongValueError("too_deep") from None
 
 
 def anything(value: Any) -> Any:
@@ -109,9 +121,9 @@ def anything(value: Any) -> Any:
         number(value)
     elif kind is int:
         if _too_large(value):
-            raise WrongValueError("holds too large a number")
+            raise WrongValueError("holds_too_large")
     elif value is not None and kind is not bool:
-        raise WrongValueError("holds something that is not plain data")
+        raise WrongValueError("not_plain")
     return value
 
 
@@ -120,11 +132,11 @@ def time(value: Any) -> datetime:
         try:
             value = datetime.fromisoformat(value)
         except ValueError:
-            raise WrongValueError("is not a time") from None
+            raise WrongValueError("kind", ["time"]) from None
     if not isinstance(value, datetime):
-        raise WrongValueError("is not a time")
+        raise WrongValueError("kind", ["time"])
     if value.utcoffset() is None:
-        raise WrongValueError("is a time without its offset from UTC")
+        raise WrongValueError("no_offset")
     return value
 
 
@@ -140,24 +152,14 @@ READY: Final[dict[Kind, Callable[[Any], Any]]] = {
     "any": _plain,
 }
 
-NOUNS: Final = {
-    "string": "text",
-    "number": "a number",
-    "boolean": "true or false",
-    "list": "a list",
-    "map": "a map",
-    "null": "null",
-}
-"""What a condition on an untyped value can expect of it, in words."""
-
 
 def expect(value: Any, kinds: frozenset[str]) -> None:
     """Of plain data below an untyped map: what the condition compares it with says what it must be."""
     found = _kind(value)
     if kinds and found not in kinds:
-        raise WrongValueError("is not " + " or ".join(sorted(NOUNS[kind] for kind in kinds)))
+        raise WrongValueError("kind", kinds)
     if not kinds and found == "null":
-        raise WrongValueError("is null")
+        raise WrongValueError("null")
 
 
 def _kind(value: Any) -> str:

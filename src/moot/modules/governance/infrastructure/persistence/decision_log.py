@@ -8,7 +8,7 @@ from uuid import UUID
 import structlog
 from sqlalchemy import ColumnElement, Select, func, select, tuple_
 
-from moot.modules.governance.application.decision_log import recorded
+from moot.modules.governance.application.decision_log import PLAIN_YES, recorded
 from moot.modules.governance.domain.decision_record import (
     COUNTED_TO,
     DecisionFilter,
@@ -17,7 +17,7 @@ from moot.modules.governance.domain.decision_record import (
     DecisionRecord,
     DecisionStatistics,
 )
-from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
+from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
@@ -31,6 +31,7 @@ logger = structlog.get_logger(__name__)
 ROW = DecisionRow
 DECISION = Kind("decision", DecisionRow, tuple(DecisionRecord.model_fields))
 DECISION_KINDS = (DECISION,)
+NOTHING_SAID = PLAIN_YES.model_dump(mode="json")
 AT_A_TIME = 500
 
 
@@ -60,8 +61,8 @@ class SqlDecisionLog(DecisionLog):
 
     async def _write(self, record: DecisionRecord) -> None:
         """A plain yes within a session is not waited for: all that is done on its account is committed after it."""
-        row = dict(record) | {"result": record.result.model_dump(mode="json")}
-        plain_yes = record.status is ValidationStatus.APPROVED and not record.result.violations
+        plain_yes = record.result is PLAIN_YES
+        row = dict(record) | {"result": NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")}
         if plain_yes and record.session_id is not None and not self._strict:
             written = self._trail.append_soon(DECISION, row, session_id=record.session_id)
             written.add_done_callback(_unless_written(record))

@@ -6,7 +6,7 @@ from typing import Any, cast
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Table, func, insert, select, update
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
 from moot.modules.governance.domain.escalations import (
     OPEN,
@@ -30,8 +30,8 @@ class SqlEscalationQueue(EscalationQueue):
         self._database = database
 
     async def add(self, escalation: Escalation) -> None:
-        async def work(db: AsyncSession) -> None:
-            await db.execute(insert(TABLE), [escalation.model_dump()])
+        def work(db: Session) -> None:
+            db.execute(insert(TABLE), [escalation.model_dump()])
 
         await self._database.write(work)
 
@@ -86,8 +86,8 @@ class SqlEscalationQueue(EscalationQueue):
         changing = update(TABLE).where(*conditions).values(values).returning(TABLE)
         changed: list[Escalation] = []
 
-        async def work(db: AsyncSession) -> None:
-            rows = (await db.execute(changing)).mappings()
+        def work(db: Session) -> None:
+            rows = db.execute(changing).mappings()
             changed[:] = [Escalation.model_validate(dict(row)) for row in rows]
 
         await self._database.write(work)

@@ -1,15 +1,21 @@
 """Rulesets and activations in SQL. Numbers and sequences are the next free ones; who comes second counts again."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import TypeVar
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Select, func, insert, select
+from sqlalchemy import ColumnElement, func, insert, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.ext.asyncio import AsyncSession
+from sqlalchemy.orm import Session
 
-from moot.modules.governance.domain.rulesets import SHIPPED, Activation, Ruleset, RulesetStore
+from moot.modules.governance.domain.rulesets import (
+    SHIPPED,
+    Activation,
+    Ruleset,
+    RulesetStore,
+    RulesMovedOn,
+)
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.persistence.tables import RulesetActivationRow, RulesetRow
 from moot.shared.domain.errors import Conflict
@@ -32,20 +38,16 @@ class SqlRulesetStore(RulesetStore):
         self._database = database
 
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
-        async def work(db: AsyncSession) -> Ruleset:
+        def work(db: Session) -> Ruleset:
             here = RulesetRow.workspace_id == ruleset.workspace
-            there = await db.scalar(
-                select(RulesetRow).where(here, RulesetRow.digest == ruleset.digest).limit(1)
-            )
+            there = db.scalar(select(RulesetRow).where(here, RulesetRow.digest == ruleset.digest).limit(1))
             if there:
                 return _ruleset(there)
-            numbers = await db.execute(
-                select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here)
-            )
+            numbers = db.execute(select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here))
             saved = ruleset._replace(number=_next(*numbers.one(), shipped))
             values = saved._asdict() | {"id": uuid4(), "rules": list(saved.rules)}
             values["workspace_id"] = values.pop("workspace")
-            await db.execute(insert(RulesetRow).values(values))
+            db.execute(insert(RulesetRow).values(values))
             return saved
 
         return await self._done(work)
@@ -61,30 +63,30 @@ class SqlRulesetStore(RulesetStore):
         async with transaction(self._database.session) as db:
             return [_ruleset(row) for row in await db.scalars(wanted.order_by(RulesetRow.number.desc()))]
 
-    async def activate(self, workspace: str, number: int, by: str, at: datetime) -> Activation | None:
-        async def work(db: AsyncSession) -> Activation | None:
-            wanted = select(RulesetRow).where(
-                RulesetRow.workspace_id == workspace, RulesetRow.number == number
-            )
-            row = await db.scalar(wanted)
-            return await _put_in_force(db, row, by, at) if row else None
+    async def activate(
+        self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
+    ) -> Activation | None:
+        def work(db: Session) -> Activation | None:
+            now = _active(db, workspace)
+            if instead_of is not None:
+                _refuse_another(now, instead_of)
+            return _put_in_force(db, workspace, number, now, by, at)
 
         return await self._done(work)
 
     async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
-        async def work(db: AsyncSession) -> Activation | None:
-            now = (await db.execute(_newest(workspace))).first()
+        def work(db: Session) -> Activation | None:
+            now = _active(db, workspace)
             if now is None:
                 return None
-            others = _newest(workspace).where(RulesetRow.id != now[1].id)
-            before = (await db.execute(others)).first()
-            return await _put_in_force(db, before[1], by, at) if before else None
+            before = _active(db, workspace, RulesetRow.number != now.number)
+            return _put_in_force(db, workspace, before.number, now, by, at) if before else None
 
         return await self._done(work)
 
     async def active(self, workspace: str) -> Activation | None:
         async with transaction(self._database.session) as db:
-            return await _active(db, workspace)
+            return await db.run_sync(_active, workspace)
 
     async def _found(self, workspace: str, condition: ColumnElement[bool]) -> Ruleset | None:
         wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace, condition)
@@ -92,13 +94,13 @@ class SqlRulesetStore(RulesetStore):
             row = await db.scalar(wanted.limit(1))
         return _ruleset(row) if row else None
 
-    async def _done(self, work: Callable[[AsyncSession], Awaitable[T]]) -> T:
+    async def _done(self, work: Callable[[Session], T]) -> T:
         """The outcome of `work`, committed."""
         outcome: list[T] = []
 
-        async def once(db: AsyncSession) -> None:
+        def once(db: Session) -> None:
             try:
-                outcome[:] = [await work(db)]
+                outcome[:] = [work(db)]
             except IntegrityError as e:
                 raise TakenMeanwhile() from e
 
@@ -118,38 +120,36 @@ def _next(lowest: int | None, highest: int | None, shipped: bool) -> int:
     return max(highest or SHIPPED, SHIPPED) + 1
 
 
-def _newest(workspace: str) -> Select[RulesetActivationRow, RulesetRow]:
-    joined = select(RulesetActivationRow, RulesetRow).join(
-        RulesetRow, RulesetRow.id == RulesetActivationRow.ruleset_id
-    )
-    of_it = joined.where(RulesetActivationRow.workspace_id == workspace)
-    return of_it.order_by(RulesetActivationRow.sequence.desc()).limit(1)
+def _active(db: Session, workspace: str, *conditions: ColumnElement[bool]) -> Activation | None:
+    """The newest, without the rules: this is asked once a second for as long as anything is decided."""
+    row = RulesetActivationRow
+    told = select(row.sequence, RulesetRow.number, row.activated_by, row.activated_at)
+    of_it = told.join(RulesetRow, RulesetRow.id == row.ruleset_id).where(row.workspace_id == workspace)
+    newest = db.execute(of_it.where(*conditions).order_by(row.sequence.desc()).limit(1))
+    found = newest.first()
+    return found and Activation(*found)
 
 
-async def _active(db: AsyncSession, workspace: str) -> Activation | None:
-    newest = (await db.execute(_newest(workspace))).first()
-    return newest and _activation(*newest)
+def _refuse_another(now: Activation | None, expected: int) -> None:
+    """The shipped rules are in force by themselves, under the number this version of the package has for them."""
+    as_expected = now.number == expected if now else expected <= SHIPPED
+    if not as_expected:
+        raise RulesMovedOn(expected, now.number if now else SHIPPED)
 
 
-async def _put_in_force(db: AsyncSession, row: RulesetRow, by: str, at: datetime) -> Activation:
-    now = await _active(db, row.workspace_id)
-    if now is not None and now.number == row.number:
+def _put_in_force(
+    db: Session, workspace: str, number: int, now: Activation | None, by: str, at: datetime
+) -> Activation | None:
+    if now is not None and now.number == number:
         return now
-    new = RulesetActivationRow(
-        id=uuid4(),
-        workspace_id=row.workspace_id,
-        sequence=now.sequence + 1 if now else 1,
-        ruleset_id=row.id,
-        activated_by=by,
-        activated_at=at,
-    )
-    db.add(new)
-    await db.flush()
-    return _activation(new, row)
-
-
-def _activation(row: RulesetActivationRow, ruleset: RulesetRow) -> Activation:
-    return Activation(row.sequence, ruleset.number, row.activated_by, row.activated_at)
+    wanted = select(RulesetRow.id).where(RulesetRow.workspace_id == workspace, RulesetRow.number == number)
+    ruleset_id = db.scalar(wanted)
+    if ruleset_id is None:
+        return None
+    new = Activation(now.sequence + 1 if now else 1, number, by, at)
+    row = {"id": uuid4(), "workspace_id": workspace, "sequence": new.sequence, "ruleset_id": ruleset_id}
+    db.execute(insert(RulesetActivationRow).values(row | {"activated_by": by, "activated_at": at}))
+    return new
 
 
 def _ruleset(row: RulesetRow) -> Ruleset:

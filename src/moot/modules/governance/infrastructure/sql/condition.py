@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.rules import NamedCondition
-from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.governance.infrastructure.sql.scopes import Columns
@@ -42,9 +42,7 @@ def sql_condition(guard: SqlGuard, tables: Mapping[str, Columns] | None = None) 
         known = (tables or {}).get(facts.tool or "")
         for argument, sql in _statements(facts):
             if not isinstance(sql, str):
-                return Finding(
-                    because=f"payload.args.{argument}", error=str(SAY("sql.no_text", name=argument))
-                )
+                return Finding(f"payload.args.{argument}", error=SAY("sql.no_text", name=argument))
             problems = guard.check(sql, known)
             if problems:
                 return _finding(argument, sql, problems, _allowed_instead(guard, sql, known))
@@ -80,10 +78,10 @@ def _allowed_instead(guard: SqlGuard, sql: str, known: Columns | None) -> str | 
 
 
 def _finding(argument: str, sql: str, problems: list[SqlProblem], better: str | None) -> Finding:
-    because = " ".join(str(problem.message) for problem in problems)
+    because = joined(problem.message for problem in problems)
     seen = {f"payload.args.{argument}": sql[:MOST_SHOWN]}
     if better is None:
-        return Finding(because, seen, suggestion=str(SAY("sql.suggestion")))
+        return Finding(because, seen, suggestion=SAY("sql.suggestion"))
     pointer = "/args/" + argument.replace("~", "~0").replace("/", "~1")
     patch = ({"op": "replace", "path": pointer, "value": better},)
-    return Finding(because, seen, suggestion=str(SAY("sql.instead", sql=better)), patch=patch)
+    return Finding(because, seen, suggestion=SAY("sql.instead", sql=better), patch=patch)

@@ -54,8 +54,8 @@ def _problems(sql: str, dialect: str, allowed: frozenset[str] | None) -> tuple[S
         return (tree,)
     try:
         return tuple(_foreign(tree)) or tuple(_misused(tree, allowed))
-    except (SqlglotError, RecursionError) as e:
-        return (SqlProblem(SAY("sql.unreadable", why=type(e).__name__), sql[:SNIPPET]),)
+    except (SqlglotError, RecursionError):
+        return (SqlProblem(SAY("sql.unreadable"), sql[:SNIPPET]),)
 
 
 def _foreign(tree: exp.Query) -> Iterator[SqlProblem]:

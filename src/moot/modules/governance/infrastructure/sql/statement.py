@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
+from sqlglot.errors import ParseError, SqlglotError
 
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import Message
@@ -47,7 +47,7 @@ def parsed(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
     try:
         found = [statement for statement in sqlglot.parse(sql, dialect=dialect) if statement]
     except (SqlglotError, RecursionError) as e:
-        return SqlProblem(SAY("sql.unreadable", why=_first_line(e)), sql[:SNIPPET])
+        return SqlProblem(_unreadable(e), sql[:SNIPPET])
     if len(found) != 1 or not isinstance(found[0], QUERIES):
         return SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
     return _spelt_alike(found[0])
@@ -105,5 +105,8 @@ def _unseen(sign: str) -> bool:
     return sign not in "\t\n" and unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _first_line(error: Exception) -> str:
-    return re.sub(r"\x1b\[\d+m", "", str(error)).partition("\n")[0].strip()
+def _unreadable(error: Exception) -> Message:
+    """Where the parser gave up; what it says itself is about its own insides."""
+    places = error.errors if isinstance(error, ParseError) else []
+    near = str(places[0]["highlight"] or "")[:SNIPPET].strip() if places else ""
+    return SAY("sql.unreadable_near", line=places[0]["line"], near=near) if near else SAY("sql.unreadable")

@@ -31,7 +31,7 @@ from moot.modules.governance.presentation.rest.asking import (
     OwnSession,
     To,
 )
-from moot.shared.domain.errors import Forbidden
+from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Caller, Reader, Workspace
@@ -78,12 +78,6 @@ class DecisionAnswer(RecordedResult):
     explanation: str
     record_id: UUID | None = None
     escalation_id: UUID | None = None
-
-
-class DecisionRejected(Forbidden):
-    """`details` are the whole result."""
-
-    code = "DECISION_REJECTED"
 
 
 class ExplainedDecision(DecisionRecord):

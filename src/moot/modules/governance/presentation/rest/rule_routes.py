@@ -88,7 +88,7 @@ async def add_rule(
 ) -> RuleChange:
     """Makes the next ruleset, which is in force from the next decision on."""
     reading = reading_of(RulesBody(rules=[body]), governance.book)
-    refuse_wrong(reading.complaints)
+    refuse_wrong(reading.complaints, reader)
     done = await edits.add(reading.rules[0], by=by, workspace=workspace)
     return _changed(done, [Problem.of(found, reader) for found in reading.complaints])
 
@@ -107,7 +107,7 @@ async def change_rule(
     if body.id != rule_id:
         raise InvalidInput(SAY("rest.other_id", path=rule_id, body=body.id))
     reading = reading_of(RulesBody(rules=[body]), governance.book)
-    refuse_wrong(reading.complaints)
+    refuse_wrong(reading.complaints, reader)
     done = await edits.replace(reading.rules[0], by=by, workspace=workspace)
     return _changed(done, [Problem.of(found, reader) for found in reading.complaints])
 

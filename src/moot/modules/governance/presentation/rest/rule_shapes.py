@@ -16,7 +16,7 @@ from moot.modules.governance.domain.rulesets import CALL, Ruleset, as_data
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.rest.asking import json_only
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict
 
 LONGEST_YAML = 5_000_000
@@ -55,9 +55,7 @@ class Problem(BaseModel):
 
     @classmethod
     def of(cls, complaint: Complaint, reader: Locale) -> "Problem":
-        why = complaint.why
-        said = why.in_locale(reader) if isinstance(why, Message) else why
-        return cls.model_validate(complaint.as_details() | {"message": said})
+        return cls.model_validate(complaint.as_details(reader))
 
 
 class RulesetSummary(BaseModel):
@@ -98,6 +96,6 @@ def _of_json(rules: Sequence[RuleBody], reading: Reading) -> Reading:
     return reading
 
 
-def refuse_wrong(found: Iterable[Complaint]) -> None:
+def refuse_wrong(found: Iterable[Complaint], reader: Locale) -> None:
     if errors := [complaint for complaint in found if complaint.severity == "error"]:
-        raise RuleRefused(errors)
+        raise RuleRefused(errors, reader)

@@ -122,7 +122,7 @@ async def save_ruleset(
 ) -> SavedRuleset:
     """Not in force yet. The same rules are kept once: saved again, they have the number they had."""
     reading = reading_of(body, governance.book)
-    refuse_wrong(reading.complaints)
+    refuse_wrong(reading.complaints, reader)
     saved = await stored.save(reading.rules, note=body.note, by=by, workspace=workspace)
     drafts = [Problem.of(found, reader) for found in reading.complaints]
     active = (await stored.active(workspace)).digest

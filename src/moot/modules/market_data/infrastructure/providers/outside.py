@@ -13,7 +13,7 @@ from uuid import UUID
 from moot.modules.market_data.domain.call_record import CallRecorder, cut
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
-from moot.shared.domain.guard import Guard, unguarded
+from moot.shared.domain.guard import Dependency, Guard, unguarded
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
 T = TypeVar("T")
@@ -79,6 +79,7 @@ class Outside:
         sleep: Sleep = asyncio.sleep,
     ) -> None:
         self._service, self._recorder, self._guard = service, recorder, guard
+        self._called = Dependency(f"data:{service}")
         self._deadline, self._pauses = deadline, pauses
         self._passing: tuple[type[Exception], ...] = (ConnectionError, *passing)
         self._now, self._sleep = now, sleep
@@ -93,7 +94,7 @@ class Outside:
         pauses = [*self._pauses, None]
         for attempt, pause in enumerate(pauses, 1):
             try:
-                async with self._gate.slot(), self._guard(f"data:{self._service}", _outage):
+                async with self._gate.slot(), self._guard(self._called, _outage):
                     call_id = await self._recorder.begin(self._service, operation, params, attempt=attempt)
                     return await self._attempt(call_id, operation, fn)
             except Trouble as trouble:

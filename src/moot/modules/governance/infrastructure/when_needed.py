@@ -1,0 +1,50 @@
+"""CEL and the SQL parser take a quarter of a second to load: what stands here loads them when it is first used."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+
+from moot.modules.governance.domain.conditions import Facts, Finding, Problem
+from moot.modules.governance.domain.correctors import RewriteSql
+from moot.modules.governance.domain.engine import ConditionEngine, RuleIndex
+from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.tool_profiles import ToolProfile
+
+Columns = Mapping[str, list[str]]
+"""Tables, and their columns."""
+
+
+class Cel(ConditionEngine):
+    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+        return _cel().problems(rule, tools)
+
+    def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> RuleIndex:
+        return _cel().index(rules, tools)
+
+
+def sql_guard(tables: Mapping[str, Columns] | None) -> NamedCondition:
+    """The condition of that name; `tables` are those a tool may read, by the name of the tool."""
+
+    @cache
+    def loaded() -> NamedCondition:
+        from moot.modules.governance.infrastructure.sql.condition import sql_condition  # noqa: PLC0415
+        from moot.modules.governance.infrastructure.sql.guard import SqlGuard  # noqa: PLC0415
+
+        return sql_condition(SqlGuard(), tables=tables)
+
+    def guarded(facts: Facts) -> bool | Finding | None:
+        return loaded()(facts)
+
+    return guarded
+
+
+def corrected_sql(sql: str, corrector: RewriteSql, columns: Columns) -> str | None:
+    from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter  # noqa: PLC0415
+
+    return SqlRewriter().corrected(sql, corrector, columns)
+
+
+@cache
+def _cel() -> ConditionEngine:
+    from moot.modules.governance.infrastructure.cel.engine import CelConditions  # noqa: PLC0415
+
+    return CelConditions()
