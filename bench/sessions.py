@@ -70,7 +70,8 @@ async def crash_safe(saver: str, rivals: Rivals) -> Line:
         runs: list[Run] = [lambda: service.execute(QUESTION), lambda: bare.ainvoke({"query": "q"}, thread())]
         for run in runs:
             await many(run, WARM)
-        rounds = [[SESSIONS / await many(run, SESSIONS) for run in runs] for _ in range(ROUNDS)]
+        with server.settled():
+            rounds = [[SESSIONS / await many(run, SESSIONS) for run in runs] for _ in range(ROUNDS)]
     moot, langgraph = (statistics.median(rates) for rates in zip(*rounds, strict=True))
     detail = f"{langgraph:.0f} against {moot:.0f} crash-safe sessions/s, {AT_ONCE} at once"
     return Line(f"LangGraph + {saver} / Moot", langgraph / moot, 0.5, detail)
