@@ -121,6 +121,7 @@ class FakeSessions(IResearchSessionRepository):
         events: Sequence[SessionEvent] = (),
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
+        at_leisure: bool = False,
     ) -> None:
         self._check()
         self.sessions[session.id] = session

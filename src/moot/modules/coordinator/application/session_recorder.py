@@ -109,8 +109,11 @@ class SessionRecorder:
         told = [opened.events.opening(session)]
         for node in nodes:
             told += opened.events.of_node(node)
-        saving = self._repository.save_session(session, nodes=nodes, events=told, lease=lease, key=key)
-        if must_be_stored or key is not None:
+        awaited = must_be_stored or key is not None
+        saving = self._repository.save_session(
+            session, nodes=nodes, events=told, lease=lease, key=key, at_leisure=not awaited
+        )
+        if awaited:
             await saving
         else:
             opened.storing = asyncio.create_task(_best_effort(saving, opened))

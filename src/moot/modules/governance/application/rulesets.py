@@ -72,12 +72,15 @@ class RulesetService:
         self._engine, self._tools, self._conditions, self._facts = engine, tools, conditions, facts
         self._read_shipped = shipped
         self._known: dict[str, _Known] = {}
+        self._first: dict[str, asyncio.Lock] = {}
         self._ready: OrderedDict[str, Active] = OrderedDict()
 
     async def active(self, workspace: str) -> Active:
         """What decides there. Take it once for each decision."""
         known = self._known.get(workspace)
-        if known is not None and abs(self._clock.now() - known.looked_at) < FRESH:
+        if known is None:
+            return await self._look_first(workspace)
+        if abs(self._clock.now() - known.looked_at) < FRESH:
             return known.active
         return await self._look(workspace, known)
 
@@ -169,6 +172,12 @@ class RulesetService:
         told = tuple(as_data(rule) for rule in self._shipped)
         note, now = str(SAY("rules.shipped_note")), self._clock.now()
         return Ruleset(workspace, SHIPPED, self._shipped_digest, told, note, "moot", now)
+
+    async def _look_first(self, workspace: str) -> Active:
+        """Those who come together look once."""
+        async with self._first.setdefault(workspace, asyncio.Lock()):
+            known = self._known.get(workspace)
+            return known.active if known else await self._look(workspace, None)
 
     async def _look(self, workspace: str, known: _Known | None) -> Active:
         if known is not None:

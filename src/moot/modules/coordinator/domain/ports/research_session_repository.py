@@ -45,8 +45,12 @@ class IResearchSessionRepository(ABC):
         events: Sequence[SessionEvent] = (),
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
+        at_leisure: bool = False,
     ) -> None:
-        """Store a new session, with the `nodes` it reuses. Raises `Conflict` when `key` has a session already."""
+        """Store a new session, with the `nodes` it reuses. Raises `Conflict` when `key` has a session already.
+
+        `at_leisure`: nobody waits for it yet, so it may wait a moment for others that are stored along.
+        """
 
     @abstractmethod
     async def update_session(self, session: ResearchSession, *, events: Sequence[SessionEvent] = ()) -> None:

@@ -81,12 +81,15 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         events: Sequence[SessionEvent] = (),
         lease: Lease | None = None,
         key: IdempotencyKey | None = None,
+        at_leisure: bool = False,
     ) -> None:
         row = session.model_dump() | _lease_columns(lease) | _key_columns(key)
         reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
         beside = [*reused, *_event_records(session.id, events)]
         try:
-            await self._trail.append(SESSION, row, session_id=session.id, beside=beside)
+            await self._trail.append(
+                SESSION, row, session_id=session.id, beside=beside, at_leisure=at_leisure
+            )
         except Unavailable as e:
             if key is not None and isinstance(e.__cause__, IntegrityError):
                 raise KeyTaken(key.key) from e
