@@ -111,14 +111,16 @@ class AuditTrail:
         write: Literal["insert", "update", "upsert"] = "insert",
         beside: Iterable["Record"] = (),
         at_leisure: bool = False,
+        redacted: bool = False,
     ) -> None:
-        """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first.
+        """Commit the row (`values` hold its `id`), its link, and the rows `beside` it; secrets are taken out first,
+        unless the row is `redacted` already.
 
         `at_leisure`: along with whatever is committed next, or a moment later.
         Raises `LeaseLost` when the session under way has another owner by now.
         """
-        record = _clean(Record(kind, write, session_id, dict(values), _token(session_id)))
-        rows = (record, *map(_clean, beside))
+        record = Record(kind, write, session_id, dict(values), _token(session_id))
+        rows = (record if redacted else _clean(record), *map(_clean, beside))
         try:
             await (self._append.later(rows) if at_leisure else self._append(rows))
         except Fenced as e:

@@ -68,7 +68,7 @@ class SqlDecisionLog(DecisionLog):
             written.add_done_callback(_unless_written(record))
             return
         try:
-            await self._trail.append(DECISION, row, session_id=record.session_id)
+            await self._trail.append(DECISION, row, session_id=record.session_id, redacted=True)
         except Exception as e:  # bulkhead: a lost record must not cost the decision, unless it was asked to
             count_audit_gap()
             logger.warning("decision not recorded", decision_id=record.decision_id, exc_info=True)
