@@ -142,18 +142,19 @@ async def test_a_database_that_is_stopped_under_load_loses_nothing_it_had_acknow
     assert twice == set()
 
     for result in results:
-        await is_honest(desk, result, watched.refused[UUID(result.session_id)])
+        await is_honest(desk, result, watched)
     after = await desk.research(**QUESTION)
     assert (await stored(desk, after)).audit_gaps == 0
 
 
-async def is_honest(desk: Moot, result: ResearchResult, refused: int) -> None:
+async def is_honest(desk: Moot, result: ResearchResult, watched: Watched) -> None:
     """A session says what it could not store; an end that found no database is stored when there is one again."""
     try:
         session = await ended(desk, result)
     except SessionNotFound:
         assert result.audit_gaps > 0
         return
+    refused = watched.refused[session.id]  # by now: an end that was refused at first has been stored
     assert session.audit_gaps == result.audit_gaps == refused
     assert Counter(node.node_type for node in session.nodes) <= Counter(NODES)
     assert (await desk.verify(session.id)).intact
