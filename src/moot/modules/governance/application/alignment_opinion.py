@@ -14,7 +14,6 @@ from typing import Protocol
 import structlog
 
 from moot.modules.governance.application.decision_validator import ActiveRules
-from moot.modules.governance.application.enhanced_rule_repository import Active
 from moot.modules.governance.application.facts import to_align
 from moot.modules.governance.application.goal_alignment_checker import bounded
 from moot.modules.governance.domain.decisions import DecisionRequest
@@ -79,9 +78,6 @@ def _for(workspace: str) -> Iterator[None]:
 
 
 def _looked_at(active: ActiveRules, decision_type: str) -> bool:
-    """Where the rules themselves are not at hand, any of them might."""
-    if not isinstance(active, Active):
-        return True
     about = (rule for rule in active.rules if not rule.for_types or decision_type in rule.for_types)
     return any(rule.enabled and _reads(rule) for rule in about)
 

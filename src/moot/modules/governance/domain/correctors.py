@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from moot.shared.domain.validation import Strict
+from moot.shared.domain.validation import Strict, refuse
 
 Path = Annotated[str, Field(pattern=r"^payload(\.[A-Za-z0-9_-]+)+$")]
 """A field as a condition names it: `payload.args.limit`."""
@@ -38,7 +38,7 @@ class Clamp(Strict):
     @model_validator(mode="after")
     def _has_a_bound(self) -> "Clamp":
         if self.at_least is None and self.at_most is None:
-            raise ValueError("clamp needs at_least or at_most")
+            raise refuse("no_bound")
         return self
 
 

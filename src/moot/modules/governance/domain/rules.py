@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.correctors import Corrector
-from moot.shared.domain.validation import Strict
+from moot.shared.domain.validation import Strict, refuse
 
 
 class RuleCategory(StrEnum):
@@ -86,9 +86,9 @@ class EnhancedRule(BaseModel):
     @model_validator(mode="after")
     def _code_is_the_systems(self) -> Self:
         if callable(self.condition) and self.source is not RuleSource.SYSTEM:
-            raise ValueError("a condition in code is for rules of source system only; write an expression")
+            raise refuse("code_by_others")
         if self.tools and self.decision_types not in ((), ("tool_call",)):
-            raise ValueError("a rule that names tools is for decision_types [tool_call]")
+            raise refuse("tools_elsewhere")
         return self
 
     @property
