@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 import structlog
@@ -35,6 +35,8 @@ from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import Escalation
 from moot.modules.governance.application.tool_calls import ToolCalls
 from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
+from moot.modules.intake.application.intake_service import Conversation, Feedback, Question, Style
+from moot.modules.intake.container import IntakeContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.application.query_result import QueryResult
@@ -47,6 +49,7 @@ from moot.shared.domain.audit import Verification
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
@@ -56,6 +59,8 @@ from moot.shared.infrastructure.settings import Settings, load_settings
 
 logger = structlog.get_logger(__name__)
 
+ASKED_IN = "en-US"
+"""The language of a question that gives no hint of its own, unless the settings name one."""
 REQUESTER = "desk"
 """Who asks the rules for whoever is at the desk: nobody is kept from answering in their own name."""
 
@@ -112,6 +117,17 @@ class Moot(Desk):
             lease_seconds=self.settings.lease_seconds,
             admission=Admission(self.settings.max_sessions, self.settings.max_waiting),
         )
+        self.intake = IntakeContainer(
+            database=self.database,
+            url=self.settings.resolved_database_url if self.database else None,
+            home=self.settings.home.expanduser(),
+            clock=clock,
+            llm_platform=self.llm_platform,
+            market_data=self.market_data,
+            governance=self.governance.agent,
+            research=self.coordinator.research_orchestration_service(),
+            default_locale=self.settings.locale or ASKED_IN,
+        )
 
     async def __aenter__(self) -> Self:
         """A database that is not ready does not keep the desk from opening: research goes on without a record."""
@@ -127,6 +143,7 @@ class Moot(Desk):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
+        await self.intake.close()
         await self.coordinator.runs.close()
         await self.market_data.close()
         await self.llm_platform.close()
@@ -267,6 +284,36 @@ class Moot(Desk):
         """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
         locale = self.settings.locale or DEFAULT_LOCALE
         return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, locale)).data
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        thread: UUID | None = None,
+        style: Style = "research",
+        accept_plan: bool = False,
+        locale: str | None = None,
+    ) -> Conversation:
+        asked = checked(
+            Question,
+            {
+                "question": question,
+                "thread_id": thread,
+                "style": style,
+                "auto_accepted_plan": accept_plan,
+                "locale": locale,
+            },
+        )
+        return await self.intake.service.ask(asked, workspace=DEFAULT_WORKSPACE)
+
+    async def answer_plan(
+        self, thread: UUID, decision: Literal["accepted", "edit_plan", "rejected"], text: str = ""
+    ) -> Conversation:
+        said = checked(Feedback, {"decision": decision, "text": text})
+        return await self.intake.service.feedback(thread, said, workspace=DEFAULT_WORKSPACE)
+
+    async def conversation(self, thread: UUID) -> Conversation:
+        return await self.intake.service.conversation(thread, DEFAULT_WORKSPACE)
 
     async def query(
         self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None

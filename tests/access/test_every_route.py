@@ -25,6 +25,7 @@ NOBODYS_LISTS = {
 SESSIONS = "/api/v1/coordinator/research/sessions"
 CONFIGS = "/api/v1/llm-platform/configs"
 USAGE = "/api/v1/llm-platform/usage"
+INTAKE = "/api/v1/coordinator/intake"
 GOVERNANCE, UNVERSIONED = "/api/v1/coordinator", "/api/coordinator"
 OUR_RULE = {
     "id": "ours",
@@ -60,12 +61,14 @@ LISTS: dict[str, Callable[[Any], int]] = {
     f"{GOVERNANCE}/rulesets": lambda body: sum(ruleset["number"] > 0 for ruleset in body),
     f"{GOVERNANCE}/decisions": lambda body: sum(item["status"] == "escalated" for item in body["items"]),
     f"{GOVERNANCE}/escalations": lambda body: body["total"],
+    INTAKE: len,
 }
 """How to count what a list shows."""
 
 BODIES: dict[str, dict[str, Any]] = {
     f"PATCH {CONFIGS}/{{alias}}": {"description": "theirs now"},
     f"PUT {GOVERNANCE}/rules/{{rule_id}}": {**OUR_RULE, "name": "Theirs now"},
+    f"POST {INTAKE}/{{thread}}/feedback": {"decision": "accepted"},
     f"POST {GOVERNANCE}/escalations/{{escalation_id}}/approve": {"reason": "theirs"},
     f"POST {GOVERNANCE}/escalations/{{escalation_id}}/reject": {"reason": "theirs"},
     f"POST {GOVERNANCE}/escalations/{{escalation_id}}/edit": {"reason": "theirs", "payload": {}},
@@ -177,7 +180,9 @@ async def ours(app: FastAPI) -> dict[str, str]:
         ruleset = (await client.post(f"{GOVERNANCE}/rules", json=OUR_RULE)).json()["ruleset"]
         decision = {"decision_type": "tool_call", "payload": {"tool": "ours", "args": {}}}
         asked = (await client.post(f"{GOVERNANCE}/decisions", json=decision)).json()
+        talk = (await client.post(INTAKE, json={"question": "hello"})).json()
     session = {"session_id": done["session_id"], "workflow_id": done["session_id"], "alias": "house"}
+    session |= {"thread": talk["id"]}
     return session | {"rule_id": "ours", "number": str(ruleset), "escalation_id": asked["escalation_id"]}
 
 

@@ -60,6 +60,7 @@ def test_every_moot_command_shown_works(readme, lang, home):
         "moot serve",
         "moot data",
         "moot llm",
+        "moot ask",
         "moot sessions",
         "moot rules",
     )  # have tests of their own
@@ -68,6 +69,18 @@ def test_every_moot_command_shown_works(readme, lang, home):
     for line in shown:
         seen = moot(line, home, lang)
         assert seen.returncode == 0, f"{line}: {seen.stderr}"
+
+
+@pytest.mark.parametrize(("readme", "lang"), READMES.items())
+def test_every_question_shown_is_answered(readme, lang, home):
+    (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot ask")]
+    thread = ""
+    for line in shown:
+        typed = shlex.join(shlex.split(line, comments=True))
+        seen = moot(typed.replace("ID", thread), home, lang)
+        assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
+        thread = (re.findall(r"--thread ([0-9a-f-]{36})", seen.stdout) or [thread])[-1]
+    assert seen.stdout.count("900001.DEMO") == 2, "of both conversations"
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())

@@ -31,6 +31,7 @@ ALL_TABLES = FOUR_TABLES | {
     "ruleset_activations",
     "decisions",
     "escalations",
+    "conversations",
     "alembic_version",
 }
 
@@ -305,6 +306,7 @@ class TestTables:
                 ["workspace_id", "status", "requested_at"],
             ),
             "ix_escalations_session_id": ("escalations", ["session_id"]),
+            "ix_conversations_workspace_id_updated_at": ("conversations", ["workspace_id", "updated_at"]),
         }
 
     async def test_moments_keep_their_time_zone_in_postgres(self, postgres_database: Database) -> None:

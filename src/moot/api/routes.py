@@ -19,6 +19,7 @@ from moot.modules.governance.presentation.rest import (
     ruleset_routes,
     status_routes,
 )
+from moot.modules.intake.presentation.rest import intake_routes
 from moot.modules.llm_platform.presentation import (
     chat_routes,
     config_routes,
@@ -45,6 +46,7 @@ ROUTERS = (
     ruleset_routes.router,
     decision_routes.router,
     escalation_routes.router,
+    intake_routes.router,
     market_data_routes.router,
     config_routes.router,
     usage_routes.router,

@@ -14,6 +14,8 @@ from moot.shared.domain.messages import LOCALES
 
 EXPERTS = "technical_analyst,financial_auditor,valuation_modeler,macro_intelligence,catalyst_detective"
 
+STYLES = "brief, research, academic, news"
+
 app = typer.Typer(
     help=say("about"), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
 )
@@ -102,6 +104,30 @@ def research(
 
     question = Question(symbol, experts, as_of, skip_debate, limit, locale, max_cost)
     run_research(question, as_json=as_json)
+
+
+@app.command(help=say("ask.help"))
+def ask(
+    question: Annotated[str | None, typer.Argument(help=say("ask.question"))] = None,
+    thread: Annotated[str | None, typer.Option(metavar="ID", help=say("ask.thread"))] = None,
+    style: Annotated[str, typer.Option(help=say("ask.style", styles=STYLES))] = "research",
+    yes: Annotated[bool, typer.Option("--yes", help=say("ask.yes"))] = False,
+    accept: Annotated[bool, typer.Option("--accept", help=say("ask.accept_plan"))] = False,
+    edit: Annotated[str | None, typer.Option(metavar="TEXT", help=say("ask.edit_plan"))] = None,
+    reject: Annotated[bool, typer.Option("--reject", help=say("ask.reject_plan"))] = False,
+    resume: Annotated[bool, typer.Option("--resume", help=say("ask.resume"))] = False,
+    steps: Annotated[int | None, typer.Option(min=1, max=10, help=say("ask.steps"))] = None,
+    locale: Annotated[str | None, typer.Option(help=say("ask.locale"))] = None,
+    listed: Annotated[bool, typer.Option("--list", help=say("ask.list"))] = False,
+    as_json: Annotated[bool, typer.Option("--json", help=say("ask.json"))] = False,
+) -> None:
+    from moot.cli.ask import Asked, list_conversations, run_ask
+
+    if listed:
+        list_conversations(as_json=as_json)
+        return
+    asked = Asked(question, thread, style, yes, accept, edit, reject, resume, steps, locale)
+    run_ask(asked, as_json=as_json)
 
 
 @app.command(help=say("decide.help"))

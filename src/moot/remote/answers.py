@@ -7,6 +7,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.modules.coordinator.domain import exceptions
 from moot.modules.governance.application.tool_calls import PersonAsked
+from moot.modules.intake.application.intake_service import NoSuchConversation, NotItsTurn
 from moot.remote.texts import SAY
 from moot.shared.domain.errors import AppError, TooManyRequests, Unavailable, UpstreamFailed
 from moot.shared.presentation.errors import STATUS, ErrorBody
@@ -18,8 +19,8 @@ BY_CODE: dict[str, type[AppError]] = {
     kind.code: kind
     for kind in vars(exceptions).values()
     if isinstance(kind, type) and issubclass(kind, AppError) and kind.__module__ == exceptions.__name__
-} | {PersonAsked.code: PersonAsked}
-"""What only the coordinator raises, and the one error that comes with 202."""
+} | {kind.code: kind for kind in (PersonAsked, NoSuchConversation, NotItsTurn)}
+"""What only the coordinator or intake raises, and the one error that comes with 202."""
 FROM_A_PROXY: dict[int, type[AppError]] = {502: Unavailable, 503: Unavailable, 504: Unavailable}
 """Without a body of Moot's these say that the desk behind a proxy does not answer."""
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -21,6 +21,7 @@ from moot.modules.coordinator.application.node_results import whole
 from moot.modules.coordinator.application.research_run import NodeEvent, ResearchRun, Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
+from moot.modules.intake.application.intake_service import Conversation, Style
 from moot.modules.market_data.application.query_result import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Desk
@@ -33,6 +34,7 @@ from moot.shared.infrastructure.settings import load_settings
 RESEARCH = "/coordinator/research"
 SESSIONS = f"{RESEARCH}/sessions"
 SQL = "/market-data/sql"
+INTAKE = "/coordinator/intake"
 
 
 class Started(BaseModel):
@@ -124,6 +126,33 @@ class RemoteMoot(Desk):
 
     async def verify(self, session_id: UUID) -> Verification:
         return await self._connection.get(Verification, f"{SESSIONS}/{session_id}/verification")
+
+    async def ask(
+        self,
+        question: str,
+        *,
+        thread: UUID | None = None,
+        style: Style = "research",
+        accept_plan: bool = False,
+        locale: str | None = None,
+    ) -> Conversation:
+        body = {
+            "question": question,
+            "thread_id": str(thread) if thread else None,
+            "style": style,
+            "auto_accepted_plan": accept_plan,
+            "locale": locale,
+        }
+        return await self._connection.post(Conversation, INTAKE, body)
+
+    async def answer_plan(
+        self, thread: UUID, decision: Literal["accepted", "edit_plan", "rejected"], text: str = ""
+    ) -> Conversation:
+        body = {"decision": decision, "text": text}
+        return await self._connection.post(Conversation, f"{INTAKE}/{thread}/feedback", body)
+
+    async def conversation(self, thread: UUID) -> Conversation:
+        return await self._connection.get(Conversation, f"{INTAKE}/{thread}")
 
     async def query(
         self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None

@@ -4,12 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Literal, Self
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.research_run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
+from moot.modules.intake.application.intake_service import Conversation, Style
 from moot.modules.market_data.application.query_result import QueryResult
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.messages import Locale
@@ -94,6 +95,30 @@ class Desk(ABC):
     @abstractmethod
     async def verify(self, session_id: UUID) -> Verification:
         """Whether the record of a session is still what was written."""
+
+    @abstractmethod
+    async def ask(
+        self,
+        question: str,
+        *,
+        thread: UUID | None = None,
+        style: Style = "research",
+        accept_plan: bool = False,
+        locale: str | None = None,
+    ) -> Conversation:
+        """Ask in your own words. Unless `accept_plan`, a plan waits for `answer_plan` before anybody researches.
+
+        The last of its turns has the answer; what keeps a question from one is that turn's `error`.
+        """
+
+    @abstractmethod
+    async def answer_plan(
+        self, thread: UUID, decision: Literal["accepted", "edit_plan", "rejected"], text: str = ""
+    ) -> Conversation:
+        """Say yes or no to the plan a conversation waits with, or what is to change about it."""
+
+    @abstractmethod
+    async def conversation(self, thread: UUID) -> Conversation: ...
 
     @abstractmethod
     async def query(

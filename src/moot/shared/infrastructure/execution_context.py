@@ -80,9 +80,9 @@ current_feedback: ContextVar[dict[str, Any] | None] = ContextVar("current_feedba
 
 
 @contextmanager
-def on_behalf_of(workspace: str) -> Iterator[None]:
+def on_behalf_of(workspace: str, caller: str = "") -> Iterator[None]:
     """What is done in the block is done for `workspace`, outside of any session."""
-    token = current_execution_ctx.set(ExecutionContext(session_id="", workspace=workspace))
+    token = current_execution_ctx.set(ExecutionContext(session_id="", workspace=workspace, caller=caller))
     try:
         yield
     finally:

@@ -20,6 +20,9 @@ class Need(NamedTuple):
 NEEDS = (
     Need(READING, re.compile(r".*", re.DOTALL), "read"),
     Need(frozenset({"POST"}), re.compile(r"/api/v1/coordinator/research(/.+/(retry|cancel))?"), "research"),
+    Need(
+        frozenset({"POST"}), re.compile(r"/api/v1/coordinator/intake(/[^/]+/(feedback|resume))?"), "research"
+    ),
     Need(frozenset({"POST"}), re.compile(r"/api/v1/llm-platform/(chat/generate|web-search)"), "research"),
     Need(frozenset({"POST"}), re.compile(r"/api/v1/market-data/sql"), "research"),
     Need(

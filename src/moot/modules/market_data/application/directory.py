@@ -1,9 +1,12 @@
 """Who is listed: from whatever a person writes to a company, or to a refusal that helps."""
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 
 from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
 from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.mention_index import MentionIndex, Named
+from moot.modules.market_data.domain.mentions import names_in
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
 from moot.modules.market_data.domain.spelling import canonical, inferred, market_of, typed, unsupported
 from moot.modules.market_data.domain.texts import SAY
@@ -11,7 +14,7 @@ from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market
 
-__all__ = ["Directory", "How", "Match"]
+__all__ = ["Directory", "How", "Match", "Named"]
 
 _CHOICES_TOLD = 10
 
@@ -22,6 +25,7 @@ class Directory:
     def __init__(self, sources: Mapping[Market, MarketDataProvider]) -> None:
         self._sources = sources
         self._indexed: dict[Market, tuple[list[Company], CompanyIndex]] = {}
+        self._named: dict[Market, tuple[CompanyIndex, MentionIndex]] = {}
 
     async def find(self, text: str, *, limit: int = 10) -> list[Match]:
         """The companies that the text may mean, best first. Where it finds none, `resolve` says why."""
@@ -37,6 +41,14 @@ class Directory:
         if meant:
             raise _ambiguous(text, meant)
         raise self._none(text, failures)
+
+    async def mentioned(self, text: str) -> list[Named]:
+        """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
+        indexes: list[MentionIndex] = []
+        for market in self._sources:
+            with suppress(Unavailable):
+                indexes.append(await self._names(market))
+        return names_in(text, indexes)
 
     async def _search(self, text: str) -> tuple[list[Match], dict[Market, Unavailable]]:
         """A market whose list cannot be had hides only its own companies."""
@@ -58,6 +70,14 @@ class Directory:
         known = self._indexed.get(market)
         if known is None or known[0] != companies:
             known = self._indexed[market] = (companies[:], CompanyIndex(companies))
+        return known[1]
+
+    async def _names(self, market: Market) -> MentionIndex:
+        """Made of the list when somebody first asks for sentences, and again when it has changed."""
+        index = await self._index(market)
+        known = self._named.get(market)
+        if known is None or known[0] is not index:
+            known = self._named[market] = (index, MentionIndex(self._indexed[market][0]))
         return known[1]
 
     def _none(self, text: str, failures: Mapping[Market, Unavailable]) -> InvalidInput | Unavailable:

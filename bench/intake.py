@@ -1,0 +1,48 @@
+"""A question's plan and its steps: what they take beside the models."""
+
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from bench.line import Line
+from bench.models import RunningServer
+from moot.desk import Moot
+from moot.modules.intake.domain.question import Limits, Understanding
+from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.infrastructure.settings import Settings
+
+LATENCY = 0.2
+ROUNDS = 5
+QUESTION = "What do one, two and three say about batteries?"
+UNDERSTOOD = Understanding(intent="research", locale="en-US", title=QUESTION, by="model")
+TURNS_ON_THE_CRITICAL_PATH = 2  # the planner, then three steps at once
+
+
+async def lines() -> list[Line]:
+    with RunningServer() as port, tempfile.TemporaryDirectory() as folder:
+        settings = Settings(
+            home=Path(folder),
+            log_level="error",
+            llm_base_url=f"http://127.0.0.1:{port}/{LATENCY}/v1",
+            llm_model="stub-1",
+            llm_api_key="none",
+        )
+        async with Moot(settings) as desk:
+            with on_behalf_of("default"):
+                await planned_and_researched(desk)
+                walls = [await planned_and_researched(desk) for _ in range(ROUNDS)]
+    path, median = TURNS_ON_THE_CRITICAL_PATH * LATENCY, statistics.median(walls)
+    detail = f"{median:.3f} s of {path:.1f} s, decisions and calls on the record"
+    return [Line("planner and three steps / critical path", median / path, 1.05, detail)]
+
+
+async def planned_and_researched(desk: Moot) -> float:
+    parts, limits = desk.intake.parts, Limits()
+    started = time.perf_counter()
+    planned = await parts.planner.plan(QUESTION, UNDERSTOOD, limits=limits)
+    assert planned.plan is not None, planned.reason
+    found = await parts.team.work(planned.plan, locale="en-US", goal=QUESTION)
+    took = time.perf_counter() - started
+    assert [finding.status for finding in found] == ["completed"] * 3, found
+    return took

@@ -1,0 +1,223 @@
+"""The single door for questions in people's own words: one turn of a conversation at a time."""
+
+from collections.abc import Awaitable, Callable
+from typing import Annotated, Literal
+from uuid import UUID, uuid4
+
+import structlog
+from pydantic import Field, StringConstraints
+
+from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
+from moot.modules.intake.application.keeping import Keeper, keeping
+from moot.modules.intake.application.telling import Tell, listening
+from moot.modules.intake.application.turns import as_it_failed, as_it_stands, opening, tell_end
+from moot.modules.intake.domain.answer import Style
+from moot.modules.intake.domain.conversation import Conversation, Conversations, Turn
+from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.domain.texts import SAY
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import AppError, Conflict, NotFound
+from moot.shared.domain.validation import Strict
+from moot.shared.infrastructure.execution_context import on_behalf_of
+
+__all__ = ["Conversation", "Feedback", "IntakeService", "Question", "Style", "Turn"]
+
+logger = structlog.get_logger(__name__)
+
+LONGEST = 4000
+"""Characters of a question."""
+
+Run = Callable[[IntakeGraph], Awaitable[Stand]]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST)]
+
+
+class Question(Strict):
+    """`thread_id` goes on with a conversation. What is left out has the desk's own value, never zero."""
+
+    question: Text
+    thread_id: UUID | None = None
+    locale: str | None = Field(default=None, max_length=35)
+    style: Style = "research"
+    auto_accepted_plan: bool = False
+    enable_background_investigation: bool | None = None
+    max_plan_iterations: int | None = Field(default=None, ge=1, le=5)
+    max_step_num: int | None = Field(default=None, ge=1, le=10)
+
+    @property
+    def limits(self) -> Limits:
+        given = {"max_plan_iterations": self.max_plan_iterations, "max_step_num": self.max_step_num}
+        return Limits.model_validate({name: value for name, value in given.items() if value is not None})
+
+
+class Feedback(Strict):
+    """What a person says to a plan. `text` says what is to change, where `decision` is `edit_plan`."""
+
+    decision: Literal["accepted", "edit_plan", "rejected"]
+    text: str = Field(default="", max_length=LONGEST)
+
+
+class NoSuchConversation(NotFound):
+    code = "CONVERSATION_NOT_FOUND"
+
+
+class NotItsTurn(Conflict):
+    """The conversation is busy, or waits for something else than what was said."""
+
+    code = "NOT_ITS_TURN"
+
+
+class IntakeService:
+    """`graph` is opened when the first question comes. `investigates`: whether there is a web to look at first."""
+
+    def __init__(
+        self,
+        graph: Callable[[], Awaitable[IntakeGraph]],
+        conversations: Conversations,
+        clock: Clock,
+        *,
+        investigates: bool,
+    ) -> None:
+        self._graph, self._conversations, self._clock = graph, conversations, clock
+        self._investigates = investigates
+        self._busy: set[UUID] = set()
+
+    async def ask(
+        self,
+        asked: Question,
+        *,
+        workspace: str,
+        requested_by: str | None = None,
+        listener: Tell | None = None,
+    ) -> Conversation:
+        """Until it is answered or waits for a person; raises `NotItsTurn` while the last question is under way."""
+        now = self._clock.now()
+        turn = Turn(question=asked.question, style=asked.style, asked_at=now)
+        before = None
+        if asked.thread_id is None:
+            conversation = Conversation(
+                id=uuid4(),
+                workspace_id=workspace,
+                requested_by=requested_by,
+                title=asked.question[:200],
+                created_at=now,
+                updated_at=now,
+                turns=(turn,),
+            )
+        else:
+            before = await self.conversation(asked.thread_id, workspace)
+            if before.status in ("running", "waiting"):
+                raise NotItsTurn(SAY(f"conversation.{before.status}", id=before.id), status=before.status)
+            conversation = before.model_copy(update={"turns": (*before.turns, turn), "updated_at": now})
+        state = opening(asked.question, conversation, self._given(asked))
+        return await self._turn(
+            conversation,
+            lambda graph: graph.begin(_thread(conversation), state),
+            before=before,
+            by=requested_by,
+            listener=listener,
+        )
+
+    async def feedback(
+        self,
+        conversation_id: UUID,
+        said: Feedback,
+        *,
+        workspace: str,
+        requested_by: str | None = None,
+        listener: Tell | None = None,
+    ) -> Conversation:
+        """Go on with what waits for a person; raises `NotItsTurn` when nothing does."""
+        conversation = await self.conversation(conversation_id, workspace)
+        if conversation.status != "waiting":
+            raise NotItsTurn(SAY("conversation.not_waiting", id=conversation_id), status=conversation.status)
+        given = said.model_dump()
+        return await self._turn(
+            conversation,
+            lambda graph: graph.go_on(_thread(conversation), given),
+            before=conversation,
+            by=requested_by,
+            listener=listener,
+        )
+
+    async def resume(
+        self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
+    ) -> Conversation:
+        """Go on from where a process died; raises `NotItsTurn` unless one did."""
+        conversation = await self.conversation(conversation_id, workspace)
+        if conversation.status != "running" or conversation_id in self._busy:
+            raise NotItsTurn(SAY("conversation.not_left", id=conversation_id), status=conversation.status)
+        return await self._turn(
+            conversation,
+            lambda graph: graph.go_on(_thread(conversation)),
+            before=conversation,
+            by=conversation.requested_by,
+            listener=listener,
+        )
+
+    async def conversation(self, conversation_id: UUID, workspace: str) -> Conversation:
+        found = await self._conversations.get(conversation_id, workspace)
+        if found is None:
+            raise NoSuchConversation(SAY("conversation.unknown", id=conversation_id))
+        return found
+
+    async def conversations(self, workspace: str, *, limit: int = 20) -> list[Conversation]:
+        return await self._conversations.newest(workspace, limit=limit)
+
+    async def _turn(
+        self,
+        conversation: Conversation,
+        run: Run,
+        *,
+        before: Conversation | None,
+        by: str | None,
+        listener: Tell | None,
+    ) -> Conversation:
+        if conversation.id in self._busy:
+            raise NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
+        self._busy.add(conversation.id)
+        try:
+            with listening(listener), on_behalf_of(conversation.workspace_id, by or ""):
+                ended = await self._ended(await self._taken(conversation, before), run)
+                await self._conversations.save(ended)
+                tell_end(ended)
+                return ended
+        finally:
+            self._busy.discard(conversation.id)
+
+    async def _taken(self, conversation: Conversation, before: Conversation | None) -> Conversation:
+        """The conversation, running: here and nowhere else. `before` is as it was read; None: it is new."""
+        turn = conversation.last.model_copy(update={"status": "running", "error": None})
+        running = conversation.with_last(turn, self._clock.now())
+        if before is None:
+            await self._conversations.save(running)
+        elif not await self._conversations.take(running, before):
+            raise NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
+        return running
+
+    async def _ended(self, running: Conversation, run: Run) -> Conversation:
+        """However it ends, it ends: what nobody foresaw is told as a failure of this turn."""
+        keeper = Keeper(running, self._conversations)
+        try:
+            with keeping(keeper):
+                stand = await run(await self._graph())
+            turn = as_it_stands(running.last, stand, self._clock.now())
+        except Exception as e:  # bulkhead: a turn that fails must not leave its conversation running for ever
+            foreseen = isinstance(e, AppError)
+            logger.warning("turn failed", conversation=str(running.id), exc_info=not foreseen)
+            turn = as_it_failed(keeper.conversation.last, e, self._clock.now())
+        return running.with_last(turn, self._clock.now())
+
+    def _given(self, asked: Question) -> IntakeState:
+        wanted = asked.enable_background_investigation
+        return {
+            "locale": asked.locale or "",
+            "style": asked.style,
+            "limits": asked.limits.model_dump(),
+            "auto_accepted_plan": asked.auto_accepted_plan,
+            "enable_background_investigation": self._investigates if wanted is None else wanted,
+        }
+
+
+def _thread(conversation: Conversation) -> str:
+    """A turn each: a question starts anew, and what is remembered of the others is put before it."""
+    return f"{conversation.id}:{len(conversation.turns)}"

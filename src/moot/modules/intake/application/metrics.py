@@ -1,0 +1,122 @@
+"""How well intake receives questions, counted since the process began."""
+
+import math
+from collections import Counter, deque
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+from pydantic import BaseModel, ConfigDict, TypeAdapter, computed_field
+
+from moot.modules.intake.application.language import normalised
+from moot.shared.infrastructure.redaction import REDACT
+
+Ending = Literal["handed_off", "replied", "failed"]
+LONGEST_SAMPLE = 200
+"""Characters of a question that are kept for labelling."""
+
+
+class Frozen(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+
+class Share(Frozen):
+    """How many of how many."""
+
+    count: int
+    out_of: int
+
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def rate(self) -> float | None:
+        """None as long as there is nothing to divide by."""
+        return self.count / self.out_of if self.out_of else None
+
+
+class Latency(Frozen):
+    """`count` is of all runs, the percentiles of the latest ones, in milliseconds."""
+
+    count: int
+    p50_ms: float | None
+    p95_ms: float | None
+
+
+class IntakeSnapshot(Frozen):
+    runs: dict[Ending, int]
+    hand_off_success: Share
+    """Of a model's calls of the tool, how many could be followed."""
+    prompt_load_failure: Share
+    """Of all prompts fetched, how many did not come from the file meant for them."""
+    locale_disagreement: Share
+    """Of the languages a model handed over, how many are not the one detected."""
+    coordinator_latency: Latency
+
+
+class LocaleSample(NamedTuple):
+    text: str
+    handed: str
+    detected: str
+
+
+class IntakeMetrics:
+    """`timed` and `sampled`: how many of the latest runs are remembered one by one."""
+
+    def __init__(self, *, timed: int = 1000, sampled: int = 200) -> None:
+        self._runs: Counter[Ending] = Counter()
+        self._counts: Counter[str] = Counter()
+        self._seconds: deque[float] = deque(maxlen=timed)
+        self._samples: deque[LocaleSample] = deque(maxlen=sampled)
+
+    def prompt_fetched(self, *, failed: bool) -> None:
+        self._counts["prompts"] += 1
+        self._counts["prompts failed"] += failed
+
+    def hand_off_called(self, *, followed: bool) -> None:
+        self._counts["hand-offs"] += 1
+        self._counts["hand-offs followed"] += followed
+
+    def locale_handed(self, text: str, handed: str, detected: str) -> None:
+        """Regions are not compared: no script tells en-GB from en-US."""
+        self._counts["locales"] += 1
+        self._counts["locales disagreed"] += _language(handed) != _language(detected)
+        sample = LocaleSample(REDACT(text)[:LONGEST_SAMPLE], REDACT(handed)[:LONGEST_SAMPLE], detected)
+        self._samples.append(sample)
+
+    def coordinated(self, ending: Ending, seconds: float) -> None:
+        self._runs[ending] += 1
+        self._seconds.append(seconds)
+
+    def snapshot(self) -> IntakeSnapshot:
+        ordered = sorted(self._seconds)
+        return IntakeSnapshot(
+            runs=dict(self._runs),
+            hand_off_success=self._share("hand-offs followed", "hand-offs"),
+            prompt_load_failure=self._share("prompts failed", "prompts"),
+            locale_disagreement=self._share("locales disagreed", "locales"),
+            coordinator_latency=Latency(
+                count=self._runs.total(), p50_ms=_percentile(ordered, 0.50), p95_ms=_percentile(ordered, 0.95)
+            ),
+        )
+
+    @property
+    def locale_samples(self) -> tuple[LocaleSample, ...]:
+        return tuple(self._samples)
+
+    def locale_samples_as_jsonl(self) -> str:
+        """For somebody to label: a line each, with room for the language it really is."""
+        lines = ({**sample._asdict(), "label": None} for sample in self._samples)
+        return "".join(f"{_JSON.dump_json(line).decode()}\n" for line in lines)
+
+    def _share(self, count: str, out_of: str) -> Share:
+        return Share(count=self._counts[count], out_of=self._counts[out_of])
+
+
+_JSON = TypeAdapter(dict[str, str | None])
+
+
+def _language(locale: str) -> str:
+    return (normalised(locale) or locale).split("-")[0]
+
+
+def _percentile(ordered: Sequence[float], part: float) -> float | None:
+    """By nearest rank."""
+    return ordered[math.ceil(part * len(ordered)) - 1] * 1000 if ordered else None

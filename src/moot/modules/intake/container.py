@@ -1,0 +1,112 @@
+"""Assembles intake: understanding, planner, team, reporter, the graph they stand in, and the service before it."""
+
+import asyncio
+from contextlib import AsyncExitStack
+from functools import cached_property
+from pathlib import Path
+
+from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
+from moot.modules.governance.application.tool_calls import ToolCalls
+from moot.modules.intake.application.intake_graph import IntakeGraph
+from moot.modules.intake.application.intake_service import IntakeService
+from moot.modules.intake.application.metrics import IntakeMetrics
+from moot.modules.intake.application.planner import Planner
+from moot.modules.intake.application.processing import Processor
+from moot.modules.intake.application.reporter import Reporter
+from moot.modules.intake.application.researcher import Researcher
+from moot.modules.intake.application.team import Team
+from moot.modules.intake.application.understanding import Understander
+from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
+from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
+from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
+from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
+from moot.modules.intake.infrastructure.graph.checkpoints import checkpointer
+from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
+from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, Parts
+from moot.modules.intake.infrastructure.persistence.conversations import MemoryConversations, SqlConversations
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.llm_platform.container import LLMPlatformContainer
+from moot.modules.market_data.container import MarketDataContainer
+from moot.shared.domain.clock import Clock
+from moot.shared.infrastructure.database import Database
+
+
+class IntakeContainer:
+    """`url` is where a conversation is kept while its plan waits; None: as long as this process lives."""
+
+    def __init__(
+        self,
+        *,
+        database: Database | None,
+        url: str | None,
+        home: Path,
+        clock: Clock,
+        llm_platform: LLMPlatformContainer,
+        market_data: MarketDataContainer,
+        governance: CoordinatorAgent,
+        research: ResearchOrchestrationService,
+        default_locale: str,
+    ) -> None:
+        self._url, self._home, self._clock, self._default_locale = url, home, clock, default_locale
+        self._llm_platform, self._market_data = llm_platform, market_data
+        self._governance, self._research = governance, research
+        self._open = AsyncExitStack()
+        self._opening = asyncio.Lock()
+        self._opened: IntakeGraph | None = None
+        self.metrics = IntakeMetrics()
+        self.conversations = SqlConversations(database) if database else MemoryConversations()
+        self.service = IntakeService(
+            self._graph,
+            self.conversations,
+            clock,
+            investigates=llm_platform.web_to_search() is not None,
+        )
+
+    async def close(self) -> None:
+        await self._open.aclose()
+
+    @cached_property
+    def parts(self) -> Parts:
+        llm, clock = self._llm_platform.llm_service(), self._clock
+        prompts, limits = PromptTemplates(metrics=self.metrics), Limits()
+        directory = self._market_data.directory()
+        companies = DirectoryCompanies(directory)
+        toolbox = GovernedToolbox(
+            ToolCalls(self._governance, clock),
+            search=self._llm_platform.web_to_search(),
+            pages=self._llm_platform.web_page_service(),
+            database=self._market_data.database(),
+            directory=directory,
+            clock=clock,
+        )
+        return Parts(
+            coordinator=Coordinator(
+                llm,
+                prompts,
+                Understander(companies),
+                clock,
+                self.metrics,
+                default_locale=self._default_locale,
+            ),
+            toolbox=toolbox,
+            planner=Planner(
+                llm, prompts, GovernedPlanReview(self._governance, clock), clock, companies=companies
+            ),
+            team=Team(
+                Researcher(llm, toolbox, prompts, limits, clock=clock),
+                Processor(llm, toolbox, prompts),
+                ResearchGraphDesk(self._research),
+                limits,
+            ),
+            reporter=Reporter(llm, prompts),
+        )
+
+    async def _graph(self) -> IntakeGraph:
+        """Made when the first question comes."""
+        async with self._opening:
+            if self._opened is None:
+                saver = await self._open.enter_async_context(checkpointer(self._url, self._home))
+                self._opened = LangGraphIntake(self.parts, saver)
+            return self._opened

@@ -1,0 +1,73 @@
+"""What somebody wants, as far as it can be told before anybody researches it."""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from moot.shared.domain.messages import Locale
+
+Intent = Literal["equity", "research", "small_talk", "refused", "unclear"]
+"""`equity` is about companies somebody names, `research` about anything else that can be found out, `refused` harmful
+or after the desk's own instructions. `unclear` needs a question back."""
+
+Tongue = Literal["zh-CN", "en-US", "ja-JP", "ko-KR"]
+"""What a question is recognised to be written in. An answer may be in any language that a model hands over."""
+
+
+class Mention(BaseModel):
+    """Words of a question that name a company, and which it may be: one is certain, several ask back."""
+
+    model_config = ConfigDict(frozen=True)
+
+    text: str
+    symbols: tuple[str, ...]
+    names: tuple[str, ...] = ()
+    """What the companies are called, in the order of `symbols`."""
+
+    @property
+    def certain(self) -> bool:
+        return len(self.symbols) == 1
+
+
+class Understanding(BaseModel):
+    """`by` says who understood it: a model, or the rules that work without one."""
+
+    model_config = ConfigDict(frozen=True)
+
+    intent: Intent
+    locale: str
+    title: str
+    mentions: tuple[Mention, ...] = ()
+    aspects: tuple[str, ...] = ()
+    """Experts whose field the question names, as the research graph spells them; none: all of them."""
+    comparing: bool = False
+    reply: str | None = None
+    """What is said at once, where there is nothing to research."""
+    by: Literal["model", "rules"] = "rules"
+
+    @property
+    def symbols(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(mention.symbols[0] for mention in self.mentions if mention.certain))
+
+    @property
+    def ambiguous(self) -> tuple[Mention, ...]:
+        return tuple(mention for mention in self.mentions if not mention.certain)
+
+
+class Limits(BaseModel):
+    """How far a question may be taken. What a request leaves out has the value that is meant here, never zero."""
+
+    model_config = ConfigDict(frozen=True)
+
+    max_plan_iterations: int = Field(default=1, ge=1, le=5)
+    max_step_num: int = Field(default=3, ge=1, le=10)
+    max_tool_calls: int = Field(default=8, ge=1, le=40)
+    """Of one research step."""
+    max_search_results: int = Field(default=5, ge=1, le=20)
+    steps_at_once: int = Field(default=3, ge=1, le=10)
+    step_timeout: float = Field(default=180.0, gt=0, le=900.0)
+
+
+def reading_language(locale: str) -> Locale:
+    """In which of the desk's own languages somebody is told what no model writes."""
+    return "zh-CN" if locale.lower().startswith("zh") else "en-US"

@@ -1,0 +1,124 @@
+"""Equity steps are sessions of the research graph; what a session says becomes a finding."""
+
+from collections.abc import Iterator
+from typing import Any
+
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertResultItem, ResearchResult
+from moot.modules.coordinator.application.expert_summary import summarise
+from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.domain.question import reading_language
+from moot.modules.intake.domain.texts import SAY
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import Locale
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
+
+TRIGGER = "intake"
+LONGEST_REASONING, LONGEST_LINE = 600, 240
+
+
+class ResearchGraphDesk:
+    def __init__(self, service: ResearchOrchestrationService) -> None:
+        self._service = service
+
+    async def research(self, step: Step, *, locale: str) -> Finding:
+        language = reading_language(locale)
+        context = current_execution_ctx.get()
+        asked = {"symbol": step.symbol or "", "experts": list(step.experts) or EXPERTS, "locale": language}
+        try:
+            result = await self._service.execute(
+                asked,
+                trigger_source=TRIGGER,
+                workspace=context.workspace if context else DEFAULT_WORKSPACE,
+                requested_by=context.caller or None if context else None,
+            )
+        except AppError as e:
+            session = str(e.details.get("session_id") or "") or None
+            return Finding(step_id=step.id, status="failed", error=e.in_locale(language), session_id=session)
+        return _finding(step, result, language)
+
+
+def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
+    say = Wording(language)
+    failed = [
+        f"{say(f'node.{item.expert_type}')}: {say('report.expert_failed', error=item.error)}"
+        for item in result.expert_results
+        if item.data is None
+    ]
+    return Finding(
+        step_id=step.id,
+        status="completed" if result.overall_status == "completed" else "partial",
+        text="\n\n".join(_text(result, say)),
+        citations=(_citation(result, language),),
+        session_id=result.session_id or None,
+        warnings=(*result.notices, *failed),
+        figures=dict(_figures(result, say, language)),
+    )
+
+
+def _text(result: ResearchResult, say: Wording) -> Iterator[str]:
+    yield f"**{result.symbol}** · {_ruling(result, say)}"
+    verdict = result.verdict or {}
+    if verdict:
+        yield _line(str(verdict["reasoning"]).splitlines()[0], LONGEST_REASONING)
+    if result.debate_outcome:
+        yield "\n".join(_theses(result.debate_outcome, say))
+    if risks := verdict.get("risk_warnings"):
+        yield "\n".join([f"**{say('report.risk_warnings')}**", *(f"- {_line(risk)}" for risk in risks)])
+    views = [_view(item, say) for item in result.expert_results if item.data]
+    yield "\n".join([f"**{say('report.experts')}**", *views])
+
+
+def _ruling(result: ResearchResult, say: Wording) -> str:
+    verdict = result.verdict
+    if verdict is None:
+        status = say.literal(result.verdict_status)
+        return say("report.no_verdict", status=status, reason=result.reason or "")
+    return say(
+        "report.ruling",
+        action=say.literal(verdict["action"]),
+        position=verdict["position_percent"],
+        confidence=verdict["confidence"],
+    )
+
+
+def _theses(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
+    for side in ("bull", "bear"):
+        yield f"- **{say(f'report.{side}')}**: {_line(outcome[f'{side}_case']['core_thesis'])}"
+
+
+def _view(item: ExpertResultItem, say: Wording) -> str:
+    summary = summarise(item.expert_type, item.data or {})
+    signal = f"{say.literal(summary.signal)}, {say('report.confidence')} {summary.confidence:.0%}"
+    return f"- **{say(f'node.{item.expert_type}')}** ({signal}): {_line(summary.reasoning)}"
+
+
+def _figures(result: ResearchResult, say: Wording, language: Locale) -> Iterator[tuple[str, str]]:
+    verdict = result.verdict
+    yield SAY("steps.figure.symbol").in_locale(language), result.symbol
+    ruling = say.literal(verdict["action"]) if verdict else say.literal(result.verdict_status)
+    yield say("report.verdict"), ruling
+    if verdict:
+        yield say("report.confidence"), f"{verdict['confidence']:.0%}"
+        yield SAY("steps.figure.position").in_locale(language), f"{verdict['position_percent']:.0%}"
+    for item in result.expert_results:
+        if item.data:
+            summary = summarise(item.expert_type, item.data)
+            view = f"{say.literal(summary.signal)} {summary.confidence:.0%}"
+            yield say(f"node.{item.expert_type}"), view
+
+
+def _citation(result: ResearchResult, language: Locale) -> Citation:
+    return Citation(
+        title=SAY("steps.session", symbol=result.symbol).in_locale(language),
+        source=f"session:{result.session_id}",
+        published_at=result.as_of.isoformat() if result.as_of else None,
+    )
+
+
+def _line(text: str, longest: int = LONGEST_LINE) -> str:
+    """One line; the session has the rest."""
+    line = " ".join(text.split())
+    return line if len(line) <= longest else f"{line[:longest].rstrip()}…"

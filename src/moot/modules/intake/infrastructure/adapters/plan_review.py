@@ -1,0 +1,102 @@
+"""Puts a plan to the desk's rules: a decision, on the record before anybody sets out."""
+
+from collections.abc import Mapping
+from typing import Any
+from uuid import UUID
+
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
+from moot.modules.governance.application.decision_log import explained, recorded
+from moot.modules.intake.application.plan_repair import repaired
+from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.ports import PlanRuling
+from moot.modules.intake.domain.question import Limits, reading_language
+from moot.shared.domain.clock import Clock
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+
+REQUESTER = "intake"
+Payload = Mapping[str, Any]
+
+
+class GovernedPlanReview:
+    """`PlanReview`. Whose conversation it is and what it has cost is the execution context's to say."""
+
+    def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
+        self._agent, self._clock = agent, clock
+
+    async def review(self, plan: Plan, *, goal: str, iteration: int) -> PlanRuling:
+        context = current_execution_ctx.get() or ExecutionContext(session_id="")
+        request = DecisionRequest(
+            f"plan:{context.session_id or 'unstored'}:{iteration}",
+            "plan",
+            _payload(plan),
+            _facts(plan, context, goal, iteration),
+            context.caller or REQUESTER,
+            self._clock.now(),
+        )
+        session_id = _uuid(context.session_id)
+        decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
+        if decision.may_proceed:
+            return _as_allowed(plan, decision.payload)
+        return _not_allowed(plan, decision, context)
+
+
+def _payload(plan: Plan) -> dict[str, Any]:
+    return {
+        "title": plan.title,
+        "locale": plan.locale,
+        "steps": [step.model_dump(mode="json") for step in plan.steps],
+        "step_count": len(plan.steps),
+        "symbols": _symbols(plan),
+    }
+
+
+def _facts(plan: Plan, context: ExecutionContext, goal: str, iteration: int) -> dict[str, Any]:
+    return {
+        "goal": goal,
+        "iteration_count": iteration,
+        "token_used": context.tally.tokens,
+        "cost": context.tally.cost,
+        "workspace": context.workspace,
+        "locale": reading_language(plan.locale),
+    }
+
+
+def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
+    """What the rules have changed is read like any other plan; they may take away, and never add."""
+    if allowed == _payload(plan):
+        return PlanRuling(plan)
+    if not plan.steps:
+        return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
+    changed, problems = repaired(
+        {**allowed, "thought": plan.thought},
+        _at_most(plan, allowed),
+        locale=str(allowed["locale"]),
+        known_symbols=[symbol for symbol in _symbols(plan) if symbol in allowed["symbols"]],
+    )
+    return PlanRuling(changed, tuple(f"{problem.field}: {problem.message}" for problem in problems))
+
+
+def _at_most(plan: Plan, allowed: Payload) -> Limits:
+    """A rule that lowers the count means the steps."""
+    return Limits(max_step_num=max(1, min(len(plan.steps), int(allowed["step_count"]))))
+
+
+def _not_allowed(plan: Plan, decision: Decision, context: ExecutionContext) -> PlanRuling:
+    result = decision.result
+    record = decision.record or recorded(
+        result.original_request, result, session_id=None, workspace=context.workspace
+    )
+    why = explained(record).in_locale(reading_language(plan.locale))
+    asked = str(decision.escalation.id) if decision.escalation else None
+    return PlanRuling(None, (why,), result.suggestions, asked)
+
+
+def _symbols(plan: Plan) -> list[str]:
+    return list(dict.fromkeys(step.symbol for step in plan.steps if step.symbol))
+
+
+def _uuid(text: str) -> UUID | None:
+    try:
+        return UUID(text)
+    except ValueError:
+        return None

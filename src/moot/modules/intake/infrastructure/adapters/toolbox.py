@@ -1,0 +1,275 @@
+"""The tools of research steps: the web, the desk's data and its directory, each call as the rules allow it.
+
+What the search service itself lists for a question may be read for it. An address that stands in a stranger's text
+only is nobody's wish, and needs a person's consent.
+"""
+
+import asyncio
+import re
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+from urllib.parse import quote
+from weakref import WeakValueDictionary
+
+from pydantic import BaseModel, Field
+
+from moot.modules.governance.application.tool_calls import Allowed, ToolCalls
+from moot.modules.intake.domain.findings import Citation
+from moot.modules.intake.domain.ports import ToolOutcome, ToolSpec
+from moot.modules.intake.domain.texts import SAY
+from moot.modules.llm_platform.application.web_pages import WebPageService
+from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
+from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.application.query_result import QueryResult
+from moot.modules.market_data.application.sql_door import Statement
+from moot.modules.market_data.application.sql_tables import DATABASE_TOOL, DatabaseTool
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import AppError, DecisionRejected
+from moot.shared.domain.messages import LOG_LOCALE, Locale
+from moot.shared.domain.validation import Strict, checked
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
+
+REQUESTER = "intake"
+LONGEST_PAGE, LONGEST_QUOTE, LONGEST_CELL = 12_000, 500, 200
+MOST_ROWS, MOST_COMPANIES, MOST_FOUND = 50, 10, 5_000
+IN_A_URL = "%/:=&?~#+!$,;@()*[]-._"
+NEWS = re.compile(r"\bnews\b", re.IGNORECASE)
+"""Headlines are the one table that strangers write."""
+
+
+class Words(Strict):
+    query: str = Field(min_length=1, max_length=400, description="What to search for, in a few words.")
+    count: int = Field(default=5, ge=1, le=20, description="How many results to show.")
+
+
+class Address(Strict):
+    url: str = Field(min_length=8, max_length=2000, description="The URL of a page that a search has found.")
+
+
+class CompanyName(Strict):
+    text: str = Field(min_length=1, max_length=100, description="A code, a name, or a part of one.")
+
+
+class Kind(NamedTuple):
+    """A tool: how models are told of it, what it takes, and what it does."""
+
+    spec: ToolSpec
+    arguments: type[BaseModel]
+    run: Callable[[Any, Locale], Awaitable[ToolOutcome]]
+
+
+class Found(NamedTuple):
+    """An address that the search service has given to a question."""
+
+    workspace: str
+    goal: str
+    url: str
+
+
+class GovernedToolbox:
+    """`search` None: no search service is configured, and no such tool is on offer."""
+
+    def __init__(
+        self,
+        rules: ToolCalls,
+        *,
+        search: WebSearchService | None,
+        pages: WebPageService,
+        database: DatabaseTool,
+        directory: Directory,
+        clock: Clock,
+    ) -> None:
+        self._rules, self._search, self._pages = rules, search, pages
+        self._database, self._directory, self._clock = database, directory, clock
+        self._found: dict[Found, None] = {}
+        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
+        self._kinds = {kind.spec.name: kind for kind in self._offered()}
+
+    @property
+    def tools(self) -> Sequence[ToolSpec]:
+        return [kind.spec for kind in self._kinds.values()]
+
+    async def call(
+        self,
+        name: str,
+        arguments: Mapping[str, Any],
+        *,
+        goal: str,
+        read: Sequence[str],
+        iteration: int,
+        tokens: int = 0,
+        seconds: float = 0.0,
+        locale: Locale = LOG_LOCALE,
+    ) -> ToolOutcome:
+        kind = self._kinds.get(name)
+        if kind is None:
+            unknown = SAY("steps.tool.unknown", name=name, offered=list(self._kinds))
+            return ToolOutcome(unknown.in_locale(locale), failed=True)
+        known = {
+            "goal": goal,
+            "locale": locale,
+            "iteration_count": iteration,
+            "token_used": tokens,
+            "execution_time": seconds,
+        }
+        try:
+            asked = checked(kind.arguments, _encoded(arguments)).model_dump()
+            allowed = await self._allowed(name, asked, known, read)
+            outcome = await kind.run(checked(kind.arguments, allowed.args), locale)
+        except AppError as e:
+            return ToolOutcome(e.in_locale(locale), failed=True, ends=_ends(e))
+        if name == "web_search":
+            self._remember(goal, outcome)
+        if allowed.notice is None:
+            return outcome
+        return outcome._replace(text=f"{allowed.notice.in_locale(locale)}\n\n{outcome.text}")
+
+    async def _allowed(
+        self, name: str, args: Mapping[str, Any], context: Mapping[str, Any], read: Sequence[str]
+    ) -> Allowed:
+        """Decisions about calls for the same question stand on the record in the order of the calls."""
+        goal, url = str(context["goal"]), str(args.get("url", ""))
+        known = {
+            **context,
+            "trigger_source": REQUESTER,
+            "tools": [spec.model_dump() for spec in self.tools],
+            "tainted_arguments": _from_strangers(args, goal, read),
+            "open_breakers": [],  # what a tool depends on has a breaker of its own, which refuses the call itself
+        }
+        if Found(_workspace(), goal, url) in self._found:
+            known["facts"] = {"found": [url]}
+        in_turn = self._turns.setdefault((_workspace(), goal), asyncio.Lock())
+        async with in_turn:
+            return await self._rules.allowed(name, args, known, requester=REQUESTER, workspace=_workspace())
+
+    def _remember(self, goal: str, outcome: ToolOutcome) -> None:
+        """The newest findings of all questions, each for its own."""
+        self._found |= {Found(_workspace(), goal, each.url): None for each in outcome.citations if each.url}
+        for oldest in list(self._found)[:-MOST_FOUND]:
+            del self._found[oldest]
+
+    def _offered(self) -> list[Kind]:
+        search = Kind(
+            _spec("web_search", "Searches the web; says what pages are about and where they are.", Words),
+            Words,
+            self._searched,
+        )
+        return [
+            *([search] if self._search else []),
+            Kind(
+                _spec("read_page", "Reads the text of a page that a search has found.", Address),
+                Address,
+                self._page,
+            ),
+            Kind(
+                ToolSpec(**{name: DATABASE_TOOL[name] for name in ("name", "description", "parameters")}),
+                Statement,
+                self._queried,
+            ),
+            Kind(
+                _spec("find_company", "Finds listed companies by code or name.", CompanyName),
+                CompanyName,
+                self._companies,
+            ),
+        ]
+
+    async def _searched(self, asked: Words, locale: Locale) -> ToolOutcome:
+        assert self._search is not None
+        answer = await self._search.search(WebSearchRequest(query=asked.query, count=asked.count))
+        results = answer.results[: asked.count]
+        if not results:
+            return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.query).in_locale(locale))
+        citations = [
+            Citation(
+                title=each.title,
+                url=_ascii(each.url),
+                quote=(each.summary or each.snippet)[:LONGEST_QUOTE],
+                source=each.site_name or "web",
+                published_at=each.published_date.date().isoformat() if each.published_date else None,
+            )
+            for each in results
+        ]
+        return ToolOutcome("\n\n".join(map(_passage, citations)), tuple(citations), tainted=True)
+
+    async def _page(self, asked: Address, locale: Locale) -> ToolOutcome:
+        page = await self._pages.read(asked.url)
+        text = page.text[:LONGEST_PAGE]
+        if len(page.text) > LONGEST_PAGE:
+            text += SAY("steps.left_out").in_locale(locale)
+        cited = Citation(
+            title=page.title or page.url, url=page.url, quote=page.text[:LONGEST_QUOTE], source="web"
+        )
+        return ToolOutcome(f"{cited.title}\n{page.url}\n\n{text}", (cited,), tainted=True)
+
+    async def _queried(self, asked: Statement, locale: Locale) -> ToolOutcome:
+        running = current_execution_ctx.get()
+        as_of = running.as_of if running and running.as_of else self._clock.now()
+        result = await self._database.query(asked.sql, as_of=as_of)
+        cited = Citation(
+            title=" ".join(result.sql.split())[:LONGEST_QUOTE],
+            source="database",
+            published_at=as_of.isoformat(),
+        )
+        return ToolOutcome(_rows(result, locale), (cited,), tainted=bool(NEWS.search(result.sql)))
+
+    async def _companies(self, asked: CompanyName, locale: Locale) -> ToolOutcome:
+        matches = await self._directory.find(asked.text, limit=MOST_COMPANIES)
+        if not matches:
+            return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.text).in_locale(locale))
+        told = [(match.company, f"{match.company.symbol} {match.company.label}") for match in matches]
+        lines = [f"- {label} · {company.industry} {company.industry_en}".rstrip() for company, label in told]
+        citations = tuple(
+            Citation(title=label, source=f"directory:{company.source}") for company, label in told
+        )
+        return ToolOutcome("\n".join(lines), citations)
+
+
+def _rows(result: QueryResult, locale: Locale) -> str:
+    shown = [result.columns, ["---"] * len(result.columns), *result.rows[:MOST_ROWS]]
+    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in shown]
+    if result.truncated or len(result.rows) > MOST_ROWS:
+        lines += ["", SAY("steps.tool.more_rows", shown=MOST_ROWS).in_locale(locale)]
+    return "\n".join(lines)
+
+
+def _workspace() -> str:
+    running = current_execution_ctx.get()
+    return running.workspace if running else DEFAULT_WORKSPACE
+
+
+def _spec(name: str, description: str, arguments: type[BaseModel]) -> ToolSpec:
+    return ToolSpec(name=name, description=description, parameters=arguments.model_json_schema())
+
+
+def _ends(error: AppError) -> bool:
+    """Whether a broken rule ends more than this call."""
+    broken = error.details.get("violations", []) if isinstance(error, DecisionRejected) else []
+    return any(each["action"] == "terminate" and each["mode"] == "enforce" for each in broken)
+
+
+def _from_strangers(args: Mapping[str, Any], goal: str, read: Sequence[str]) -> list[str]:
+    """Arguments that stand in what strangers wrote and not in the question."""
+    return [
+        name
+        for name, value in args.items()
+        if isinstance(value, str) and value not in goal and any(value in text for text in read)
+    ]
+
+
+def _encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """An address as it goes over the wire, so that everybody reads the same one."""
+    url = arguments.get("url")
+    return {**arguments, "url": _ascii(url)} if isinstance(url, str) else dict(arguments)
+
+
+def _ascii(url: str) -> str:
+    return quote(url.strip(), safe=IN_A_URL)
+
+
+def _passage(found: Citation) -> str:
+    about = " · ".join(part for part in (found.source, found.published_at) if part)
+    return f"{found.title} ({about})\n{found.url}\n> " + " ".join(found.quote.split())
+
+
+def _cell(value: Any) -> str:
+    return " ".join(str(value).split())[:LONGEST_CELL].replace("|", "\\|")

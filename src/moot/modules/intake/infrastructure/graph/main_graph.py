@@ -1,0 +1,262 @@
+"""The main graph: coordinator, background, planner, a person, the team, the reporter; each says where it goes on.
+
+A node that stops for a person runs again from its top when the person has answered, so nothing costly comes before.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from langchain_core.runnables import RunnableConfig
+from langgraph.graph import END, START, StateGraph
+from langgraph.graph.state import CompiledStateGraph
+from langgraph.types import Command, interrupt
+
+from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
+from moot.modules.intake.application.keeping import keep, keep_plan, kept
+from moot.modules.intake.application.language import locale_of
+from moot.modules.intake.application.planner import Planner
+from moot.modules.intake.application.reporter import Reporter
+from moot.modules.intake.application.team import Team
+from moot.modules.intake.application.telling import tell
+from moot.modules.intake.application.turns import OPTIONS
+from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.plan import Plan, Step
+from moot.modules.intake.domain.ports import Toolbox
+from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.infrastructure.graph.checkpoints import Saver
+from moot.modules.intake.infrastructure.graph.coordinator_graph import (
+    BACKGROUND_INVESTIGATOR,
+    PLANNER,
+    Coordinator,
+)
+from moot.modules.intake.infrastructure.graph.coordinator_state import CoordinatorState, question_of
+from moot.shared.domain.errors import AppError
+
+COORDINATOR, HUMAN_FEEDBACK, RESEARCH_TEAM, REPORTER = (
+    "coordinator",
+    "human_feedback",
+    "research_team",
+    "reporter",
+)
+SEARCH = "web_search"
+LONGEST_QUERY = 400
+MOST_EDITS = 5
+Update = dict[str, Any]
+Node = Callable[[IntakeState], Awaitable[Update]]
+Compiled = CompiledStateGraph[IntakeState, Any, IntakeState, IntakeState]
+
+
+@dataclass(frozen=True)
+class Parts:
+    coordinator: Coordinator
+    toolbox: Toolbox
+    planner: Planner
+    team: Team
+    reporter: Reporter
+
+
+class LangGraphIntake(IntakeGraph):
+    """`more` are nodes beside those of the desk: a route of the coordinator may lead to them."""
+
+    def __init__(self, parts: Parts, saver: Saver, *, more: Mapping[str, Node] | None = None) -> None:
+        self._parts = parts
+        self._graph = self._compiled(saver, more or {})
+
+    async def begin(self, thread: str, state: IntakeState) -> Stand:
+        return await self._run(thread, state)
+
+    async def go_on(self, thread: str, feedback: Mapping[str, Any] | None = None) -> Stand:
+        return await self._run(thread, Command(resume=dict(feedback)) if feedback is not None else None)
+
+    async def _run(self, thread: str, given: Any) -> Stand:
+        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+        ended = await self._graph.ainvoke(given, config, durability="sync")
+        waits = bool(ended.pop("__interrupt__", None))
+        return Stand(cast(IntakeState, ended), waits)
+
+    def _compiled(self, saver: Saver, more: Mapping[str, Node]) -> Compiled:
+        nodes: dict[str, Node] = {
+            COORDINATOR: self._coordinate,
+            BACKGROUND_INVESTIGATOR: self._investigate,
+            PLANNER: self._plan,
+            HUMAN_FEEDBACK: self._ask_a_person,
+            RESEARCH_TEAM: self._research,
+            REPORTER: self._report,
+            **more,
+        }
+        graph = StateGraph(IntakeState)
+        for name, node in nodes.items():
+            graph.add_node(name, cast(Any, node))
+            graph.add_conditional_edges(name, _by_goto, [*nodes, END])
+        graph.add_edge(START, COORDINATOR)
+        return graph.compile(checkpointer=saver, name="intake")
+
+    async def _coordinate(self, state: IntakeState) -> Update:
+        known = CoordinatorState.__annotations__
+        asked = {name: value for name, value in state.items() if name in known and value is not None}
+        try:
+            return dict(await self._parts.coordinator.run(cast(CoordinatorState, asked)))
+        except AppError as e:
+            locale = locale_of(state.get("locale"), _question(state), "")
+            said = e.in_locale(reading_language(locale))
+            return {"goto": END, "locale": locale, "error": {"code": e.code, "message": said}}
+
+    async def _investigate(self, state: IntakeState) -> Update:
+        """What the web says about it, in its own words, helps the planner; that it says nothing stops nobody."""
+        if all(tool.name != SEARCH for tool in self._parts.toolbox.tools):
+            return {"goto": PLANNER}
+        question = _question(state)
+        query = {"query": question[:LONGEST_QUERY]}
+        tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
+        outcome = await self._parts.toolbox.call(SEARCH, query, goal=question, read=(), iteration=0)
+        found = [] if outcome.failed else [each.model_dump(mode="json") for each in outcome.citations]
+        for citation in found:
+            tell("citation", step=BACKGROUND_INVESTIGATOR, **citation)
+        return {"background": found, "goto": PLANNER}
+
+    async def _plan(self, state: IntakeState) -> Update:
+        planned = await self._parts.planner.plan(
+            _question(state),
+            _understanding(state),
+            background=_citations(state),
+            limits=_room_for_edits(state),
+            edits=state.get("edits", []),
+            findings=_findings(state),
+            previous=Plan.model_validate(state["plan"]) if state.get("plan") else None,
+            iteration=state.get("plan_iterations", 0),
+        )
+        update: Update = {
+            "plan_iterations": planned.iteration,
+            "warnings": [*state.get("warnings", []), *planned.warnings],
+        }
+        if planned.plan is None:
+            return update | self._unplanned(state, planned.reason)
+        update["plan"] = _joined(state, planned.plan).model_dump(mode="json")
+        tell("plan", plan=update["plan"], iteration=planned.iteration)
+        enough = planned.plan.has_enough_context or not planned.plan.steps
+        return update | {"goto": REPORTER if enough else HUMAN_FEEDBACK}
+
+    def _unplanned(self, state: IntakeState, reason: str) -> Update:
+        """What was found out under an earlier plan is told all the same."""
+        if state.get("findings"):
+            return {"goto": REPORTER, "warnings": [*state.get("warnings", []), reason]}
+        return {"goto": END, "error": {"code": "NO_PLAN", "message": reason}}
+
+    async def _ask_a_person(self, state: IntakeState) -> Update:
+        if state.get("auto_accepted_plan"):
+            return {"goto": RESEARCH_TEAM}
+        said = interrupt({"plan": state["plan"], "options": OPTIONS})
+        if said["decision"] == "edit_plan":
+            return {"edits": [*state.get("edits", []), said.get("text", "")], "goto": PLANNER}
+        rejected = said["decision"] != "accepted"
+        return {"rejected": rejected, "goto": END if rejected else RESEARCH_TEAM}
+
+    async def _research(self, state: IntakeState) -> Update:
+        plan, limits = Plan.model_validate(state["plan"]), _room_for_edits(state)
+        before = _findings(state)
+        done = {finding.step_id: finding for finding in [*_known(state, plan), *kept(), *before]}
+        await keep_plan(plan, _understanding(state))
+        found = await self._at_work(state, plan, done)
+        more = state.get("plan_iterations", 1) < limits.max_plan_iterations
+        all_of_it = {finding.step_id: finding for finding in [*before, *found]}
+        return {
+            "findings": [finding.model_dump(mode="json") for finding in all_of_it.values()],
+            "goto": PLANNER if more else REPORTER,
+        }
+
+    async def _at_work(self, state: IntakeState, plan: Plan, done: Mapping[str, Finding]) -> list[Finding]:
+        told = {finding.step_id for finding in _findings(state)}
+        for step in plan.steps:
+            if step.id in done.keys() - told:
+                _tell_step(step, done[step.id])
+        async with asyncio.TaskGroup() as writing:
+
+            def on_step(step: Step, finding: Finding | None) -> None:
+                _tell_step(step, finding)
+                if finding is not None:
+                    writing.create_task(keep(finding))
+
+            return await self._parts.team.work(
+                plan,
+                locale=state["locale"],
+                goal=_question(state),
+                limits=_limits(state),
+                done=done,
+                on_step=on_step,
+            )
+
+    async def _report(self, state: IntakeState) -> Update:
+        plan = state.get("plan")
+        answer = await self._parts.reporter.write(
+            _question(state),
+            Plan.model_validate(plan) if plan else None,
+            _findings(state),
+            locale=state["locale"],
+            style=cast(Any, state.get("style", "research")),
+            background=_citations(state),
+            warnings=state.get("warnings", []),
+            on_chunk=lambda piece: tell("message_chunk", text=piece),
+        )
+        told = answer.model_dump(mode="json")
+        tell("report", **told)
+        return {"answer": told, "goto": END}
+
+
+async def _by_goto(state: IntakeState) -> str:
+    return state["goto"]
+
+
+def _question(state: IntakeState) -> str:
+    return question_of(cast(CoordinatorState, state))
+
+
+def _limits(state: IntakeState) -> Limits:
+    return Limits.model_validate(state.get("limits") or {})
+
+
+def _room_for_edits(state: IntakeState) -> Limits:
+    """What a person wants changed is not counted against the planner, but not for ever."""
+    limits, edits = _limits(state), min(len(state.get("edits", [])), MOST_EDITS)
+    return limits.model_copy(update={"max_plan_iterations": limits.max_plan_iterations + edits})
+
+
+def _understanding(state: IntakeState) -> Understanding:
+    return Understanding.model_validate(state["understanding"])
+
+
+def _citations(state: IntakeState) -> list[Citation]:
+    return [Citation.model_validate(each) for each in state.get("background", [])]
+
+
+def _tell_step(step: Step, finding: Finding | None) -> None:
+    about: Update = {"id": step.id, "title": step.title, "type": step.type, "status": "started"}
+    if finding is not None:
+        about |= {"status": finding.status, "error": finding.error, "session_id": finding.session_id}
+        for citation in finding.citations:
+            tell("citation", step=step.id, **citation.model_dump(mode="json"))
+    tell("step", **about)
+
+
+def _findings(state: IntakeState) -> list[Finding]:
+    return [Finding.model_validate(each) for each in state.get("findings", [])]
+
+
+def _joined(state: IntakeState, plan: Plan) -> Plan:
+    """With the steps of the plan before that have been done."""
+    if not state.get("plan"):
+        return plan
+    done = {finding.step_id for finding in _findings(state)} - {step.id for step in plan.steps}
+    before = (step for step in Plan.model_validate(state["plan"]).steps if step.id in done)
+    return plan.model_copy(update={"steps": (*before, *plan.steps)})
+
+
+def _known(state: IntakeState, plan: Plan) -> list[Finding]:
+    """What an earlier turn has found out about the same company by the same experts is not researched again."""
+    earlier = {(each["symbol"], tuple(each["experts"])): each["finding"] for each in state.get("earlier", [])}
+    return [
+        Finding.model_validate(earlier[step.symbol, step.experts]).model_copy(update={"step_id": step.id})
+        for step in plan.steps
+        if step.symbol and (step.symbol, step.experts) in earlier
+    ]

@@ -1,0 +1,194 @@
+"""Questions over HTTP: answered as JSON, or told as server-sent events while they are being answered."""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
+from typing import Annotated, Any
+from uuid import UUID
+
+import structlog
+from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic_core import to_json
+
+from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
+from moot.modules.intake.application.telling import Tell
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import Locale
+from moot.shared.domain.texts import SAY
+from moot.shared.presentation.caller import Caller, Reader, Workspace
+from moot.shared.presentation.errors import ErrorBody
+
+logger = structlog.get_logger(__name__)
+router = APIRouter(prefix="/coordinator/intake", tags=["intake"])
+
+STREAM = "text/event-stream"
+QUIET_SECONDS = 15
+STILL_HERE = b": still here\n\n"
+CLIENT_GONE = 499
+MOST_LISTED = 100
+ANSWERS: dict[int | str, dict[str, Any]] = {
+    200: {
+        "model": Conversation,
+        "content": {STREAM: {"schema": {"type": "string"}}},
+        "description": "as JSON; with `Accept: text/event-stream` as events: message_chunk | tool_call | "
+        "tool_result | plan | interrupt | step | citation | report | error | done, `data`: JSON. Ends after `done`",
+    },
+    400: {"model": ErrorBody, "description": "the request cannot be accepted; nothing was started"},
+    404: {"model": ErrorBody, "description": "no such conversation here"},
+    409: {"model": ErrorBody, "description": "the conversation is at another turn"},
+}
+OF_ONE: dict[int | str, dict[str, Any]] = {status: ANSWERS[status] for status in (400, 404)}
+
+
+def intake_of(request: Request) -> IntakeService:
+    found: IntakeService = request.app.state.desk.intake.service
+    return found
+
+
+Intake = Annotated[IntakeService, Depends(intake_of)]
+Run = Callable[[Tell | None], Coroutine[Any, Any, Conversation]]
+
+
+@router.post("", summary="Ask in your own language", response_model=Conversation, responses=ANSWERS)
+async def ask(
+    request: Request, body: Question, intake: Intake, workspace: Workspace, caller: Caller, reader: Reader
+) -> Conversation | Response:
+    """Until it is answered, replied to, or waits for a person to accept its plan (`status`: waiting)."""
+    return await _answered(
+        request,
+        lambda tell: intake.ask(body, workspace=workspace, requested_by=caller, listener=tell),
+        reader,
+    )
+
+
+@router.post(
+    "/{thread}/feedback",
+    summary="Accept, edit or reject the plan a conversation waits with",
+    response_model=Conversation,
+    responses=ANSWERS,
+)
+async def feedback(
+    request: Request,
+    thread: UUID,
+    body: Feedback,
+    intake: Intake,
+    workspace: Workspace,
+    caller: Caller,
+    reader: Reader,
+) -> Conversation | Response:
+    return await _answered(
+        request,
+        lambda tell: intake.feedback(thread, body, workspace=workspace, requested_by=caller, listener=tell),
+        reader,
+    )
+
+
+@router.post(
+    "/{thread}/resume",
+    summary="Go on with a conversation whose process died",
+    response_model=Conversation,
+    responses=ANSWERS,
+)
+async def resume(
+    request: Request, thread: UUID, intake: Intake, workspace: Workspace, reader: Reader
+) -> Conversation | Response:
+    return await _answered(
+        request, lambda tell: intake.resume(thread, workspace=workspace, listener=tell), reader
+    )
+
+
+@router.get("/{thread}", summary="A conversation with all its turns", responses=OF_ONE)
+async def conversation(thread: UUID, intake: Intake, workspace: Workspace) -> Conversation:
+    return await intake.conversation(thread, workspace)
+
+
+@router.get("", summary="The newest conversations", responses={400: ANSWERS[400]})
+async def conversations(
+    intake: Intake, workspace: Workspace, limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 20
+) -> list[Conversation]:
+    return await intake.conversations(workspace, limit=limit)
+
+
+async def _answered(request: Request, run: Run, reader: Locale) -> Conversation | Response:
+    """Whoever hangs up stops the question, whichever way it is told; `resume` goes on with it."""
+    if STREAM not in request.headers.get("accept", ""):
+        return await _unless_gone(request, asyncio.create_task(run(None)))
+    telling = _Telling(run, reader)
+    first = await telling.first()
+    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
+    return StreamingResponse(telling.frames(first), media_type=STREAM, headers=headers)
+
+
+async def _unless_gone(request: Request, answer: asyncio.Task[Conversation]) -> Conversation | Response:
+    gone = asyncio.create_task(_hung_up(request))
+    try:
+        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
+        if answer.done():
+            return answer.result()
+        answer.cancel()
+        await asyncio.wait({answer})
+        return Response(status_code=CLIENT_GONE)
+    finally:
+        answer.cancel()  # the server itself may give up on the request
+        gone.cancel()
+
+
+async def _hung_up(request: Request) -> None:
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+
+
+class _Telling:
+    """A turn under way, and what it has told that nobody has read yet."""
+
+    def __init__(self, run: Run, reader: Locale) -> None:
+        self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._reader, self._begun = reader, False
+        self._task = asyncio.create_task(self._work(run))
+
+    async def first(self) -> bytes | None:
+        """What is refused tells nothing: it raises here, while the answer can still have a status of its own."""
+        try:
+            frame = await self._next()
+        except asyncio.CancelledError:
+            self._task.cancel()
+            raise
+        if frame is None:
+            await self._task
+        return frame
+
+    async def frames(self, first: bytes | None) -> AsyncIterator[bytes]:
+        try:
+            frame = first
+            while frame is not None:
+                yield frame
+                frame = await self._next()
+        finally:
+            self._task.cancel()
+
+    async def _next(self) -> bytes | None:
+        """None after the last."""
+        try:
+            async with asyncio.timeout(QUIET_SECONDS):
+                return await self._events.get()
+        except TimeoutError:
+            self._begun = True
+            return STILL_HERE
+
+    def _tell(self, what: str, about: dict[str, Any]) -> None:
+        self._begun = True
+        self._events.put_nowait(b"event: %s\ndata: %s\n\n" % (what.encode(), to_json(about, fallback=str)))
+
+    async def _work(self, run: Run) -> None:
+        try:
+            await run(self._tell)
+        except Exception as e:  # bulkhead: a stream that has begun ends with its error, not in the middle
+            if not self._begun:
+                raise
+            logger.warning("stream failed", exc_info=not isinstance(e, AppError))
+            error = e if isinstance(e, AppError) else AppError(SAY("unexpected"))
+            said = ErrorBody(code=error.code, message=error.in_locale(self._reader), details=error.details)
+            self._tell("error", said.model_dump(mode="json", exclude={"success"}))
+            self._tell("done", {"status": "failed"})
+        finally:
+            self._events.put_nowait(None)

@@ -1,0 +1,141 @@
+"""Equity steps: a session of the research graph becomes a finding, and so does whatever keeps it from an answer."""
+
+from collections.abc import AsyncIterator
+from typing import Any
+from uuid import UUID
+
+import pytest
+
+from moot.desk import Moot
+from moot.modules.coordinator.application.dtos.research_dtos import (
+    ExpertResultItem,
+    ExpertType,
+    ResearchResult,
+)
+from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionWaiting
+from moot.modules.intake.application.processing import comparison
+from moot.modules.intake.domain.findings import Finding
+from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
+from moot.shared.domain.errors import AppError, DecisionRejected
+from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.infrastructure.settings import Settings
+
+SYMBOL, OTHER = "900001.DEMO", "900002.DEMO"
+SESSION = UUID("00000000-0000-4000-8000-0000000000ab")
+
+
+@pytest.fixture
+async def desk(home, clock) -> AsyncIterator[Moot]:
+    async with Moot(Settings(home=home, log_level="error"), clock=clock) as desk:
+        yield desk
+
+
+def equity(symbol: str | None = SYMBOL, *experts: str) -> Step:
+    return Step(id="e1", type="equity", title="Research it", symbol=symbol, experts=experts)
+
+
+async def research(desk: Moot, step: Step, locale: str = "en-US") -> Finding:
+    return await ResearchGraphDesk(desk.coordinator.research_orchestration_service()).research(
+        step, locale=locale
+    )
+
+
+async def test_a_session_becomes_a_finding_that_names_it(desk):
+    finding = await research(desk, equity())
+    assert (finding.step_id, finding.status, finding.error) == ("e1", "completed", None)
+    session = await desk.session(UUID(finding.session_id))
+    assert (session.symbol, session.trigger_source) == (SYMBOL, "intake")
+    assert len(session.selected_experts) == 5
+    (cited,) = finding.citations
+    assert (cited.source, cited.published_at) == (
+        f"session:{finding.session_id}",
+        "2026-06-30T10:00:00+00:00",
+    )
+    result = await desk.result(UUID(finding.session_id))
+    assert result.verdict is not None
+    assert finding.text.startswith(f"**{SYMBOL}** · **{result.verdict['action']}** · position")
+    assert result.verdict["reasoning"].splitlines()[0] in finding.text
+    assert all(f"- {risk[:200]}" in finding.text for risk in result.verdict["risk_warnings"])
+    for name in ("Bull", "Bear", "Technical analyst", "Valuation modeler", "Catalyst detective"):
+        assert f"- **{name}**" in finding.text
+    assert len(finding.text) < 5_000
+
+
+async def test_only_the_experts_that_the_step_names_are_asked(desk):
+    finding = await research(desk, equity(SYMBOL, "valuation_modeler"))
+    assert "Valuation modeler" in finding.text
+    assert "Technical analyst" not in finding.text
+    assert list(finding.figures)[-1] == "Valuation modeler"
+
+
+@pytest.mark.parametrize(
+    ("locale", "word"), [("zh-CN", "技术分析"), ("en-US", "Technical analyst"), ("ja-JP", "Technical")]
+)
+async def test_the_session_speaks_a_language_of_the_desk(desk, locale, word):
+    finding = await research(desk, equity(SYMBOL, "technical_analyst"), locale)
+    assert word in finding.text
+
+
+async def test_two_findings_can_be_set_side_by_side(desk):
+    both = [await research(desk, equity(symbol)) for symbol in (SYMBOL, OTHER)]
+    head, _, verdict, confidence, position, *experts = comparison(both, "en-US").splitlines()
+    assert head == f"| Symbol | {SYMBOL} | {OTHER} |"
+    assert [line.split(" |")[0] for line in (verdict, confidence, position)] == [
+        "| Verdict",
+        "| Confidence",
+        "| Position",
+    ]
+    assert len(experts) == 5
+
+
+@pytest.mark.accepts("W45")
+@pytest.mark.parametrize(
+    ("step", "said"),
+    [
+        (equity("999999.DEMO"), "999999.DEMO"),
+        (equity(None), "symbol"),
+        (equity(SYMBOL, "fortune_teller"), "fortune_teller"),
+    ],
+)
+async def test_what_cannot_be_asked_is_a_failed_finding(desk, step, said):
+    finding = await research(desk, step)
+    assert (finding.status, finding.text, finding.usable) == ("failed", "", False)
+    assert said in str(finding.error)
+
+
+class Raising(ResearchOrchestrationService):
+    def __init__(self, error: AppError) -> None:
+        self._error = error
+
+    async def execute(self, *_: Any, **__: Any) -> ResearchResult:
+        raise self._error
+
+
+def nobody_answered() -> AllExpertsFailed:
+    item = ExpertResultItem(expert_type=ExpertType.TECHNICAL_ANALYST, status="failed", error="no bars")
+    return AllExpertsFailed(
+        ResearchResult(symbol=SYMBOL, overall_status="failed", expert_results=[item], session_id=str(SESSION))
+    )
+
+
+@pytest.mark.parametrize(
+    ("error", "said", "session"),
+    [
+        (nobody_answered(), "no bars", str(SESSION)),
+        (SessionWaiting(SESSION), str(SESSION), str(SESSION)),
+        (DecisionRejected("the rules say no"), "the rules say no", None),
+    ],
+)
+async def test_whatever_keeps_a_session_from_an_answer_is_a_failed_finding(error, said, session):
+    finding = await ResearchGraphDesk(Raising(error)).research(equity(), locale="en-US")
+    assert (finding.status, finding.text, finding.session_id) == ("failed", "", session)
+    assert said in str(finding.error)
+
+
+async def test_a_session_belongs_to_the_workspace_of_the_question(desk):
+    with on_behalf_of("fund"):
+        finding = await research(desk, equity(SYMBOL, "technical_analyst"))
+    history = desk.coordinator.session_history()
+    assert (await history.session(UUID(finding.session_id), "fund")).symbol == SYMBOL

@@ -1,0 +1,232 @@
+"""Processing steps: the desk computes from numbers that findings hold, and executes nothing a model wrote."""
+
+import json
+from collections.abc import AsyncIterator
+from typing import Any
+
+import pytest
+
+from moot.modules.intake.application.expressions import ExpressionRefused, evaluate
+from moot.modules.intake.application.processing import comparison
+from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.plan import Step
+from moot.shared.domain.messages import LOCALES
+from tests.fakes.llm_server import Say, Status
+from tests.fakes.search_server import LocalWeb, local_web
+from tests.intake.steps_desk import StepsDesk, steps_desk
+
+STEP = Step(id="p1", type="processing", title="Compare growth", after=("a", "b"))
+SOURCE = Citation(title="Report", source="database")
+REVENUE = Finding(
+    step_id="a",
+    status="completed",
+    text="Revenue rose from 1,234.5亿 to 1,481.4亿 (2.5%), debt by -7.",
+    citations=(SOURCE,),
+)
+PROFIT = Finding(step_id="b", status="completed", text="Profit was 246.9亿 in 2025.")
+FAILED = Finding(step_id="c", status="failed", text="Half of it: 999.", error="The service said 999.")
+
+
+@pytest.fixture
+async def web() -> AsyncIterator[LocalWeb]:
+    async with local_web() as served:
+        yield served
+
+
+@pytest.fixture
+async def steps(home, clock, web, llm_server) -> AsyncIterator[StepsDesk]:
+    async with steps_desk(home, clock, web, llm_server) as desk:
+        yield desk
+
+
+def value(name: str, quote: str, step: str = "a") -> dict[str, str]:
+    return {"name": name, "quote": quote, "step": step}
+
+
+def computation(name: str, expression: str) -> dict[str, str]:
+    return {"name": name, "label": f"The {name}", "expression": expression}
+
+
+def sheet(
+    values: list[Any] | None = None, computations: list[Any] | None = None, queries: list[Any] | None = None
+) -> Say:
+    return Say(
+        json.dumps({"values": values or [], "computations": computations or [], "queries": queries or []})
+    )
+
+
+async def process(steps: StepsDesk, *findings: Finding, locale: str = "en-US") -> Finding:
+    return await steps.processor().process(STEP, findings, locale=locale, goal="Compare growth")
+
+
+GROWTH = [value("before", "1,234.5亿"), value("after", "1,481.4亿"), value("profit", "246.9亿", "b")]
+
+
+async def test_the_desk_computes_what_the_model_asks_for(steps, llm_server):
+    llm_server.script(
+        sheet(
+            GROWTH,
+            [
+                computation("growth", "pct_change(before, after)"),
+                computation("margin", "profit / after * growth"),
+            ],
+        )
+    )
+    finding = await process(steps, REVENUE, PROFIT)
+    assert (finding.status, finding.warnings) == ("completed", ())
+    assert "| The growth | `pct_change(before, after)` | 20 |" in finding.text
+    assert "| The margin | `profit / after * growth` | 3.3333 |" in finding.text
+    assert "before = 1,234.5亿" in finding.text
+    assert finding.citations == (SOURCE,)
+
+
+@pytest.mark.accepts("W43")
+@pytest.mark.parametrize(
+    "code",
+    [
+        "__import__('os').system('touch /tmp/owned')",
+        "().__class__.__mro__",
+        "open('/etc/passwd').read()",
+        "[x for x in (1, 2)]",
+        "(lambda: 1)()",
+        "before.real",
+        "exec('1')",
+        "f'{before}'",
+        "before if before else 1",
+        "x := 5",
+        "import os",
+    ],
+)
+async def test_code_that_a_model_wrote_is_never_executed(steps, llm_server, code):
+    llm_server.default = sheet(GROWTH, [computation("it", code)])
+    finding = await process(steps, REVENUE, PROFIT)
+    assert finding.status == "failed"
+    assert finding.error
+    assert "cannot be computed" in finding.error
+
+
+async def test_a_number_that_no_finding_holds_is_asked_for_again_and_then_left_out(steps, llm_server):
+    right = [value("before", "1,234.5亿"), value("after", "1,481.4亿")]
+    growth = [computation("growth", "pct_change(before, after)")]
+    llm_server.script(sheet([value("before", "1,000亿"), right[1]], growth), sheet(right, growth))
+    assert (await process(steps, REVENUE)).status == "completed"
+    assert '"1,000亿"' in llm_server.requests[1].prompt
+
+    wrong = [value("invented", "77"), *right]
+    llm_server.default = sheet(wrong, [*growth, computation("other", "invented * 2")])
+    finding = await process(steps, REVENUE)
+    assert finding.status == "partial"
+    assert "| The growth |" in finding.text
+    assert "The other" not in finding.text
+    assert len(finding.warnings) == 2
+
+
+@pytest.mark.parametrize("quote", ["234.5亿", "1,234", "34.5", "48", "5%", "7", "rose", "", "2.5% of it"])
+async def test_a_part_of_a_number_is_not_that_number(steps, llm_server, quote):
+    llm_server.default = sheet([value("it", quote)], [computation("twice", "it * 2")])
+    assert (await process(steps, REVENUE)).status == "failed"
+
+
+@pytest.mark.accepts("W45")
+async def test_what_failed_is_no_evidence_and_not_shown_to_the_model(steps, llm_server):
+    llm_server.default = sheet([value("it", "999", "c")], [computation("twice", "it * 2")])
+    finding = await process(steps, REVENUE, FAILED)
+    assert finding.status == "failed"
+    assert "999" not in llm_server.requests[0].prompt
+    assert "1,234.5亿" in llm_server.requests[0].prompt
+
+
+async def test_a_query_goes_through_the_governed_database(steps, llm_server):
+    sql = "SELECT symbol, name_en FROM companies WHERE symbol = '900001.DEMO'"
+    good, bad = {"label": "Name", "sql": sql}, {"label": "Bad", "sql": "DROP TABLE companies"}
+    llm_server.script(sheet(queries=[good, bad]))
+    finding = await process(steps, REVENUE)
+    assert finding.status == "partial"
+    assert "| 900001.DEMO | Mirage Hill Distillers |" in finding.text
+    assert finding.warnings[0].startswith("Bad: ")
+    assert [c.source for c in finding.citations] == ["database", "database"]
+    assert [record.status.value for record in await steps.decisions()] == ["approved", "rejected"]
+
+
+async def test_an_answer_that_is_no_sheet_is_asked_for_again(steps, llm_server):
+    llm_server.script(Say("I think 20 %."), sheet(GROWTH[:2], [computation("growth", "after / before")]))
+    assert "| The growth | `after / before` | 1.2 |" in (await process(steps, REVENUE)).text
+    llm_server.default = Say('{"values": "many"}')
+    finding = await process(steps, REVENUE)
+    assert (finding.status, finding.text) == ("failed", "")
+
+
+def verdict(step_id: str, symbol: str, action: str) -> Finding:
+    figures = {"Symbol": symbol, "Verdict": action, "Confidence": "60%"}
+    return Finding(step_id=step_id, status="completed", text=f"{symbol}: {action}", figures=figures)
+
+
+TABLE = """\
+| Symbol | 900001.DEMO | 900002.DEMO |
+| --- | --- | --- |
+| Verdict | BUY | HOLD |
+| Confidence | 60% | 60% |"""
+
+
+async def test_without_a_model_equity_findings_stand_side_by_side(home, clock, web):
+    async with steps_desk(home, clock, web) as steps:
+        both = verdict("a", "900001.DEMO", "BUY"), verdict("b", "900002.DEMO", "HOLD")
+        finding = await process(steps, *both)
+        alone = await process(steps, both[0])
+    assert (finding.status, finding.text) == ("completed", TABLE)
+    assert "No language model" in finding.warnings[0]
+    assert (alone.status, alone.text) == ("failed", "")
+
+
+async def test_a_model_that_fails_leaves_the_comparison(steps, llm_server):
+    llm_server.default = Status(401)
+    finding = await process(steps, verdict("a", "900001.DEMO", "BUY"), verdict("b", "900002.DEMO", "HOLD"))
+    assert (finding.status, finding.text) == ("completed", TABLE)
+    assert finding.warnings
+
+
+def test_what_only_one_finding_says_is_left_open_for_the_other():
+    more = verdict("b", "900002.DEMO", "HOLD")
+    more = more.model_copy(update={"figures": {**more.figures, "Position": "5|%"}})
+    table = comparison([verdict("a", "900001.DEMO", "BUY"), more], "en-US")
+    assert table.splitlines()[-1] == "| Position | — | 5\\|% |"
+
+
+class TestExpressions:
+    @pytest.mark.parametrize(
+        ("expression", "result"),
+        [
+            ("1 + 2 * 3", 7.0),
+            ("-(2 ** 3) % 5", 2.0),
+            ("a / b", 2.5),
+            ("min(a, b, 1)", 1.0),
+            ("max([a, b])", 10.0),
+            ("sum([a, b, 0.1])", 14.1),
+            ("mean(a, b)", 7.0),
+            ("median([3, 1, 2])", 2.0),
+            ("round(a / 3, 2)", 3.33),
+            ("round(2.6)", 3.0),
+            ("abs(b - a)", 6.0),
+            ("pct_change(b, a)", 150.0),
+            ("pct_change(-4, 4)", 200.0),
+            ("a > b", True),
+            ("a == b", False),
+        ],
+    )
+    def test_arithmetic_is_worked_out(self, expression, result):
+        assert evaluate(expression, {"a": 10, "b": 4}) == result
+
+    @pytest.mark.accepts("W43")
+    @pytest.mark.parametrize(
+        "expression",
+        [
+            "", "a +", "1 / 0", "a % 0", "10 ** 400", "9 ** 9 ** 9", "(-8) ** 0.5", "c", "True", "1j", "'a' * 9",
+            "a and b", "1 < a < 20", "a if b else 1", "[a, b]", "[a] * 3", "min()", "abs(a, b)", "round(a, 99)",
+            "round(a, 0.5)", "pct_change(a)", "pct_change(0, a)", "max(a, key=b)", "print(a)", "a.real", "a[0]",
+            "min(*[a, b])", "(a > b) + 1", "1e999", "((" * 120 + "a" + "))" * 120, "-" * 60 + "a", "a" + "+a" * 200,
+        ],
+    )  # fmt: skip
+    def test_anything_else_is_refused(self, expression):
+        with pytest.raises(ExpressionRefused) as refused:
+            evaluate(expression, {"a": 10, "b": 4})
+        assert all(refused.value.in_locale(locale) for locale in LOCALES)
