@@ -9,11 +9,11 @@ from typing import Any
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import DecisionRecord
 from moot.modules.governance.application.tool_calls import ToolCalls
-from moot.modules.intake.application.processing import Processor
-from moot.modules.intake.application.researcher import Researcher
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
+from moot.modules.intake.infrastructure.agents.processing import Processor
+from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.web_pages import WebPageService
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher

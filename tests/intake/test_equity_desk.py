@@ -14,10 +14,10 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 )
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionWaiting
-from moot.modules.intake.application.processing import comparison
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
+from moot.modules.intake.infrastructure.agents.processing import comparison
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.infrastructure.settings import Settings

@@ -129,7 +129,7 @@ async def test_a_fault_of_the_desk_itself_ends_the_turn_and_not_the_conversation
         raise RuntimeError("a bug")
 
     with monkeypatch.context() as patched:
-        patched.setattr("moot.modules.intake.application.reporter.Reporter.write", broken)
+        patched.setattr("moot.modules.intake.infrastructure.agents.reporter.Reporter.write", broken)
         heard = Heard()
         ended = await ruled.ask(f"{MIRAGE} 现在能买吗？", heard, auto_accepted_plan=True)
     assert (ended.status, ended.last.answer) == ("failed", None)

@@ -12,10 +12,10 @@ from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.decision_types import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.intake.application.plan_templates import plan_by_rules
-from moot.modules.intake.application.planning_talk import Task
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
+from moot.modules.intake.infrastructure.agents.planning_talk import Task
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from moot.modules.intake.application.planner import Planned, Planner
-from moot.modules.intake.application.planning_talk import json_in
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.ports import PlanRuling
 from moot.modules.intake.domain.question import Limits, Mention, Understanding
+from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
+from moot.modules.intake.infrastructure.agents.planning_talk import json_in
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from moot.modules.intake.application.expressions import ExpressionRefused, evaluate
-from moot.modules.intake.application.processing import comparison
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.infrastructure.agents.processing import comparison
 from moot.shared.domain.messages import LOCALES
 from tests.fakes.llm_server import Say, Status
 from tests.fakes.search_server import LocalWeb, local_web

@@ -10,11 +10,11 @@ from markdown_it import MarkdownIt
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from moot.modules.intake.application.reporter import Reporter
 from moot.modules.intake.domain.answer import STYLES, Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry

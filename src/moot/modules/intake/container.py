@@ -11,10 +11,6 @@ from moot.modules.governance.application.tool_calls import ToolCalls
 from moot.modules.intake.application.intake_graph import IntakeGraph
 from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.metrics import IntakeMetrics
-from moot.modules.intake.application.planner import Planner
-from moot.modules.intake.application.processing import Processor
-from moot.modules.intake.application.reporter import Reporter
-from moot.modules.intake.application.researcher import Researcher
 from moot.modules.intake.application.team import Team
 from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.domain.question import Limits
@@ -22,6 +18,10 @@ from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompa
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
+from moot.modules.intake.infrastructure.agents.planner import Planner
+from moot.modules.intake.infrastructure.agents.processing import Processor
+from moot.modules.intake.infrastructure.agents.reporter import Reporter
+from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.graph.checkpoints import checkpointer
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
 from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, Parts

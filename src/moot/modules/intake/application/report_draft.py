@@ -1,19 +1,28 @@
 """The text of an answer before it is dressed: what a model writes, and what each style leaves out of it."""
 
 from collections.abc import Mapping
-from typing import Annotated, NamedTuple
+from typing import Annotated, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
 from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.llm_platform.application.llm_service import ChatResult
 from moot.shared.domain.messages import Message
 from moot.shared.domain.validation import invalid_input
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 PROBLEMS_TOLD = 5
+
+
+class Said(Protocol):
+    """What a model answered with, and why it stopped."""
+
+    @property
+    def content(self) -> str: ...
+
+    @property
+    def finish_reason(self) -> str | None: ...
 
 
 class Draft(BaseModel):
@@ -56,7 +65,7 @@ def shaped(draft: Draft, style: Style) -> Draft:
     return draft.model_copy(update={"key_points": draft.key_points[: shape.key_points], "analysis": analysis})
 
 
-def read_draft(reply: ChatResult, style: Style) -> Draft | Message:
+def read_draft(reply: Said, style: Style) -> Draft | Message:
     """The draft in a model's reply, or what is wrong with it."""
     if reply.finish_reason == "length":
         return SAY("report.cut_off")

@@ -16,8 +16,6 @@ from langgraph.types import Command, interrupt
 from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
 from moot.modules.intake.application.keeping import keep, keep_plan, kept
 from moot.modules.intake.application.language import locale_of
-from moot.modules.intake.application.planner import Planner
-from moot.modules.intake.application.reporter import Reporter
 from moot.modules.intake.application.team import Team
 from moot.modules.intake.application.telling import tell
 from moot.modules.intake.application.turns import OPTIONS
@@ -25,6 +23,8 @@ from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.ports import Toolbox
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.infrastructure.agents.planner import Planner
+from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.graph.checkpoints import Saver
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     BACKGROUND_INVESTIGATOR,

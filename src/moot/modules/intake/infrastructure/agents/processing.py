@@ -6,14 +6,14 @@ from collections.abc import Sequence
 import structlog
 from pydantic import ValidationError
 
-from moot.modules.intake.application.notebook import as_data
-from moot.modules.intake.application.researcher import Prompts
 from moot.modules.intake.application.worksheet import Computed, Worksheet, computed
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.ports import Toolbox
 from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.agents.notebook import as_data
+from moot.modules.intake.infrastructure.agents.researcher import Prompts
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.errors import AppError, UpstreamFailed

@@ -11,7 +11,11 @@ import structlog
 
 from moot.modules.intake.application.plan_repair import EXPERTS, repaired, spelled, written_symbols
 from moot.modules.intake.application.plan_templates import plan_by_rules
-from moot.modules.intake.application.planning_talk import (
+from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.plan import Plan, PlanProblem
+from moot.modules.intake.domain.ports import Companies, PlanReview, PlanRuling
+from moot.modules.intake.domain.question import Limits, Understanding
+from moot.modules.intake.infrastructure.agents.planning_talk import (
     Task,
     beside_the_question,
     in_lines,
@@ -19,10 +23,6 @@ from moot.modules.intake.application.planning_talk import (
     rejection,
     sent_back,
 )
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan, PlanProblem
-from moot.modules.intake.domain.ports import Companies, PlanReview, PlanRuling
-from moot.modules.intake.domain.question import Limits, Understanding
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import (
     ChatMessage,

@@ -8,13 +8,13 @@ from typing import Any, Protocol
 
 import structlog
 
-from moot.modules.intake.application.notebook import Notebook, as_data
 from moot.modules.intake.application.telling import tell
 from moot.modules.intake.domain.findings import Finding, StepStatus
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.ports import Toolbox, ToolOutcome
 from moot.modules.intake.domain.question import Limits, reading_language
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.agents.notebook import Notebook, as_data
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, LLMService, Tool
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError

@@ -1,0 +1,1 @@
+"""Who asks a model within intake: planner, researcher, processing, reporter."""
