@@ -50,10 +50,11 @@ async def started_at_once() -> Line:
     async with fresh_sqlite() as database:
         quick, service = desk_of_stubs(0.0, database), desk_of_stubs(LATENCY, database)
         await many(lambda: quick.execute(QUESTION), WARM)
+        walls = []
         with server.settled():
-            walls = [
-                await many(lambda: service.execute(QUESTION), BURST, at_once=BURST) for _ in range(ROUNDS)
-            ]
+            for _ in range(ROUNDS):
+                await settled()  # the last round's rows are not this one's to write
+                walls.append(await many(lambda: service.execute(QUESTION), BURST, at_once=BURST))
     path, median = TURNS_ON_THE_CRITICAL_PATH * LATENCY, statistics.median(walls)
     detail = f"{median:.2f} s of {path:.0f} s, persistence on"
     return Line(f"{BURST} sessions at once / critical path", median / path, 1.10, detail)

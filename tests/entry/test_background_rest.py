@@ -257,7 +257,10 @@ async def test_a_session_of_another_process_is_cancelled_when_its_owner_looks_up
         session = await other.start("900001.DEMO", [MACRO], skip_debate=True)
         await gate.reached(1)
         answer = await desk.cancel(str(session.id))
-        assert (answer.status_code, answer.json()["status"]) == (202, "running")
+        told = (answer.status_code, answer.json()["status"])
+        assert told in [(202, "running"), (200, "cancelled")], (
+            "unless the owner happened to look up meanwhile"
+        )
         async with asyncio.timeout(settings.lease_seconds / 3 + 1.5):
             assert (await desk.ended(str(session.id)))["status"] == "cancelled"
 

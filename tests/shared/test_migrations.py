@@ -267,7 +267,7 @@ class TestTables:
                     "research_sessions",
                     ["workspace_id", name, "created_at", "id"],
                 )
-                for name in ("status", "verdict_action", "trigger_source")
+                for name in ("symbol", "status", "verdict_action", "trigger_source")
             },
             "ix_research_sessions_parent_session_id_created_at_id": (
                 "research_sessions",

@@ -18,6 +18,7 @@ class ResearchSessionRow(Base):
     __table_args__ = (
         Index(None, "symbol", "created_at"),
         Index(None, "workspace_id", "created_at", "id"),
+        Index(None, "workspace_id", "symbol", "created_at", "id"),
         Index(None, "workspace_id", "status", "created_at", "id"),
         Index(None, "workspace_id", "verdict_action", "created_at", "id"),
         Index(None, "workspace_id", "trigger_source", "created_at", "id"),

@@ -1,4 +1,4 @@
-"""Conversations: questions in people's own words, and what became of them."""
+"""Conversations: questions in people's own words, and what became of them; sessions found quickly by symbol."""
 
 import sqlalchemy as sa
 from alembic import op
@@ -9,6 +9,7 @@ down_revision = "0006"
 
 JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 MOMENT = sa.DateTime(timezone=True)
+BY_SYMBOL = "ix_research_sessions_workspace_id_symbol_created_at_id"
 
 
 def upgrade() -> None:
@@ -27,7 +28,9 @@ def upgrade() -> None:
     op.create_index(
         "ix_conversations_workspace_id_updated_at", "conversations", ["workspace_id", "updated_at"]
     )
+    op.create_index(BY_SYMBOL, "research_sessions", ["workspace_id", "symbol", "created_at", "id"])
 
 
 def downgrade() -> None:
+    op.drop_index(BY_SYMBOL, "research_sessions")
     op.drop_table("conversations")
