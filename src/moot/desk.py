@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 from uuid import UUID
 
 import structlog
@@ -35,7 +35,13 @@ from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import Escalation
 from moot.modules.governance.application.tool_calls import ToolCalls
 from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
-from moot.modules.intake.application.intake_service import Conversation, Feedback, Question, Style
+from moot.modules.intake.application.intake_service import (
+    Conversation,
+    Feedback,
+    PlanDecision,
+    Question,
+    Style,
+)
 from moot.modules.intake.container import IntakeContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
@@ -306,9 +312,7 @@ class Moot(Desk):
         )
         return await self.intake.service.ask(asked, workspace=DEFAULT_WORKSPACE)
 
-    async def answer_plan(
-        self, thread: UUID, decision: Literal["accepted", "edit_plan", "rejected"], text: str = ""
-    ) -> Conversation:
+    async def answer_plan(self, thread: UUID, decision: PlanDecision, text: str = "") -> Conversation:
         said = checked(Feedback, {"decision": decision, "text": text})
         return await self.intake.service.feedback(thread, said, workspace=DEFAULT_WORKSPACE)
 

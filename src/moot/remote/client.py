@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import date, datetime
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -21,7 +21,7 @@ from moot.modules.coordinator.application.node_results import whole
 from moot.modules.coordinator.application.research_run import NodeEvent, ResearchRun, Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
-from moot.modules.intake.application.intake_service import Conversation, Style
+from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
 from moot.modules.market_data.application.query_result import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Desk
@@ -145,9 +145,7 @@ class RemoteMoot(Desk):
         }
         return await self._connection.post(Conversation, INTAKE, body)
 
-    async def answer_plan(
-        self, thread: UUID, decision: Literal["accepted", "edit_plan", "rejected"], text: str = ""
-    ) -> Conversation:
+    async def answer_plan(self, thread: UUID, decision: PlanDecision, text: str = "") -> Conversation:
         body = {"decision": decision, "text": text}
         return await self._connection.post(Conversation, f"{INTAKE}/{thread}/feedback", body)
 

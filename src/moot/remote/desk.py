@@ -4,13 +4,13 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.research_run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
-from moot.modules.intake.application.intake_service import Conversation, Style
+from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
 from moot.modules.market_data.application.query_result import QueryResult
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.messages import Locale
@@ -112,9 +112,7 @@ class Desk(ABC):
         """
 
     @abstractmethod
-    async def answer_plan(
-        self, thread: UUID, decision: Literal["accepted", "edit_plan", "rejected"], text: str = ""
-    ) -> Conversation:
+    async def answer_plan(self, thread: UUID, decision: PlanDecision, text: str = "") -> Conversation:
         """Say yes or no to the plan a conversation waits with, or what is to change about it."""
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """The single door for questions in people's own words: one turn of a conversation at a time."""
 
 from collections.abc import Awaitable, Callable
-from typing import Annotated, Literal
+from typing import Annotated
 from uuid import UUID, uuid4
 
 import structlog
@@ -12,7 +12,7 @@ from moot.modules.intake.application.keeping import Keeper, keeping
 from moot.modules.intake.application.telling import Tell, listening
 from moot.modules.intake.application.turns import as_it_failed, as_it_stands, opening, tell_end
 from moot.modules.intake.domain.answer import Style
-from moot.modules.intake.domain.conversation import Conversation, Conversations, Turn
+from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Turn
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -20,7 +20,7 @@ from moot.shared.domain.errors import AppError, Conflict, NotFound
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import on_behalf_of
 
-__all__ = ["Conversation", "Feedback", "IntakeService", "Question", "Style", "Turn"]
+__all__ = ["Conversation", "Feedback", "IntakeService", "PlanDecision", "Question", "Style", "Turn"]
 
 logger = structlog.get_logger(__name__)
 
@@ -52,7 +52,7 @@ class Question(Strict):
 class Feedback(Strict):
     """What a person says to a plan. `text` says what is to change, where `decision` is `edit_plan`."""
 
-    decision: Literal["accepted", "edit_plan", "rejected"]
+    decision: PlanDecision
     text: str = Field(default="", max_length=LONGEST)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel
 
@@ -10,7 +10,7 @@ from moot.modules.intake.application.intake_graph import IntakeState, Stand
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.telling import tell
 from moot.modules.intake.domain.answer import Answer
-from moot.modules.intake.domain.conversation import Conversation, Turn, TurnStatus
+from moot.modules.intake.domain.conversation import Conversation, PlanDecision, Turn, TurnStatus
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding, reading_language
@@ -24,7 +24,7 @@ REMEMBERED = 10
 LONGEST = 4000
 FRESH = timedelta(hours=12)
 """For so long what was found out about a company is not looked up again."""
-OPTIONS = ("accepted", "edit_plan", "rejected")
+OPTIONS: tuple[PlanDecision, ...] = get_args(PlanDecision)
 NOTHING_YET: IntakeState = {
     "goto": "",
     "handed_locale": None,

@@ -10,6 +10,8 @@ from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding
 
+PlanDecision = Literal["accepted", "edit_plan", "rejected"]
+"""What a person can say to a plan."""
 TurnStatus = Literal["running", "waiting", "answered", "replied", "rejected", "failed"]
 """`waiting` for a person to accept the plan; `answered` by research, `replied` to at once; `rejected`: the person did
 not want the plan."""

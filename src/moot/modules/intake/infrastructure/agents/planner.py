@@ -4,8 +4,8 @@ Every plan is put to the desk's rules before anybody sees it. How often a plan m
 wants it: the rules, or a person.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, Literal, NamedTuple
 
 import structlog
 
@@ -23,6 +23,7 @@ from moot.modules.intake.infrastructure.agents.planning_talk import (
     rejection,
     sent_back,
 )
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import (
     ChatMessage,
@@ -43,11 +44,6 @@ SCHEMA = ResponseSchema(name="Plan", json_schema=strict_schema(Plan))
 
 Maker = Literal["model", "rules"]
 Ending = Literal["limit", "no_plan", "rejected", "escalated"]
-
-
-class Prompts(Protocol):
-    def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
-        """The prompt of that name, filled in, and after it the conversation that `user_input` holds."""
 
 
 class Planned(NamedTuple):
@@ -83,7 +79,7 @@ class Planner:
     def __init__(
         self,
         llm: LLMService,
-        prompts: Prompts,
+        prompts: PromptTemplates,
         review: PlanReview,
         clock: Clock,
         *,

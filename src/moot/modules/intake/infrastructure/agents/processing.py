@@ -13,7 +13,7 @@ from moot.modules.intake.domain.ports import Toolbox
 from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.notebook import as_data
-from moot.modules.intake.infrastructure.agents.researcher import Prompts
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.errors import AppError, UpstreamFailed
@@ -27,7 +27,7 @@ SHEET = ResponseSchema(name="worksheet", json_schema=strict_schema(Worksheet))
 
 
 class Processor:
-    def __init__(self, llm: LLMService, toolbox: Toolbox, prompts: Prompts) -> None:
+    def __init__(self, llm: LLMService, toolbox: Toolbox, prompts: PromptTemplates) -> None:
         self._llm, self._toolbox, self._prompts = llm, toolbox, prompts
 
     async def process(self, step: Step, findings: Sequence[Finding], *, locale: str, goal: str) -> Finding:

@@ -1,8 +1,7 @@
 """The reporter writes the answer: by a model that is held to what was found, or by rules that only quote it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import reduce
-from typing import Any, Protocol
 
 import structlog
 
@@ -17,6 +16,7 @@ from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import (
     ChatMessage,
@@ -34,13 +34,8 @@ AGENT = "reporter"
 SCHEMA = ResponseSchema(name="Answer", json_schema=strict_schema(Draft))
 
 
-class PromptSource(Protocol):
-    def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
-        """The prompt `name` with its variables, then the messages of the variable `user_input`."""
-
-
 class Reporter:
-    def __init__(self, llm: LLMService, prompts: PromptSource, *, max_tokens: int = 4096) -> None:
+    def __init__(self, llm: LLMService, prompts: PromptTemplates, *, max_tokens: int = 4096) -> None:
         self._llm, self._prompts, self._max_tokens = llm, prompts, max_tokens
 
     async def write(

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Sequence
+from typing import Any
 
 import structlog
 
@@ -15,6 +15,7 @@ from moot.modules.intake.domain.ports import Toolbox, ToolOutcome
 from moot.modules.intake.domain.question import Limits, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.notebook import Notebook, as_data
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, LLMService, Tool
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
@@ -29,17 +30,12 @@ URL = re.compile(r"https?://[^\s<>()\"'，。；、）】]+")
 AGENT, SEARCH = "researcher", "web_search"
 
 
-class Prompts(Protocol):
-    def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
-        """The prompt of that name, and after it the messages of `user_input`."""
-
-
 class Researcher:
     def __init__(
         self,
         llm: LLMService,
         toolbox: Toolbox,
-        prompts: Prompts,
+        prompts: PromptTemplates,
         limits: Limits,
         *,
         clock: Clock | None = None,

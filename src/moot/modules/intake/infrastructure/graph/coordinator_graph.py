@@ -29,6 +29,7 @@ from moot.modules.intake.infrastructure.graph.coordinator_state import (
     WorkingState,
     question_of,
 )
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
@@ -65,10 +66,6 @@ class NothingSaid(UpstreamFailed):
     code = "NOTHING_SAID"
 
 
-class Prompts(Protocol):
-    def messages(self, name: str, variables: dict[str, Any]) -> list[ChatMessage]: ...
-
-
 class OfflineUnderstanding(Protocol):
     async def understand(
         self, text: str, *, previous: Understanding | None = None, default_locale: str
@@ -82,7 +79,7 @@ class Coordinator:
     def __init__(
         self,
         llm: LLMService,
-        prompts: Prompts,
+        prompts: PromptTemplates,
         rules: OfflineUnderstanding,
         clock: Clock,
         metrics: IntakeMetrics,
