@@ -79,6 +79,6 @@ def test_a_locale_is_handed_over_else_detected_else_the_default() -> None:
 
 @pytest.mark.parametrize("text", ["@" * 50_000, '"' * 50_000, "a@" * 50_000, "A-" * 50_000, "の" * 50_000])
 def test_no_text_takes_long(text: str) -> None:
-    began = time.perf_counter()
+    began = time.process_time()
     detect(text)
-    assert time.perf_counter() - began < 1
+    assert time.process_time() - began < 1
