@@ -88,8 +88,10 @@ class Redactor:
         except PydanticSerializationError:
             return False
         lowered = said.lower()
-        suspicious = any(sign in lowered for sign in SIGNS_IN_JSON)
-        return not suspicious and not any(secret in said for secret in self._secrets_in_json)
+        for sign in SIGNS_IN_JSON:  # in so many words: this runs for every row there is
+            if sign in lowered:
+                return False
+        return not any(secret in said for secret in self._secrets_in_json)
 
 
 def storable(text: str) -> str:
