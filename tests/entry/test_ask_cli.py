@@ -31,7 +31,7 @@ from tests.entry.test_cli import MOOT, environment
 from tests.fakes.llm_server import Say
 
 ENGLISH, CHINESE = "Is 900001.DEMO cheap?", "900001.DEMO 估值高吗？"
-PLAN = "  1. Research 幻山酒业 (900001.DEMO) · experts: Valuation modeler\n"
+PLAN = "  1. Research Mirage Hill Distillers (900001.DEMO) · experts: Valuation modeler\n"
 ID = re.compile(r"--thread ([0-9a-f-]{36})")
 WIDTH = 60
 ESCAPES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
@@ -55,7 +55,7 @@ async def test_a_pipe_gets_plan_steps_and_the_answer_as_markdown(moot):
     before, title, answer = seen.stdout.partition("\n# Is 900001.DEMO cheap\n")
     assert before == (
         f"Plan: Is 900001.DEMO cheap\n{PLAN}"
-        "  … Research 幻山酒业 (900001.DEMO)\n  ✓ Research 幻山酒业 (900001.DEMO)\n"
+        "  … Research Mirage Hill Distillers (900001.DEMO)\n  ✓ Research Mirage Hill Distillers (900001.DEMO)\n"
     )
     parts = [
         answer.index(heading) for heading in ("## Key points", "## Overview", "## Analysis", "## Sources")
@@ -100,6 +100,41 @@ async def test_a_plan_is_changed_or_rejected(moot):
     assert (rejected.returncode, "The plan was rejected." in rejected.stdout) == (0, True)
     further = await moot("ask", "hello", "--thread", thread)
     assert (further.returncode, thread_in(further.stdout)) == (0, thread)
+
+
+CAREFUL = """
+rules:
+  - id: test.plan
+    name: Somebody looks first
+    category: behavior
+    condition: payload.step_count > 0
+    action: reject
+    requires_human: true
+    decision_types: [plan]
+    examples:
+      - violates: true
+        payload: {step_count: 1}
+      - violates: false
+        payload: {step_count: 0}
+"""
+APPROVE = re.compile(r"moot (escalations approve [0-9a-f-]{36}) ")
+
+
+async def test_a_plan_that_somebody_has_to_approve_says_how_and_goes_on_after_that(moot, home):
+    (home / "careful.yaml").write_text(CAREFUL, encoding="utf-8")
+    assert (await moot("rules", "activate", "careful.yaml")).returncode == 0
+    asked = await moot("ask", ENGLISH, "--yes")
+    assert asked.returncode == 0
+    assert PLAN in asked.stdout
+    assert "✓" not in asked.stdout
+    thread, approve = thread_in(asked.stdout), APPROVE.search(asked.stdout)
+    assert approve, asked.stdout
+    early = await moot("ask", "--thread", thread, "--accept")
+    assert (early.returncode, approve[1] in early.stdout, "✓" in early.stdout) == (0, True, False)
+    assert (await moot(*approve[1].split(), "--reason", "fine")).returncode == 0
+    ended = await moot("ask", "--thread", thread, "--accept")
+    assert (ended.returncode, "# Is 900001.DEMO cheap\n" in ended.stdout) == (0, True)
+    assert "escalations" not in ended.stdout
 
 
 async def test_json_is_the_rest_body_and_nothing_else(moot):
@@ -315,6 +350,23 @@ def test_whoever_leaves_the_question_open_finds_it_waiting(terminal):
         assert "experts: Valuation modeler" in " ".join(screen.text.split())
         screen.type("n")
         assert screen.ended() == 0
+
+
+def test_a_terminal_does_not_ask_again_for_a_plan_that_somebody_else_has_to_approve(terminal, home):
+    (home / "careful.yaml").write_text(CAREFUL, encoding="utf-8")
+    with terminal("rules", "activate", "careful.yaml") as screen:
+        assert screen.ended() == 0
+    with terminal("ask", ENGLISH) as screen:
+        screen.until(ASKS["en_US.UTF-8"])
+        assert "moot escalations approve" in " ".join(screen.text.split())
+        screen.type("y")
+        assert screen.ended() == 0
+    _, _, after = screen.text.partition(ASKS["en_US.UTF-8"])
+    assert "The plan waits for you" in after
+    assert "✓" not in after
+    with terminal("ask", ENGLISH, "--yes") as screen:
+        assert screen.ended() == 0
+    assert "Accept this plan?" not in screen.text
 
 
 def test_yes_asks_nothing(terminal):

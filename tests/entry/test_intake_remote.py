@@ -94,6 +94,9 @@ async def test_bad_input_is_the_same_error_from_both(app, desk):
         problems.append([(each["field"], each["problem"]) for each in refused.value.details["errors"]])
         with pytest.raises(InvalidInput):
             await asked.answer_plan(NOBODY, "perhaps")
+        with pytest.raises(InvalidInput) as wordless:
+            await asked.answer_plan(NOBODY, "edit_plan")
+        assert [each["field"] for each in wordless.value.details["errors"]] == ["text"]
     assert problems[0] == problems[1] == [("question", "string_too_short"), ("style", "literal_error")]
 
 

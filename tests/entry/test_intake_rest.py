@@ -14,6 +14,7 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.settings import Settings
 from tests.chaos.desks import the_world
 from tests.entry.serving import IN_TIME, NOBODY, ON_SQLITE, SESSIONS, Gate, Served, calling, serving
+from tests.fakes.llm_server import Say
 
 INTAKE = "/api/v1/coordinator/intake"
 EVENTS = {"Accept": "text/event-stream"}
@@ -188,6 +189,63 @@ async def test_a_decision_nobody_knows_is_a_400(desk: Served):
 
 
 @ON_SQLITE
+@pytest.mark.parametrize(
+    ("language", "said"), [("en", "text: must not be blank."), ("zh-CN", "text：不能为空。")]
+)
+async def test_a_change_without_a_word_is_a_400_that_names_the_field(desk: Served, language, said):
+    thread = (await asked(desk))["id"]
+    for edit in ({"decision": "edit_plan"}, {"decision": "edit_plan", "text": " "}):
+        refused = await desk.http.post(
+            f"{INTAKE}/{thread}/feedback", json=edit, headers={"Accept-Language": language}
+        )
+        (problem,) = refused.json()["details"]["errors"]
+        assert (refused.status_code, problem["field"]) == (400, "text")
+        assert refused.json()["message"] == said
+
+
+@pytest.fixture
+async def modelled(home, database, llm_server):
+    settings = Settings(
+        home=home,
+        database_url=database.safe_url,
+        log_level="error",
+        llm_base_url=llm_server.url,
+        llm_model="fake-1",
+    )
+    async with serving(settings) as served:
+        yield served
+
+
+@ON_SQLITE
+async def test_the_calls_of_a_conversation_are_on_the_record_of_its_turns(modelled: Served, llm_server):
+    llm_server.default = Say("Good day.")
+    first = await asked(modelled, "hello")
+    both = await asked(modelled, "hello again", thread_id=first["id"])
+    assert first["turns"][0]["id"] == both["turns"][0]["id"] != both["turns"][1]["id"]
+    where = f"{INTAKE}/{first['id']}"
+    calls = (await modelled.http.get(f"{where}/llm-calls")).json()
+    assert [call["caller_agent"] for call in calls] == ["coordinator"] * 2
+    assert [call["completion_text"] for call in calls] == ["Good day."] * 2
+    assert ["hello again" in call["prompt_text"] for call in calls] == [False, True]
+    short = (await modelled.http.get(f"{where}/llm-calls", params={"include_text": False})).json()
+    assert [call["id"] for call in short] == [call["id"] for call in calls]
+    assert not any(call["prompt_text"] or call["completion_text"] for call in short)
+    assert (await modelled.http.get(f"{where}/api-calls")).json() == []
+    issued = await modelled.desk.access.access_service().create("theirs", ["read"], "theirs")
+    async with calling(modelled.http.base_url.port or 0, issued.secret) as http:
+        theirs = [await http.get(f"{where}/{kind}") for kind in ("llm-calls", "api-calls")]
+    assert [answer.status_code for answer in theirs] == [404] * 2
+
+
+async def test_a_desk_that_keeps_nothing_says_so_when_asked_for_calls(home):
+    async with serving(Settings(home=home, log_level="error", persistence=False)) as served:
+        thread = (await asked(served, "hello"))["id"]
+        for kind in ("llm-calls", "api-calls"):
+            answer = await served.http.get(f"{INTAKE}/{thread}/{kind}")
+            assert (answer.status_code, answer.json()["code"]) == (503, "PERSISTENCE_OFF")
+
+
+@ON_SQLITE
 @pytest.mark.parametrize("headers", [{}, EVENTS], ids=["json", "events"])
 async def test_a_refusal_has_its_status_even_where_events_were_asked_for(desk: Served, headers):
     waiting = (await asked(desk))["id"]
@@ -294,15 +352,10 @@ async def test_a_quiet_stream_shows_that_it_lives(desk: Served, gate, monkeypatc
     ],
 )
 async def test_a_stream_that_has_begun_ends_with_its_error(desk: Served, monkeypatch, trouble, code, said):
-    save, saved = SqlConversations.save, []
+    async def failing(*_):
+        raise trouble
 
-    async def failing(self, conversation):
-        saved.append(conversation)
-        if len(saved) > 1:
-            raise trouble
-        await save(self, conversation)
-
-    monkeypatch.setattr(SqlConversations, "save", failing)
+    monkeypatch.setattr(SqlConversations, "take", failing)
     story = told((await desk.http.post(INTAKE, json={"question": VALUATION}, headers=EVENTS)).text)
     assert [event.event for event in story] == ["plan", "error", "done"]
     assert story[1].data["code"] == code
@@ -316,7 +369,11 @@ async def test_the_schema_documents_both_ways_to_be_answered(desk: Served):
     ours = {path.removeprefix(INTAKE): methods for path, methods in paths.items() if path.startswith(INTAKE)}
     assert {path: sorted(methods) for path, methods in ours.items()} == {
         "": ["get", "post"],
+        "/metrics": ["get"],
+        "/metrics/locale-sample": ["get"],
         "/{thread}": ["get"],
+        "/{thread}/api-calls": ["get"],
+        "/{thread}/llm-calls": ["get"],
         "/{thread}/feedback": ["post"],
         "/{thread}/resume": ["post"],
     }

@@ -31,6 +31,7 @@ from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.clock import FixedClock
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, on_behalf_of
 from tests.fakes.llm_server import LLMServer, Say, Status
 
 CLOCK = FixedClock(datetime(2026, 6, 30, 10, 0, 5, tzinfo=UTC))
@@ -39,6 +40,7 @@ CHINESE = "帮我分析一下 Go 语言的优势"
 JAPANESE = "AIのトレンドは何ですか？"
 CHAT = "你好，今天天气怎么样？"
 NOBODY_KNOWS = "600519 ?"
+PING_AN = Mention(text="平安", symbols=("000001.SZ", "601318.SH"), names=("平安银行", "中国平安"))
 MAOTAI = Mention(text="茅台", symbols=("600519.SH",), names=("贵州茅台",))
 
 
@@ -63,16 +65,13 @@ class Desk:
     def __init__(self, server: LLMServer | None) -> None:
         self.model, self.metrics = OpenAIChatModel(), IntakeMetrics()
         self.rules = FakeRules()
-        self.prompts = FOLDER
+        self.prompts, self.workspace = FOLDER, DEFAULT_WORKSPACE
         self.server = server
 
     def llm(self) -> LLMService:
         key = SecretStr("stub")
-        configs = (
-            [LLMConfig(alias="main", base_url=self.server.url, model_name="m", vendor="stub", api_key=key)]
-            if self.server
-            else []
-        )
+        asked = {"model_name": "m", "vendor": "stub", "workspace_id": self.workspace, "api_key": key}
+        configs = [LLMConfig(alias="main", base_url=self.server.url, **asked)] if self.server else []
         registry = ModelRegistry(None, configs)
         return LLMService(registry, self.model, NoJournal(), Unkept(Limits()), sleep=_no_pause)
 
@@ -341,6 +340,32 @@ class TestUnderstanding:
         understanding = Understanding.model_validate((await desk.ask("hello, why?"))["understanding"])
         assert (understanding.intent, understanding.reply) == ("research", None)
 
+    async def test_a_name_that_several_companies_share_is_asked_back_though_a_model_hands_it_over(
+        self, desk: Desk, llm_server: LLMServer
+    ):
+        desk.rules = FakeRules("unclear", mentions=(PING_AN,), reply="请问是哪一家？")
+        llm_server.script(handing("Ping An's valuation", "en-US"))
+        ended = await desk.ask("平安的估值", enable_background_investigation=True)
+        assert (ended["goto"], ended["reply"], ended["locale"]) == (END, "请问是哪一家？", "zh-CN")
+        assert (ended["task_title"], ended["handed_locale"]) == (None, "en-US")
+        assert ended["understanding"] == desk.rules.understood.model_dump(mode="json")
+        seen = desk.metrics.snapshot()
+        assert (seen.runs, seen.hand_off_success.rate) == ({"replied": 1}, 1.0)
+
+    async def test_what_is_unclear_to_rules_for_another_reason_is_the_models_to_judge(
+        self, desk: Desk, llm_server: LLMServer
+    ):
+        desk.rules = FakeRules("unclear", reply="您想了解哪家公司？")
+        llm_server.script(handing("Shares to buy", "en-US"))
+        ended = await desk.ask("buy?")
+        assert (ended["goto"], ended["understanding"]["intent"]) == (PLANNER, "research")
+
+    async def test_a_model_that_answers_itself_is_not_interrupted(self, desk: Desk, llm_server: LLMServer):
+        desk.rules = FakeRules("unclear", mentions=(PING_AN,), reply="请问是哪一家？")
+        llm_server.script(Say("平安夜快乐！"))
+        ended = await desk.ask("祝平安")
+        assert (ended["reply"], ended.get("understanding")) == ("平安夜快乐！", None)
+
     async def test_rules_know_the_turn_before(self, without_model: Desk):
         before = Understanding(intent="equity", locale="zh-CN", title="茅台", mentions=(MAOTAI,))
         await without_model.ask("那和五粮液比呢？", understanding=before.model_dump(mode="json"))
@@ -431,7 +456,17 @@ class TestMetrics:
         assert seen.coordinator_latency.count == 4
         assert (seen.coordinator_latency.p95_ms or 0) >= 100
         assert (ended[1]["handed_locale"], ended[1]["detected_locale"]) == ("en-US", "zh-CN")
-        assert [tuple(sample) for sample in desk.metrics.locale_samples] == [
+        assert [tuple(sample) for sample in desk.metrics.locale_samples()] == [
             (ENGLISH, "en-US", "en-US"),
             (CHINESE, "en-US", "zh-CN"),
         ]
+
+    async def test_a_sample_is_of_the_workspace_in_which_it_was_asked(
+        self, desk: Desk, llm_server: LLMServer
+    ):
+        llm_server.script(handing("AI", "en-US"))
+        desk.workspace = "east"
+        with on_behalf_of("east"):
+            await desk.ask(ENGLISH)
+        assert [sample.text for sample in desk.metrics.locale_samples("east")] == [ENGLISH]
+        assert desk.metrics.locale_samples() == ()

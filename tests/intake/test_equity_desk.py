@@ -1,5 +1,6 @@
 """Equity steps: a session of the research graph becomes a finding, and so does whatever keeps it from an answer."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 from uuid import UUID
@@ -14,10 +15,12 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 )
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionWaiting
+from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.agents.processing import comparison
+from moot.modules.judge.application.judge_service import JudgeService
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.infrastructure.settings import Settings
@@ -132,6 +135,55 @@ async def test_whatever_keeps_a_session_from_an_answer_is_a_failed_finding(error
     finding = await ResearchGraphDesk(Raising(error)).research(equity(), locale="en-US")
     assert (finding.status, finding.text, finding.session_id) == ("failed", "", session)
     assert said in str(finding.error)
+
+
+@pytest.fixture
+def hanging(monkeypatch) -> asyncio.Event:
+    """The judge takes for ever, the first time; set when it is asked."""
+    at_once, asked = JudgeService.run, asyncio.Event()
+
+    async def ruling(self, judge_input):
+        if not asked.is_set():
+            asked.set()
+            await asyncio.Event().wait()
+        return await at_once(self, judge_input)
+
+    monkeypatch.setattr(JudgeService, "run", ruling)
+    return asked
+
+
+async def test_a_session_that_was_broken_off_is_retried_with_what_its_experts_had_found(desk, hanging):
+    with on_behalf_of("default", session_id=str(SESSION)):
+        under_way = asyncio.create_task(research(desk, equity()))
+        await hanging.wait()
+        under_way.cancel()
+        await asyncio.wait({under_way})
+        finding = await research(desk, equity())
+        again = await research(desk, equity())
+    sessions = {session.status: session for session in (await desk.sessions()).items}
+    assert (len(sessions), again.session_id, again.figures) == (2, finding.session_id, finding.figures)
+    retried = sessions["completed"]
+    assert (finding.status, finding.session_id) == ("completed", str(retried.id))
+    assert retried.parent_session_id == sessions["cancelled"].id
+    nodes = (await desk.session(retried.id)).nodes
+    assert sum(node.reused for node in nodes) == 5
+
+
+async def test_the_same_step_of_another_plan_is_another_session(desk):
+    with on_behalf_of("default", session_id=str(SESSION)):
+        both = [await research(desk, equity(symbol, "technical_analyst")) for symbol in (SYMBOL, OTHER)]
+    assert [finding.status for finding in both] == ["completed"] * 2
+    assert (await desk.sessions()).total == 2
+
+
+async def test_what_fails_in_its_own_time_is_not_tried_again(desk, monkeypatch):
+    async def broken(*_: Any, **__: Any) -> Any:
+        raise AppError("no bars")
+
+    monkeypatch.setattr(ResearchGatewayAdapter, "run_expert", broken)
+    with on_behalf_of("default", session_id=str(SESSION)):
+        finding = await research(desk, equity(SYMBOL, "technical_analyst"))
+    assert (finding.status, (await desk.sessions()).total) == ("failed", 1)
 
 
 async def test_a_session_belongs_to_the_workspace_of_the_question(desk):

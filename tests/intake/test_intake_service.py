@@ -122,6 +122,17 @@ async def test_feedback_nobody_knows_is_refused(said):
         checked(Feedback, said)
 
 
+@pytest.mark.accepts("W40")
+@pytest.mark.parametrize("said", [{}, {"text": ""}, {"text": " \n"}])
+async def test_a_wish_to_change_the_plan_says_what_to_change(said):
+    with pytest.raises(InvalidInput) as refused:
+        checked(Feedback, {"decision": "edit_plan", **said})
+    assert [each["field"] for each in refused.value.details["errors"]] == ["text"]
+    assert refused.value.in_locale("en-US") == "text: must not be blank."
+    assert refused.value.in_locale("zh-CN").startswith("text")
+    assert checked(Feedback, {"decision": "accepted", **said}).decision == "accepted"
+
+
 @pytest.mark.accepts("W40", "A4-27")
 @pytest.mark.parametrize(
     "asked",
@@ -234,9 +245,10 @@ async def test_a_question_that_is_broken_off_can_be_resumed(modelled, parts):
     with suppress(asyncio.CancelledError):
         await asked
     (left,) = await modelled.service.conversations("default")
-    assert left.status == "running"
-    with pytest.raises(NotItsTurn):
+    assert (left.status, left.last.left) == ("running", True)
+    with pytest.raises(NotItsTurn) as busy:
         await modelled.ask("Hello", thread_id=left.id)
+    assert f"moot ask --thread {left.id} --resume" in busy.value.in_locale("en-US")
     step = {"id": "a", "type": "equity", "title": f"Research {MIRAGE}", "symbol": MIRAGE}
     parts.play("planner", plans(step, title=f"Research {MIRAGE}", locale="en-US"))
     parts.play("reporter", writes("An answer", "Nothing speaks for haste [1]."))

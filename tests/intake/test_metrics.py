@@ -1,10 +1,18 @@
-"""What intake counts about itself."""
+"""What intake counts about itself, and who may see it."""
 
 import json
+from collections.abc import AsyncIterator
 
 import pytest
+from fastapi import FastAPI
 
+from moot.desk import Moot
+from moot.main import create_app
 from moot.modules.intake.application.metrics import LONGEST_SAMPLE, IntakeMetrics, LocaleSample
+from moot.shared.infrastructure.settings import Settings
+from tests.access.desk import calling, new_key
+from tests.fakes.llm_server import LLMServer
+from tests.intake.whole_desk import Parts, hands_over, plans, researching
 
 
 @pytest.fixture
@@ -84,7 +92,7 @@ class TestLocales:
         metrics = IntakeMetrics(sampled=2)
         for text in ("first", "茅台现在\n能买吗？", "third"):
             metrics.locale_handed(text, "ja-JP", "zh-CN")
-        assert metrics.locale_samples == (
+        assert metrics.locale_samples() == (
             LocaleSample("茅台现在\n能买吗？", "ja-JP", "zh-CN"),
             LocaleSample("third", "ja-JP", "zh-CN"),
         )
@@ -95,11 +103,68 @@ class TestLocales:
             {"text": "third", "handed": "ja-JP", "detected": "zh-CN", "label": None},
         ]
 
+    def test_a_busy_workspace_neither_shows_nor_crowds_out_the_questions_of_another(self):
+        metrics = IntakeMetrics(sampled=2)
+        metrics.locale_handed("ours", "en-US", "en-US", workspace="ours")
+        for text in ("first", "second", "third"):
+            metrics.locale_handed(text, "en-US", "en-US", workspace="theirs")
+        assert [sample.text for sample in metrics.locale_samples("ours")] == ["ours"]
+        assert [sample.text for sample in metrics.locale_samples("theirs")] == ["second", "third"]
+        assert metrics.locale_samples("nobody's") == ()
+        assert metrics.snapshot().locale_disagreement.out_of == 4
+
     @pytest.mark.accepts("A4-24")
     def test_a_sample_holds_no_secret_and_no_novel(self, metrics: IntakeMetrics):
         secret = "sk-" + "canary" * 4
         metrics.locale_handed(f"why does {secret} not work? " + "x" * 1000, f"en-US {secret}", "en-US")
-        (sample,) = metrics.locale_samples
+        (sample,) = metrics.locale_samples()
         assert sample.text.startswith("why does *** not work?")
         assert len(sample.text) == LONGEST_SAMPLE
         assert sample.handed == "en-US ***"
+
+
+class TestOverHttp:
+    INTAKE = "/api/v1/coordinator/intake"
+    METRICS, SAMPLE = f"{INTAKE}/metrics", f"{INTAKE}/metrics/locale-sample"
+    ASKED = "What are the latest AI trends?"
+
+    @pytest.fixture
+    async def app(self, home, llm_server: LLMServer) -> AsyncIterator[FastAPI]:
+        """A desk whose model has been asked once."""
+        parts = Parts(llm_server)
+        parts.play("coordinator", hands_over("AI", "zh-CN"))
+        parts.play("planner", plans(researching("a", "Latest AI trends"), title="AI trends", locale="zh-CN"))
+        model = {"llm_base_url": llm_server.url, "llm_model": "fake-1"}
+        app = create_app(Moot(Settings(home=home, log_level="error", **model)))
+        async with app.router.lifespan_context(app):
+            async with calling(app, await new_key(app, "research")) as client:
+                asked = await client.post(self.INTAKE, json={"question": self.ASKED})
+                assert asked.status_code == 200, asked.text
+            yield app
+
+    @pytest.mark.accepts("A4-23", "A4-24", "A4-25", "A4-26")
+    async def test_what_is_counted_is_told_as_json(self, app: FastAPI):
+        async with calling(app, await new_key(app, "admin", workspace="theirs")) as client:
+            told = (await client.get(self.METRICS)).json()
+        assert told == app.state.desk.intake.metrics.snapshot().model_dump(mode="json")
+        assert told["runs"] == {"handed_off": 1}
+        assert told["hand_off_success"] == {"count": 1, "out_of": 1, "rate": 1.0}
+        assert told["locale_disagreement"]["rate"] == 1.0
+        assert told["coordinator_latency"]["p50_ms"] > 0
+
+    @pytest.mark.accepts("A4-24")
+    async def test_a_sample_is_a_line_each_and_of_the_own_workspace_alone(self, app: FastAPI):
+        async with calling(app, await new_key(app, "admin")) as client:
+            ours = await client.get(self.SAMPLE)
+        async with calling(app, await new_key(app, "admin", workspace="theirs")) as client:
+            theirs = await client.get(self.SAMPLE)
+        assert ours.headers["content-type"].startswith("application/x-ndjson")
+        assert [json.loads(line) for line in ours.text.splitlines()] == [
+            {"text": self.ASKED, "handed": "zh-CN", "detected": "en-US", "label": None}
+        ]
+        assert (theirs.status_code, theirs.text) == (200, "")
+
+    @pytest.mark.parametrize("path", [METRICS, SAMPLE], ids=["metrics", "sample"])
+    async def test_only_an_administrator_sees_them(self, app: FastAPI, path: str):
+        async with calling(app, await new_key(app, "read", "research")) as client:
+            assert (await client.get(path)).status_code == 403

@@ -27,6 +27,24 @@ def test_one_company_is_one_step_for_the_experts_the_question_names():
     assert (drawn.plan.title, drawn.plan.locale) == ("茅台现在能买吗？", "zh-CN")
 
 
+@pytest.mark.parametrize(
+    ("locale", "names_en", "title"),
+    [
+        ("zh-CN", ("Kweichow Moutai",), "研究 贵州茅台（600519.SH）"),
+        ("en-US", ("Kweichow Moutai",), "Research Kweichow Moutai (600519.SH)"),
+        ("ko-KR", ("Kweichow Moutai",), "Research Kweichow Moutai (600519.SH)"),
+        ("en-US", (), "Research 600519.SH (贵州茅台)"),
+        ("en-US", ("",), "Research 600519.SH (贵州茅台)"),
+    ],
+)
+def test_a_company_goes_by_a_name_that_the_reader_can_read(
+    locale: str, names_en: tuple[str, ...], title: str
+):
+    named = MAOTAI.model_copy(update={"names_en": names_en})
+    drawn = plan_by_rules(understood(named, locale=locale), Limits())
+    assert drawn is not None and drawn.plan.steps[0].title == title
+
+
 def test_several_companies_are_researched_at_once_and_then_compared():
     drawn = plan_by_rules(understood(MAOTAI, WULIANGYE, comparing=True), Limits())
     assert drawn is not None

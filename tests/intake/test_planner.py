@@ -244,7 +244,26 @@ async def test_an_escalated_plan_waits_for_its_person(planner: Build, llm_server
     planned = await ask(planner(Reviewer(asked)), limits=Limits(max_plan_iterations=5))
     assert (planned.plan, planned.code, planned.escalation_id) == (None, "escalated", "e-1")
     assert planned.draft is not None and planned.draft.steps
+    assert "Costs much." in planned.reason and "moot escalations approve e-1" in planned.reason
     assert len(llm_server.requests) == 1
+
+
+async def test_a_plan_that_was_escalated_is_reviewed_again_as_it_was(planner: Build, llm_server: LLMServer):
+    llm_server.default = said()
+    asked = PlanRuling(None, why=("Costs much.",), escalation_id="e-1")
+    review = Reviewer(asked, asked, NO)
+    able = planner(review)
+    draft = (await ask(able)).draft
+    assert draft is not None
+    again = [
+        await able.reviewed_again(draft, QUESTION, TRENDS, limits=Limits(), iteration=1) for _ in range(3)
+    ]
+    assert [(planned.code, planned.plan) for planned in again] == [
+        ("escalated", None),
+        ("rejected", None),
+        (None, draft),
+    ]
+    assert len(set(review.seen)) == 1 and len(llm_server.requests) == 1
 
 
 async def test_an_edit_shows_the_model_the_plan_and_what_is_to_change(planner: Build, llm_server: LLMServer):

@@ -17,7 +17,15 @@ from moot.modules.intake.application.headings import (
     language_name,
     tongue_of,
 )
-from moot.modules.intake.application.report_text import clipped, markdown_of, pieces, plain, safe_url, tamed
+from moot.modules.intake.application.report_text import (
+    clipped,
+    markdown_of,
+    pieces,
+    plain,
+    safe_url,
+    sentences,
+    tamed,
+)
 from moot.modules.intake.domain.answer import Answer, Section
 from moot.modules.intake.domain.findings import Citation
 from moot.shared.domain.messages import LOCALES
@@ -91,6 +99,8 @@ FRAGMENTS = st.lists(
             "\u200b",
             "\x1b",
             "[1]",
+            "[1]:x",
+            "\u3000",
         ]
     ),
     max_size=24,
@@ -103,6 +113,9 @@ def test_nothing_live_comes_together_from_any_pieces(text: str):
     assert live(f"{tamed(text)}\n\n> end") == []
     assert headings(f"{tamed(text)}\n\n## Sources")[-1] == "Sources"
     assert tamed(tamed(text)) == tamed(text)
+    defined: dict[str, object] = {}
+    MARKDOWN.parse(tamed(text), defined)
+    assert defined.get("references", {}) == {}
 
 
 @given(st.text(st.sampled_from("a b*_[]()\\`|~#<&;1.!-"), max_size=40))
@@ -192,6 +205,11 @@ def test_styles_for_a_quick_read_do_not_quote(style: str, quoted: bool):
     assert ("Said so." in text) is quoted
 
 
+def test_the_rules_quote_in_the_text_and_not_again_among_the_sources():
+    text = markdown_of(an_answer(engine="rules", citations=[Citation(title="One", quote="Said so.")]))
+    assert "Said so." not in text
+
+
 def test_parts_without_a_word_have_no_heading():
     assert markdown_of(an_answer()) == "# Title\n\n> No advice.\n"
 
@@ -215,9 +233,52 @@ def test_the_pieces_are_all_of_the_text_block_by_block():
     assert list(pieces("")) == []
 
 
-def test_what_is_too_long_says_that_it_goes_on():
-    assert clipped("abcdef", 6) == "abcdef"
-    assert clipped("abcde fgh", 7) == "abcde…"
+@pytest.mark.parametrize(
+    ("text", "longest", "told"),
+    [
+        ("abcdef", 6, "abcdef"),
+        ("abcde fgh", 7, "abcde…"),
+        ("between 11.05 and 28.05", 11, "between…"),
+        ("区间为 121.33 至 302.29 元", 8, "区间为…"),
+        ("估值偏高，目前不是机会", 6, "估值偏高…"),
+        ("red flags (30)", 12, "red flags…"),
+        ("a" * 20, 10, "a" * 9 + "…"),
+    ],
+)
+def test_what_is_too_long_says_that_it_goes_on_and_no_number_is_cut(text: str, longest: int, told: str):
+    assert clipped(text, longest) == told
+    assert len(told) <= longest
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "told"),
+    [
+        ("At CNY 11.22 it is cheap. So it is. And more.", None, "At CNY 11.22 it is cheap. So it is."),
+        ("At CNY 11.22 it is cheap. So it is.", 1, "At CNY 11.22 it is cheap."),
+        (
+            "It fell below 302.29; the view is wrong; and more",
+            None,
+            "It fell below 302.29; the view is wrong",
+        ),
+        ("现价 11.22 元，估值偏低。更像机会。", 1, "现价 11.22 元，估值偏低。"),
+        (
+            "one sentence that goes on for far too long to fit here",
+            None,
+            "one sentence that goes on for far too…",
+        ),
+        ("", None, ""),
+    ],
+)
+def test_a_text_is_shortened_by_whole_sentences(text: str, most: int | None, told: str):
+    assert sentences(text, 40, most=most) == told
+
+
+def test_words_in_brackets_read_as_they_are_unless_they_define_a_link():
+    said = "Valuation modeler [Overvalued, 0.92]: at CNY 339.91"
+    assert tamed(said) == said
+    assert tamed("[x]: http://evil.example") == "[x]\\: http://evil.example"
+    assert tamed("\u3000[x]: http://evil.example") == "[x]\\: http://evil.example"
+    assert tamed("> - [x\ny]: http://evil.example") == "> - [x\ny]\\: http://evil.example"
 
 
 class TestHeadings:

@@ -6,12 +6,14 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
 
-from moot.modules.intake.application.intake_service import Conversation, NotItsTurn
+from moot.modules.intake.application.intake_service import LEASE, Conversation, NotItsTurn
+from moot.shared.domain.clock import SystemClock
 from tests.chaos.nursery import ROOT, without_settings
 from tests.fakes.llm_server import LLMServer, Say
 from tests.intake.whole_desk import (
@@ -30,6 +32,16 @@ from tests.intake.whole_desk import (
 MIRAGE, FOGHARBOUR = "900001.DEMO", "900002.DEMO"
 COMPARE = f"比较一下 {MIRAGE} 和 {FOGHARBOUR} 的估值"
 PATIENCE = 60
+LEFT = {"status": "running", "left": True}
+
+
+class Later:
+    """The time of the other process, or some time after it."""
+
+    ahead = timedelta()
+
+    def now(self) -> datetime:
+        return SystemClock().now() + self.ahead
 
 
 @asynccontextmanager
@@ -113,15 +125,18 @@ async def test_a_model_is_not_asked_again_for_a_plan_that_waits(home, database, 
 
 
 async def test_a_team_whose_process_died_goes_on_with_what_it_had_not_found_yet(home, database):
-    """The session that was under way is left to whoever resumes sessions; the step begins another."""
-    settings = settings_of(home, database)
-    async with asking(settings) as desk:
+    """The session that was under way goes on as well."""
+    settings, clock = settings_of(home, database), Later()
+    async with asking(settings, clock=clock) as desk:
         async with asker(settings, COMPARE, accept_plan=True, hangs_on=FOGHARBOUR) as process:
             left = await until_found(desk, 1)
             await killed(process)
         assert (left.status, left.last.sessions) == ("running", left.last.sessions[:1])
         with pytest.raises(NotItsTurn):
             await desk.ask("你好", thread_id=left.id)
+        with pytest.raises(NotItsTurn):
+            await desk.resume(left)
+        clock.ahead = LEASE
         heard = Heard()
         ended = await desk.resume(left, heard)
         assert (ended.status, ended.last.error) == ("answered", None)
@@ -132,7 +147,7 @@ async def test_a_team_whose_process_died_goes_on_with_what_it_had_not_found_yet(
         }
         assert ended.last.sessions[0] == left.last.sessions[0]
         of_each = [(await desk.desk.sessions(symbol)).total for symbol in (MIRAGE, FOGHARBOUR)]
-        assert of_each == [1, 2]
+        assert of_each == [1, 1]
         told = [(about["id"], about["status"]) for about in heard.of("step")]
         assert told[0] == ("equity-1", "completed") and ("equity-1", "started") not in told
         assert await desk.service.conversation(left.id, "default") == ended
@@ -151,7 +166,7 @@ async def test_an_answer_that_was_written_but_not_stored_is_told_by_a_resume(hom
     """As when the process dies between the two."""
     async with asking(settings_of(home, database)) as desk:
         ended = await desk.ask(f"{MIRAGE} 现在能买吗？", auto_accepted_plan=True)
-        running = ended.last.model_copy(update={"status": "running", "answer": None, "ended_at": None})
+        running = ended.last.model_copy(update=LEFT | {"answer": None, "ended_at": None})
         left = ended.with_last(running, ended.updated_at)
         await desk.desk.intake.conversations.save(left)
         again = await desk.resume(left)
@@ -162,7 +177,7 @@ async def test_an_answer_that_was_written_but_not_stored_is_told_by_a_resume(hom
 async def test_feedback_that_never_arrived_leaves_the_plan_waiting_after_a_resume(home, database):
     async with asking(settings_of(home, database)) as desk:
         waiting = await desk.ask(f"{MIRAGE} 现在能买吗？")
-        running = waiting.last.model_copy(update={"status": "running"})
+        running = waiting.last.model_copy(update=LEFT)
         left = waiting.with_last(running, waiting.updated_at)
         await desk.desk.intake.conversations.save(left)
         heard = Heard()
@@ -174,7 +189,7 @@ async def test_feedback_that_never_arrived_leaves_the_plan_waiting_after_a_resum
 async def test_a_question_that_died_before_it_began_ends_and_can_be_asked_again(home, database):
     async with asking(settings_of(home, database)) as desk:
         begun = await desk.ask("你好")
-        turn = begun.last.model_copy(update={"status": "running", "question": "再见"})
+        turn = begun.last.model_copy(update=LEFT | {"question": "再见"})
         left = begun.model_copy(update={"turns": (*begun.turns, turn)})
         await desk.desk.intake.conversations.save(left)
         ended = await desk.resume(left)

@@ -1,10 +1,12 @@
 """The three scenarios of the coordinator, the whole way: a desk, a model over HTTP, and a small web."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
+from moot.modules.intake.application.understanding import Understander
+from moot.modules.intake.domain.question import Mention
 from tests.fakes.llm_server import LLMServer, Say
 from tests.fakes.search_server import LocalWeb, local_web
 from tests.intake.steps_desk import calls, finds, hit
@@ -112,6 +114,40 @@ async def test_a_chinese_question_without_investigation_goes_to_the_planner(desk
     assert waiting.last.plan.locale == "zh-CN"
     assert web.asked == []
     assert waiting.last.understanding.title == "Go语言优势分析"
+
+
+DOMES = Mention(text="Dome", symbols=("900004.DEMO", "900009.DEMO"), names=("Irondome", "Warmdome"))
+
+
+class TwoDomes:
+    """`Companies` of which two are called alike."""
+
+    async def mentioned(self, text: str) -> Sequence[Mention]:
+        return [DOMES] if "Dome" in text else []
+
+    async def find(self, text: str) -> Sequence[Mention]:
+        return [Mention(text=text, symbols=(text,))] if text in DOMES.symbols else []
+
+
+@pytest.mark.parametrize("by", ["model", "rules"])
+async def test_which_of_two_companies_is_asked_back_and_the_next_turn_settles_it(
+    home, database, llm_server, parts, by: str
+):
+    model = {"llm_base_url": llm_server.url, "llm_model": "fake-1"} if by == "model" else {}
+    share = {"id": "a", "type": "equity", "title": "Warmdome", "symbol": "900009.DEMO"}
+    parts.play("coordinator", *[hands_over("Is Dome cheap?", "en-US")] * 2)
+    parts.play("planner", plans(share, title="Is Dome cheap?", locale="en-US"))
+    async with asking(settings_of(home, database, **model)) as desk:
+        desk.desk.intake.parts.coordinator._rules = Understander(TwoDomes())
+        asked = await desk.ask("Is Dome cheap?")
+        assert (asked.status, asked.last.plan) == ("replied", None)
+        assert asked.last.reply == (
+            "“Dome” may be: 900004.DEMO Irondome, 900009.DEMO Warmdome. Which one do you mean?"
+        )
+        settled = await desk.ask("the second one", thread_id=asked.id)
+        assert (settled.status, settled.last.understanding.symbols) == ("waiting", ("900009.DEMO",))
+        assert [step.symbol for step in settled.last.plan.steps] == ["900009.DEMO"]
+        assert settled.last.understanding.by == by
 
 
 @pytest.mark.accepts("A4-03", "A4-18")

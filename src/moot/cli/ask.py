@@ -94,11 +94,17 @@ def _talk(settings: Settings, asked: Asked, screen: Screen) -> Conversation:
         service = desk.intake.service
         try:
             conversation = runner.run(_said(service, asked, screen.tell))
-            while conversation.status == "waiting" and (said := screen.decide(conversation)):
+            while _asks(asked, conversation) and (said := screen.decide(conversation)):
                 conversation = runner.run(_answered(service, conversation.id, said, screen.tell))
+                asked = asked._replace(accept=said.decision == "accepted")
             return conversation
         finally:
             runner.run(stack.aclose())
+
+
+def _asks(asked: Asked, conversation: Conversation) -> bool:
+    """What waits although it was accepted needs somebody else's approval, or was changed by it."""
+    return conversation.status == "waiting" and not (asked.yes or asked.accept)
 
 
 async def _said(service: IntakeService, asked: Asked, tell: Tell) -> Conversation:

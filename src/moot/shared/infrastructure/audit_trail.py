@@ -85,7 +85,10 @@ Fence = Callable[[Session, Mapping[UUID, int]], None]
 
 
 class AuditTrail:
-    """Writes rows together with their links. Those that wait together are committed together."""
+    """Writes rows together with their links. Those that wait together are committed together.
+
+    Where a chain ends is remembered under a lease only: without one any process may have gone on with it.
+    """
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -143,13 +146,15 @@ class AuditTrail:
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = [record for order in orders for record in order]
         sessions = {record.session_id for record in records if record.session_id}
+        leased = {record.session_id for record in records if record.token is not None}
         reached: dict[UUID, Head] = {}
 
         def work(db: Session) -> None:
             reached.clear()
             reached.update({r.session_id: (0, GENESIS) for r in records if r.session_id and r.kind.opens})
             for session_id in sessions - reached.keys():
-                reached[session_id] = self._heads.get(session_id) or _stored_head(db, session_id)
+                mine = self._heads.get(session_id) if session_id in leased else None
+                reached[session_id] = mine or _stored_head(db, session_id)
             links = [_link(record, reached) for record in records if record.session_id]
             _write_heads(db, reached)
             self._check_leases(db, records)

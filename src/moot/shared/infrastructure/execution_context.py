@@ -80,9 +80,10 @@ current_feedback: ContextVar[dict[str, Any] | None] = ContextVar("current_feedba
 
 
 @contextmanager
-def on_behalf_of(workspace: str, caller: str = "") -> Iterator[None]:
-    """What is done in the block is done for `workspace`, outside of any session."""
-    token = current_execution_ctx.set(ExecutionContext(session_id="", workspace=workspace, caller=caller))
+def on_behalf_of(workspace: str, caller: str = "", *, session_id: str = "") -> Iterator[None]:
+    """What is done in the block is done for `workspace`, and on the record of `session_id` if there is one."""
+    context = ExecutionContext(session_id=session_id, workspace=workspace, caller=caller)
+    token = current_execution_ctx.set(context)
     try:
         yield
     finally:

@@ -18,6 +18,7 @@ class Need(NamedTuple):
 
 
 NEEDS = (
+    Need(READING, re.compile(r"/api/v1/coordinator/intake/metrics(/.*)?"), "admin"),
     Need(READING, re.compile(r".*", re.DOTALL), "read"),
     Need(frozenset({"POST"}), re.compile(r"/api/v1/coordinator/research(/.+/(retry|cancel))?"), "research"),
     Need(

@@ -7,7 +7,8 @@ from typing import Any, NamedTuple, Protocol, TypedDict
 class IntakeState(TypedDict, total=False):
     """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
 
-    `goto` is where the question goes next. `earlier` are findings of the turns before.
+    `goto` is where the question goes next. `earlier` are findings of the turns before. `escalation`: the rules want
+    somebody to approve the plan first.
     """
 
     messages: list[dict[str, Any]]
@@ -26,6 +27,7 @@ class IntakeState(TypedDict, total=False):
     background: list[dict[str, Any]]
     plan: dict[str, Any] | None
     plan_iterations: int
+    escalation: dict[str, Any] | None
     edits: list[str]
     rejected: bool
     findings: list[dict[str, Any]]

@@ -1,14 +1,17 @@
 """The single door for questions in people's own words: one turn of a conversation at a time."""
 
+import asyncio
+import math
 from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from typing import Annotated
 from uuid import UUID, uuid4
 
 import structlog
-from pydantic import Field, StringConstraints
+from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
-from moot.modules.intake.application.keeping import Keeper, keeping
+from moot.modules.intake.application.keeping import Keeper, TurnLost, keeping
 from moot.modules.intake.application.telling import Tell, listening
 from moot.modules.intake.application.turns import as_it_failed, as_it_stands, opening, tell_end
 from moot.modules.intake.domain.answer import Style
@@ -17,7 +20,7 @@ from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, NotFound
-from moot.shared.domain.validation import Strict
+from moot.shared.domain.validation import Strict, refuse
 from moot.shared.infrastructure.execution_context import on_behalf_of
 
 __all__ = ["Conversation", "Feedback", "IntakeService", "PlanDecision", "Question", "Style", "Turn"]
@@ -26,6 +29,10 @@ logger = structlog.get_logger(__name__)
 
 LONGEST = 4000
 """Characters of a question."""
+BEAT = 10.0
+"""Seconds between two signs of life of whoever runs a turn."""
+LEASE = timedelta(seconds=30)
+"""Whoever has given none for so long is taken to be gone."""
 
 Run = Callable[[IntakeGraph], Awaitable[Stand]]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST)]
@@ -53,7 +60,14 @@ class Feedback(Strict):
     """What a person says to a plan. `text` says what is to change, where `decision` is `edit_plan`."""
 
     decision: PlanDecision
-    text: str = Field(default="", max_length=LONGEST)
+    text: str = Field(default="", max_length=LONGEST, validate_default=True)
+
+    @field_validator("text")
+    @classmethod
+    def _says_what_to_change(cls, text: str, info: ValidationInfo) -> str:
+        if info.data.get("decision") == "edit_plan" and not text.strip():
+            raise refuse("blank")
+        return text
 
 
 class NoSuchConversation(NotFound):
@@ -67,7 +81,11 @@ class NotItsTurn(Conflict):
 
 
 class IntakeService:
-    """`graph` is opened when the first question comes. `investigates`: whether there is a web to look at first."""
+    """`graph` is opened when the first question comes. `investigates`: whether there is a web to look at first.
+
+    Whoever runs a turn shows so every `beat` seconds; after a `lease` without it, others may go on with the turn.
+    Their clocks must agree to within a fraction of that.
+    """
 
     def __init__(
         self,
@@ -76,10 +94,11 @@ class IntakeService:
         clock: Clock,
         *,
         investigates: bool,
+        beat: float = BEAT,
+        lease: timedelta = LEASE,
     ) -> None:
         self._graph, self._conversations, self._clock = graph, conversations, clock
-        self._investigates = investigates
-        self._busy: set[UUID] = set()
+        self._investigates, self._beat, self._lease = investigates, beat, lease
 
     async def ask(
         self,
@@ -142,10 +161,11 @@ class IntakeService:
     async def resume(
         self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
     ) -> Conversation:
-        """Go on from where a process died; raises `NotItsTurn` unless one did."""
+        """Go on from where a process died; raises `NotItsTurn` unless one did, or while one may still be at work."""
         conversation = await self.conversation(conversation_id, workspace)
-        if conversation.status != "running" or conversation_id in self._busy:
+        if conversation.status != "running":
             raise NotItsTurn(SAY("conversation.not_left", id=conversation_id), status=conversation.status)
+        self._require_left(conversation)
         return await self._turn(
             conversation,
             lambda graph: graph.go_on(_thread(conversation)),
@@ -172,21 +192,15 @@ class IntakeService:
         by: str | None,
         listener: Tell | None,
     ) -> Conversation:
-        if conversation.id in self._busy:
-            raise NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
-        self._busy.add(conversation.id)
-        try:
-            with listening(listener), on_behalf_of(conversation.workspace_id, by or ""):
-                ended = await self._ended(await self._taken(conversation, before), run)
-                await self._conversations.save(ended)
-                tell_end(ended)
-                return ended
-        finally:
-            self._busy.discard(conversation.id)
+        record = str(conversation.last.id) if self._conversations.lasting else ""
+        with listening(listener), on_behalf_of(conversation.workspace_id, by or "", session_id=record):
+            ended = await self._ended(await self._taken(conversation, before), run)
+            tell_end(ended)
+            return ended
 
     async def _taken(self, conversation: Conversation, before: Conversation | None) -> Conversation:
         """The conversation, running: here and nowhere else. `before` is as it was read; None: it is new."""
-        turn = conversation.last.model_copy(update={"status": "running", "error": None})
+        turn = conversation.last.model_copy(update={"status": "running", "left": False, "error": None})
         running = conversation.with_last(turn, self._clock.now())
         if before is None:
             await self._conversations.save(running)
@@ -194,18 +208,48 @@ class IntakeService:
             raise NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
         return running
 
+    def _require_left(self, conversation: Conversation) -> None:
+        wait = (conversation.updated_at + self._lease - self._clock.now()).total_seconds()
+        if not conversation.last.left and wait > 0:
+            seconds = math.ceil(wait)
+            said = SAY("lease.held", id=conversation.id, seconds=seconds)
+            raise NotItsTurn(said, status="running", retry_after=seconds)
+
     async def _ended(self, running: Conversation, run: Run) -> Conversation:
+        """As it is stored; raises `NotItsTurn` when another process has taken it over meanwhile."""
+        keeper = Keeper(running, self._conversations, self._clock)
+        try:
+            return await keeper.end(await self._held(keeper, run))
+        except TurnLost:
+            logger.warning("turn taken over", conversation=str(running.id))
+            raise NotItsTurn(SAY("lease.lost", id=running.id), status="running") from None
+        except asyncio.CancelledError:
+            await keeper.leave()
+            raise
+
+    async def _held(self, keeper: Keeper, run: Run) -> Turn:
+        """What becomes of the turn, unless it is lost on the way."""
+        turn = keeper.conversation.last
+        try:
+            async with asyncio.TaskGroup() as group:
+                beating = group.create_task(keeper.beat(self._beat))
+                turn = await self._worked(keeper, run)
+                beating.cancel()
+        except* TurnLost:
+            logger.info("work on a turn stopped", conversation=str(keeper.conversation.id))
+        return turn
+
+    async def _worked(self, keeper: Keeper, run: Run) -> Turn:
         """However it ends, it ends: what nobody foresaw is told as a failure of this turn."""
-        keeper = Keeper(running, self._conversations)
+        begun = keeper.conversation.last
         try:
             with keeping(keeper):
                 stand = await run(await self._graph())
-            turn = as_it_stands(running.last, stand, self._clock.now())
+            return as_it_stands(begun, stand, self._clock.now())
         except Exception as e:  # bulkhead: a turn that fails must not leave its conversation running for ever
             foreseen = isinstance(e, AppError)
-            logger.warning("turn failed", conversation=str(running.id), exc_info=not foreseen)
-            turn = as_it_failed(keeper.conversation.last, e, self._clock.now())
-        return running.with_last(turn, self._clock.now())
+            logger.warning("turn failed", conversation=str(keeper.conversation.id), exc_info=not foreseen)
+            return as_it_failed(keeper.conversation.last, e, self._clock.now())
 
     def _given(self, asked: Question) -> IntakeState:
         wanted = asked.enable_background_investigation

@@ -1,46 +1,89 @@
-"""What a turn has come to is kept on the way: a process that dies after a step does not send anybody out again."""
+"""What a turn has come to is kept on the way: a process that dies after a step does not send anybody out again.
+
+Every write says that somebody is at work, and holds only if nobody else has written since: a turn has one owner.
+"""
 
 import asyncio
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, NoReturn
 
 import structlog
 
-from moot.modules.intake.domain.conversation import Conversation, Conversations
+from moot.modules.intake.domain.conversation import Conversation, Conversations, Turn
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding
+from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
 
 logger = structlog.get_logger(__name__)
 
 
-class Keeper:
-    """Of the turn under way. `conversation` is as it was last stored."""
+class TurnLost(Exception):
+    """Another process goes on with the turn; nothing may be written for it here any more."""
 
-    def __init__(self, conversation: Conversation, store: Conversations) -> None:
-        self.conversation, self._store = conversation, store
-        self._in_turn = asyncio.Lock()
+
+class Keeper:
+    """Of the turn under way. `conversation` is as it stands, and stored as such unless the store failed."""
+
+    def __init__(self, conversation: Conversation, store: Conversations, clock: Clock) -> None:
+        self.conversation, self._stored = conversation, conversation
+        self._store, self._clock = store, clock
+        self._in_turn, self._lost = asyncio.Lock(), asyncio.Event()
 
     async def plan(self, plan: Plan, understanding: Understanding) -> None:
-        async with self._in_turn:
-            await self._changed(plan=plan, understanding=understanding, locale=plan.locale)
+        await self._kept(plan=plan, understanding=understanding, locale=plan.locale)
 
     async def keep(self, finding: Finding) -> None:
-        async with self._in_turn:
-            found = self.conversation.last.findings
-            others = (each for each in found if each.step_id != finding.step_id)
-            await self._changed(findings=(*others, finding))
+        found = self.conversation.last.findings
+        others = (each for each in found if each.step_id != finding.step_id)
+        await self._kept(findings=(*others, finding))
 
-    async def _changed(self, **to: Any) -> None:
-        turn = self.conversation.last.model_copy(update=to)
-        self.conversation = self.conversation.with_last(turn, self.conversation.updated_at)
+    async def beat(self, seconds: float) -> NoReturn:
+        """Shows every so often that somebody is at work; raises `TurnLost` once it is somebody else."""
+        while not await self._lost_within(seconds):
+            await self._kept()
+        raise TurnLost
+
+    async def leave(self) -> None:
+        """Whoever comes next need not wait until this process is taken to be gone."""
+        await self._kept(left=True)
+
+    async def end(self, turn: Turn) -> Conversation:
+        """Raises `TurnLost`, or what kept the store from storing it."""
+        self._stands(turn)
+        await asyncio.shield(self._stored_now())
+        if self._lost.is_set():
+            raise TurnLost
+        return self.conversation
+
+    async def _kept(self, **to: Any) -> None:
+        self._stands(self.conversation.last.model_copy(update=to))
         try:
-            await self._store.save(self.conversation)
+            await asyncio.shield(self._stored_now())
         except AppError as e:  # the turn goes on all the same; this is done again if the process dies
             logger.warning("turn not kept", conversation=str(self.conversation.id), error=str(e))
+
+    def _stands(self, turn: Turn) -> None:
+        self.conversation = self.conversation.with_last(turn, self._clock.now())
+
+    async def _stored_now(self) -> None:
+        """Goes on when nobody waits for it any more: what is stored must be known here."""
+        async with self._in_turn:
+            now = self.conversation
+            if not self._lost.is_set() and await self._store.take(now, self._stored):
+                self._stored = now
+            else:
+                self._lost.set()
+
+    async def _lost_within(self, seconds: float) -> bool:
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._lost.wait()
+        except TimeoutError:
+            return False
 
 
 _keeper: ContextVar[Keeper | None] = ContextVar("intake_keeper", default=None)

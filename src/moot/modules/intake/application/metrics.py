@@ -1,13 +1,14 @@
 """How well intake receives questions, counted since the process began."""
 
 import math
-from collections import Counter, deque
+from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, computed_field
 
 from moot.modules.intake.application.language import normalised
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
 Ending = Literal["handed_off", "replied", "failed"]
@@ -58,13 +59,13 @@ class LocaleSample(NamedTuple):
 
 
 class IntakeMetrics:
-    """`timed` and `sampled`: how many of the latest runs are remembered one by one."""
+    """`timed`: how many of the latest runs are remembered one by one; `sampled`: of each workspace's questions."""
 
     def __init__(self, *, timed: int = 1000, sampled: int = 200) -> None:
         self._runs: Counter[Ending] = Counter()
         self._counts: Counter[str] = Counter()
         self._seconds: deque[float] = deque(maxlen=timed)
-        self._samples: deque[LocaleSample] = deque(maxlen=sampled)
+        self._samples: defaultdict[str, deque[LocaleSample]] = defaultdict(lambda: deque(maxlen=sampled))
 
     def prompt_fetched(self, *, failed: bool) -> None:
         self._counts["prompts"] += 1
@@ -74,12 +75,14 @@ class IntakeMetrics:
         self._counts["hand-offs"] += 1
         self._counts["hand-offs followed"] += followed
 
-    def locale_handed(self, text: str, handed: str, detected: str) -> None:
+    def locale_handed(
+        self, text: str, handed: str, detected: str, *, workspace: str = DEFAULT_WORKSPACE
+    ) -> None:
         """Regions are not compared: no script tells en-GB from en-US."""
         self._counts["locales"] += 1
         self._counts["locales disagreed"] += _language(handed) != _language(detected)
         sample = LocaleSample(REDACT(text)[:LONGEST_SAMPLE], REDACT(handed)[:LONGEST_SAMPLE], detected)
-        self._samples.append(sample)
+        self._samples[workspace].append(sample)
 
     def coordinated(self, ending: Ending, seconds: float) -> None:
         self._runs[ending] += 1
@@ -97,13 +100,13 @@ class IntakeMetrics:
             ),
         )
 
-    @property
-    def locale_samples(self) -> tuple[LocaleSample, ...]:
-        return tuple(self._samples)
+    def locale_samples(self, workspace: str = DEFAULT_WORKSPACE) -> tuple[LocaleSample, ...]:
+        """Questions of people: for nobody outside of their workspace."""
+        return tuple(self._samples.get(workspace, ()))
 
-    def locale_samples_as_jsonl(self) -> str:
+    def locale_samples_as_jsonl(self, workspace: str = DEFAULT_WORKSPACE) -> str:
         """For somebody to label: a line each, with room for the language it really is."""
-        lines = ({**sample._asdict(), "label": None} for sample in self._samples)
+        lines = ({**sample._asdict(), "label": None} for sample in self.locale_samples(workspace))
         return "".join(f"{_JSON.dump_json(line).decode()}\n" for line in lines)
 
     def _share(self, count: str, out_of: str) -> Share:

@@ -6,7 +6,7 @@ from moot.modules.intake.application.plan_repair import LONGEST_TITLE
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Locale, Message
 
 ANGLES = ("state", "news", "views")
 """From which sides a question is researched, in the order of how much is lost without it."""
@@ -40,12 +40,11 @@ def _equity(understanding: Understanding, limits: Limits) -> Drawn:
 
 
 def _company(symbol: str, number: int, understanding: Understanding, reader: Locale) -> Step:
-    name = _names(understanding).get(symbol)
-    called = SAY("plan.company", name=name, symbol=symbol) if name else symbol
+    title = SAY("plan.equity.title", company=_called(symbol, understanding, reader))
     return Step(
         id=f"equity-{number}",
         type="equity",
-        title=SAY("plan.equity.title", company=called).in_locale(reader)[:LONGEST_TITLE],
+        title=title.in_locale(reader)[:LONGEST_TITLE],
         description=_about(understanding),
         symbol=symbol,
         experts=understanding.aspects,
@@ -91,6 +90,12 @@ def _about(understanding: Understanding) -> str:
     return understanding.title.strip()[:LONGEST_TITLE] or SAY("plan.untitled").in_locale(reader)
 
 
-def _names(understanding: Understanding) -> dict[str, str]:
-    certain = (mention for mention in understanding.mentions if mention.certain and mention.names)
-    return {mention.symbols[0]: mention.names[0] for mention in certain}
+def _called(symbol: str, understanding: Understanding, reader: Locale) -> Message | str:
+    """By a name the reader can read; where there is only a Chinese one, the code comes first for the others."""
+    mention = next(each for each in understanding.mentions if each.certain and each.symbols[0] == symbol)
+    english = reader != "zh-CN" and "".join(mention.names_en)
+    name = english or "".join(mention.names)
+    if not name:
+        return symbol
+    foreign = reader != "zh-CN" and not english
+    return SAY("answer.code_first" if foreign else "plan.company", name=name, symbol=symbol)

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from moot.modules.intake.application.report_citations import uncited
 from moot.modules.intake.application.report_text import clipped
 from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan, StepType
+from moot.modules.intake.domain.plan import Plan, Step, StepType
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import Message
 
@@ -40,23 +40,27 @@ class Material:
     def empty(self) -> bool:
         return not self.findings and not self.sources
 
-    def numbers_of(self, finding: Finding) -> list[int]:
+    def numbers_of(self, cited: Sequence[Citation]) -> list[int]:
         known = {_place(source): number for number, source in enumerate(self.sources, start=1)}
-        return sorted({known[_place(c)] for c in finding.citations if _place(c) in known})
+        return sorted({known[_place(source)] for source in cited if _place(source) in known})
 
     def beside(self) -> Iterator[tuple[int, Citation]]:
         """Sources that no finding rests on: what was read before there was a plan."""
-        cited = {number for finding in self.findings for number in self.numbers_of(finding)}
+        cited = {number for finding in self.findings for number in self.numbers_of(finding.citations)}
         return ((n, source) for n, source in enumerate(self.sources, start=1) if n not in cited)
 
     def subject_of(self, step_id: str) -> str:
         return _titles(self.plan).get(step_id, step_id)
 
+    def step_of(self, finding: Finding) -> Step | None:
+        """None for what an earlier plan found."""
+        steps = self.plan.steps if self.plan else ()
+        return next((step for step in steps if step.id == finding.step_id), None)
+
     def type_of(self, finding: Finding) -> StepType | None:
         """None for what an earlier plan found, unless a session tells that it was research on a company."""
-        steps = self.plan.steps if self.plan else ()
-        planned = next((step.type for step in steps if step.id == finding.step_id), None)
-        return planned or ("equity" if finding.session_id else None)
+        step = self.step_of(finding)
+        return step.type if step else "equity" if finding.session_id else None
 
     def shown(self) -> str:
         """All of it as a model is shown it: JSON, so that no text in it can pass for anything around it."""
@@ -89,7 +93,7 @@ class Material:
             "step": self.subject_of(finding.step_id),
             "status": finding.status,
             "text": clipped(finding.text, LONGEST_FINDING),
-            "sources": self.numbers_of(finding),
+            "sources": self.numbers_of(finding.citations),
         }
 
 

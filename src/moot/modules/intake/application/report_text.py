@@ -5,6 +5,7 @@ nothing that reaches outside of its section (`tamed`).
 """
 
 import re
+import string
 import unicodedata
 from collections.abc import Iterator, Sequence
 from urllib.parse import quote, urlsplit
@@ -28,7 +29,12 @@ ENTITY = re.compile(r"&(?=#|[A-Za-z][A-Za-z0-9]*;)")
 FENCE = re.compile(r"[`~]{3,}")
 HEADING = re.compile(r"^[ \t]*(#{1,6})(?=[ \t])", re.MULTILINE)
 UNDERLINE = re.compile(r"^[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
-LINK = re.compile(r"\](?=[(:])")
+LINK = re.compile(r"\](?=\()")
+DEFINITION = re.compile(r"^((?:[^\S\n]|[>*+\-\d.)])*\[(?:\\[\s\S]|[^\[\]\\])*\])(?=:)", re.MULTILINE)
+"""A link that is defined for the rest of the text. Where a line does not begin with it, `[…]:` is only words."""
+OF_A_WORD = string.ascii_letters + string.digits + ".,%+/:'-"
+SENTENCE = re.compile(r"\S.*?(?:[.!?;](?:\s+|$)|[。！？；]\s*|$)", re.DOTALL)
+"""Or a clause that can stand alone."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 NOT_IN_A_URL = re.compile(r"[\s<>()\[\]\"'`\\^{}|]")
 
@@ -53,11 +59,26 @@ def tamed(markdown: str, *, top: int = 3) -> str:
     """
     text = FENCE.sub("", seen(markdown))
     text = HEADING.sub(lambda found: "#" * max(top, len(found[1])), UNDERLINE.sub("", text))
-    return LINK.sub(r"]\\", TAG.sub("&lt;", text)).strip()
+    return DEFINITION.sub(r"\1\\", LINK.sub(r"]\\", TAG.sub("&lt;", text))).strip()
 
 
 def clipped(text: str, longest: int) -> str:
-    return text if len(text) <= longest else text[: longest - 1].rstrip() + "…"
+    """No longer than that; a number or a word of letters is never cut in two."""
+    if len(text) <= longest:
+        return text
+    cut = text[: longest - 1]
+    return (cut.rstrip(OF_A_WORD) or cut).rstrip(" ,;:(，；：、（") + "…"
+
+
+def sentences(text: str, longest: int, *, most: int | None = None) -> str:
+    """The first whole sentences that fit, at most that many of them; of one that is too long as much as fits."""
+    first, *others = SENTENCE.findall(text)[:most] or [text]
+    told = first
+    for sentence in others:
+        if len(told + sentence.rstrip()) > longest:
+            break
+        told += sentence
+    return clipped(told.rstrip(" ;；"), longest)
 
 
 def safe_url(url: str | None) -> str | None:
@@ -84,7 +105,7 @@ def markdown_of(answer: Answer) -> str:
         f"# {answer.title}",
         *_section(say["key_points"], _list(answer.key_points)),
         *(block for section in answer.sections for block in _section(section.heading, section.text)),
-        *_section(say["citations"], _citations(answer.citations, quoting=answer.style in QUOTING)),
+        *_section(say["citations"], _citations(answer.citations, quoting=_quotes(answer))),
         *_section(say["notes"], _list(plain(warning) for warning in answer.warnings)),
         f"> {answer.disclaimer}",
     ]
@@ -94,6 +115,11 @@ def markdown_of(answer: Answer) -> str:
 def pieces(markdown: str) -> Iterator[str]:
     """The text block by block, as it can be shown while it is sent. Together they are all of it."""
     return (found[0] for found in re.finditer(r".+?(?:\n{2,}|\Z)", markdown, re.DOTALL))
+
+
+def _quotes(answer: Answer) -> bool:
+    """The rules quote in the text itself."""
+    return answer.style in QUOTING and answer.engine == "llm"
 
 
 def _section(heading: str, text: str) -> list[str]:

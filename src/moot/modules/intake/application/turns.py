@@ -35,6 +35,7 @@ NOTHING_YET: IntakeState = {
     "background": [],
     "plan": None,
     "plan_iterations": 0,
+    "escalation": None,
     "edits": [],
     "rejected": False,
     "findings": [],
@@ -98,6 +99,7 @@ def as_it_stands(turn: Turn, stand: Stand, now: datetime) -> Turn:
             "detected_locale": state.get("detected_locale"),
             "understanding": _read(Understanding, state.get("understanding")),
             "plan": _read(Plan, state.get("plan")),
+            "escalation_id": (state.get("escalation") or {}).get("id"),
             "findings": tuple(Finding.model_validate(each) for each in state.get("findings", [])),
             "answer": _read(Answer, state.get("answer")),
             "reply": state.get("reply") or _refused_plan(state),
@@ -140,7 +142,8 @@ def tell_end(conversation: Conversation) -> None:
     turn = conversation.last
     if turn.status == "waiting":
         plan = turn.plan.model_dump(mode="json") if turn.plan else None
-        tell("interrupt", thread_id=str(conversation.id), plan=plan, options=list(OPTIONS))
+        asked = {"escalation_id": turn.escalation_id} if turn.escalation_id else {}
+        tell("interrupt", thread_id=str(conversation.id), plan=plan, options=list(OPTIONS), **asked)
     elif turn.reply:
         tell("message_chunk", text=turn.reply)
     elif turn.error:

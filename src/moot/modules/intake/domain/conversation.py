@@ -1,9 +1,10 @@
 """A conversation: questions and what became of each, so that the next one can build on them."""
 
+from datetime import timedelta
 from typing import Literal, Protocol
-from uuid import UUID
+from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, computed_field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, computed_field
 
 from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Finding
@@ -15,15 +16,23 @@ PlanDecision = Literal["accepted", "edit_plan", "rejected"]
 TurnStatus = Literal["running", "waiting", "answered", "replied", "rejected", "failed"]
 """`waiting` for a person to accept the plan; `answered` by research, `replied` to at once; `rejected`: the person did
 not want the plan."""
+SHORTEST = timedelta(microseconds=1)
+"""What every database can tell apart."""
 
 
 class Turn(BaseModel):
-    """One question. `handed_locale` is what a model said the language is, `detected_locale` what its letters say."""
+    """One question. `handed_locale` is what a model said the language is, `detected_locale` what its letters say.
+
+    What is done for it is on the record under its `id`. `left`: whoever ran it has stopped before its end.
+    `escalation_id`: the rules want somebody to approve its plan first.
+    """
 
     model_config = ConfigDict(frozen=True)
 
+    id: UUID = Field(default_factory=uuid4)
     question: str
     status: TurnStatus = "running"
+    left: bool = False
     style: Style = "research"
     asked_at: AwareDatetime
     ended_at: AwareDatetime | None = None
@@ -32,6 +41,7 @@ class Turn(BaseModel):
     detected_locale: str | None = None
     understanding: Understanding | None = None
     plan: Plan | None = None
+    escalation_id: str | None = None
     findings: tuple[Finding, ...] = ()
     answer: Answer | None = None
     reply: str | None = None
@@ -44,6 +54,8 @@ class Turn(BaseModel):
 
 
 class Conversation(BaseModel):
+    """`updated_at` is later after every change, so whoever knows an older one has been overtaken."""
+
     model_config = ConfigDict(frozen=True)
 
     id: UUID
@@ -64,11 +76,16 @@ class Conversation(BaseModel):
         return self.last.status
 
     def with_last(self, turn: Turn, at: AwareDatetime) -> "Conversation":
-        return self.model_copy(update={"turns": (*self.turns[:-1], turn), "updated_at": at})
+        later = max(at, self.updated_at + SHORTEST)
+        return self.model_copy(update={"turns": (*self.turns[:-1], turn), "updated_at": later})
 
 
 class Conversations(Protocol):
     """Each belongs to a workspace, and is unknown in every other."""
+
+    @property
+    def lasting(self) -> bool:
+        """Whether they, and the record of what was done for them, outlive the process."""
 
     async def save(self, conversation: Conversation) -> None: ...
 

@@ -21,6 +21,37 @@ class Citation(BaseModel):
     published_at: str | None = None
 
 
+class View(BaseModel):
+    """What one of those heard holds. `leaning` says how far it speaks for the company: from -1 to 1."""
+
+    model_config = ConfigDict(frozen=True)
+
+    who: str
+    says: str
+    why: str = ""
+    leaning: float
+
+
+class Spent(BaseModel):
+    """What models took. `cost` None: one of them has no price."""
+
+    model_config = ConfigDict(frozen=True)
+
+    requests: int = 0
+    tokens: int = 0
+    cost: float | None = 0.0
+    currency: str = ""
+
+    def __add__(self, other: "Spent") -> "Spent":
+        known = self.cost is not None and other.cost is not None
+        return Spent(
+            requests=self.requests + other.requests,
+            tokens=self.tokens + other.tokens,
+            cost=(self.cost or 0.0) + (other.cost or 0.0) if known else None,
+            currency=self.currency or other.currency,
+        )
+
+
 class Finding(BaseModel):
     model_config = ConfigDict(frozen=True)
 
@@ -34,6 +65,13 @@ class Finding(BaseModel):
     warnings: tuple[str, ...] = Field(default=())
     figures: dict[str, str] = Field(default_factory=dict)
     """What can be set beside the same of another finding, by its name in the reader's language."""
+    facts: dict[str, str] = Field(default_factory=dict)
+    """What was measured, to be set side by side like `figures`."""
+    verdict: View | None = None
+    views: tuple[View, ...] = ()
+    """Of the experts heard."""
+    risks: tuple[str, ...] = ()
+    spent: Spent = Spent()
 
     @property
     def usable(self) -> bool:

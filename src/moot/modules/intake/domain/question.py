@@ -23,6 +23,8 @@ class Mention(BaseModel):
     symbols: tuple[str, ...]
     names: tuple[str, ...] = ()
     """What the companies are called, in the order of `symbols`."""
+    names_en: tuple[str, ...] = ()
+    """The same in English; empty where the directory has no English name."""
 
     @property
     def certain(self) -> bool:

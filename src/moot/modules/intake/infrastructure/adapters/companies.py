@@ -28,4 +28,5 @@ def _mention(text: str, matches: Iterable[Match]) -> Mention:
         text=text,
         symbols=tuple(company.symbol for company in companies),
         names=tuple(company.name or company.name_en for company in companies),
+        names_en=tuple(company.name_en for company in companies),
     )

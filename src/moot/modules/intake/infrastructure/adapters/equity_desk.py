@@ -1,22 +1,28 @@
 """Equity steps are sessions of the research graph; what a session says becomes a finding."""
 
+import hashlib
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
+from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertResultItem, ResearchResult
 from moot.modules.coordinator.application.expert_summary import summarise
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.application.report_text import sentences
+from moot.modules.intake.application.report_views import leaning, measured
+from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import Locale
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 TRIGGER = "intake"
-LONGEST_REASONING, LONGEST_LINE = 600, 240
+CAME_TO_NOTHING = ("SESSION_CANCELLED", "ALL_EXPERTS_FAILED")
+LONGEST_REASONING, LONGEST_RISK, LONGEST_LINE = 600, 400, 240
 
 
 class ResearchGraphDesk:
@@ -25,19 +31,43 @@ class ResearchGraphDesk:
 
     async def research(self, step: Step, *, locale: str) -> Finding:
         language = reading_language(locale)
-        context = current_execution_ctx.get()
         asked = {"symbol": step.symbol or "", "experts": list(step.experts) or EXPERTS, "locale": language}
         try:
-            result = await self._service.execute(
-                asked,
-                trigger_source=TRIGGER,
-                workspace=context.workspace if context else DEFAULT_WORKSPACE,
-                requested_by=context.caller or None if context else None,
-            )
+            result = await self._result(step, asked)
         except AppError as e:
             session = str(e.details.get("session_id") or "") or None
             return Finding(step_id=step.id, status="failed", error=e.in_locale(language), session_id=session)
         return _finding(step, result, language)
+
+    async def _result(self, step: Step, asked: dict[str, Any]) -> ResearchResult:
+        """A turn that was interrupted goes on with the session it had begun.
+
+        One that came to nothing before is retried, and keeps what its experts had found.
+        """
+        context = current_execution_ctx.get() or ExecutionContext(session_id="")
+        by: dict[str, Any] = {
+            "trigger_source": TRIGGER,
+            "workspace": context.workspace,
+            "requested_by": context.caller or None,
+        }
+        if not context.session_id:
+            return await self._service.execute(asked, **by)
+        ask, key = partial(self._service.execute, asked), _key(context.session_id, step, asked)
+        while True:
+            seen: list[Any] = []
+            try:
+                return await ask(**by, idempotency_key=key, watch=seen.append)
+            except AppError as e:
+                if seen or e.code not in CAME_TO_NOTHING:
+                    raise
+                past = UUID(e.details["session_id"])
+                ask, key = partial(self._service.retry, past), f"{TRIGGER}:{context.session_id}:{past}"
+
+
+def _key(turn: str, step: Step, asked: dict[str, Any]) -> str:
+    """Another plan of the same turn may mean something else by the same step."""
+    question = "|".join([step.id, asked["symbol"], *asked["experts"], asked["locale"]])
+    return f"{TRIGGER}:{turn}:{hashlib.sha256(question.encode()).hexdigest()[:16]}"
 
 
 def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
@@ -55,6 +85,11 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
         session_id=result.session_id or None,
         warnings=(*result.notices, *failed),
         figures=dict(_figures(result, say, language)),
+        facts=dict(measured(_evidence(result), language)),
+        verdict=_verdict(result, say),
+        views=tuple(_opinion(item, say) for item in result.expert_results if item.data),
+        risks=tuple(_line(risk, LONGEST_RISK) for risk in (result.verdict or {}).get("risk_warnings", ())),
+        spent=Spent.model_validate(result.usage.model_dump()),
     )
 
 
@@ -66,7 +101,9 @@ def _text(result: ResearchResult, say: Wording) -> Iterator[str]:
     if result.debate_outcome:
         yield "\n".join(_theses(result.debate_outcome, say))
     if risks := verdict.get("risk_warnings"):
-        yield "\n".join([f"**{say('report.risk_warnings')}**", *(f"- {_line(risk)}" for risk in risks)])
+        yield "\n".join(
+            [f"**{say('report.risk_warnings')}**", *(f"- {_line(risk, LONGEST_RISK)}" for risk in risks)]
+        )
     views = [_view(item, say) for item in result.expert_results if item.data]
     yield "\n".join([f"**{say('report.experts')}**", *views])
 
@@ -110,6 +147,32 @@ def _figures(result: ResearchResult, say: Wording, language: Locale) -> Iterator
             yield say(f"node.{item.expert_type}"), view
 
 
+def _verdict(result: ResearchResult, say: Wording) -> View | None:
+    verdict = result.verdict
+    if verdict is None:
+        return None
+    return View(
+        who=say("report.verdict"),
+        says=f"{say.literal(verdict['action'])} {verdict['confidence']:.0%}",
+        why=_line(str(verdict["reasoning"]).splitlines()[0], LONGEST_REASONING),
+        leaning=leaning(verdict["action"], verdict["confidence"]),
+    )
+
+
+def _opinion(item: ExpertResultItem, say: Wording) -> View:
+    summary = summarise(item.expert_type, item.data or {})
+    return View(
+        who=say(f"node.{item.expert_type}"),
+        says=f"{say.literal(summary.signal)} {summary.confidence:.0%}",
+        why=_line(summary.reasoning, LONGEST_REASONING),
+        leaning=leaning(summary.signal, summary.confidence),
+    )
+
+
+def _evidence(result: ResearchResult) -> dict[str, Any]:
+    return {item.expert_type: item.data.get("evidence", []) for item in result.expert_results if item.data}
+
+
 def _citation(result: ResearchResult, language: Locale) -> Citation:
     return Citation(
         title=SAY("steps.session", symbol=result.symbol).in_locale(language),
@@ -120,5 +183,4 @@ def _citation(result: ResearchResult, language: Locale) -> Citation:
 
 def _line(text: str, longest: int = LONGEST_LINE) -> str:
     """One line; the session has the rest."""
-    line = " ".join(text.split())
-    return line if len(line) <= longest else f"{line[:longest].rstrip()}…"
+    return sentences(" ".join(text.split()), longest)

@@ -18,22 +18,25 @@ Payload = Mapping[str, Any]
 
 
 class GovernedPlanReview:
-    """`PlanReview`. Whose conversation it is and what it has cost is the execution context's to say."""
+    """`PlanReview`. Whose turn it is and what it has cost is the execution context's to say.
+
+    A plan that is reviewed again, after a crash or a person's yes, has its name again: what was approved for it holds.
+    """
 
     def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
         self._agent, self._clock = agent, clock
 
     async def review(self, plan: Plan, *, goal: str, iteration: int) -> PlanRuling:
         context = current_execution_ctx.get() or ExecutionContext(session_id="")
+        session_id = _uuid(context.session_id)
         request = DecisionRequest(
-            f"plan:{context.session_id or 'unstored'}:{iteration}",
+            f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
             _payload(plan),
             _facts(plan, context, goal, iteration),
             context.caller or REQUESTER,
             self._clock.now(),
         )
-        session_id = _uuid(context.session_id)
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         if decision.may_proceed:
             return _as_allowed(plan, decision.payload)

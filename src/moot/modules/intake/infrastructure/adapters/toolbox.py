@@ -134,6 +134,7 @@ class GovernedToolbox:
             "trigger_source": REQUESTER,
             "tools": [spec.model_dump() for spec in self.tools],
             "tainted_arguments": _from_strangers(args, goal, read),
+            "session_id": _session(),
             "open_breakers": [],  # what a tool depends on has a breaker of its own, which refuses the call itself
         }
         if Found(_workspace(), goal, url) in self._found:
@@ -235,6 +236,12 @@ def _rows(result: QueryResult, locale: Locale) -> str:
 def _workspace() -> str:
     running = current_execution_ctx.get()
     return running.workspace if running else DEFAULT_WORKSPACE
+
+
+def _session() -> str:
+    """Told, not bound to: what a person approves after the turn has ended is for the next one that asks."""
+    running = current_execution_ctx.get()
+    return running.session_id if running else ""
 
 
 def _spec(name: str, description: str, arguments: type[BaseModel]) -> ToolSpec:

@@ -50,7 +50,7 @@ class Planned(NamedTuple):
     """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far.
 
     `code` says what came in between: no plan that holds, a limit, or the rules, whose words are `why` and `advice`.
-    `draft` is then what they were shown; while a person is asked about it, reviewing it once more tells the answer.
+    `draft` is then what they were shown; while a person is asked about it, `reviewed_again` tells the answer.
     """
 
     plan: Plan | None
@@ -113,6 +113,16 @@ class Planner:
             )
         return await self._until_allowed(task, made)
 
+    async def reviewed_again(
+        self, draft: Plan, question: str, understanding: Understanding, *, limits: Limits, iteration: int
+    ) -> Planned:
+        """A plan about which a person was asked: as they approved it, still waiting for them, or rejected."""
+        task = Task(question, understanding, limits)
+        ruling = await self._review.review(draft, goal=task.goal, iteration=iteration)
+        if ruling.plan is not None:
+            return Planned(ruling.plan, iteration)
+        return _stopped(task, draft, ruling, iteration)
+
     async def _until_allowed(self, task: Task, made: int) -> Planned:
         """A plan, and another for each that the rules send back, up to the limit."""
         talk: list[ChatMessage] = []
@@ -127,7 +137,8 @@ class Planner:
                 return Planned(ruling.plan, made, draft.by, draft.warnings)
             last = made >= task.limits.max_plan_iterations
             if ruling.escalation_id or draft.by == "rules" or last:
-                return _stopped(task, draft, ruling, made)
+                stopped = _stopped(task, draft.plan, ruling, made)
+                return stopped._replace(by=draft.by, warnings=draft.warnings)
             logger.info("plan rejected, made anew", iteration=made, why=ruling.why)
             talk.append(rejection(task, ruling))
 
@@ -228,18 +239,15 @@ def _by_rules(task: Task, notice: str) -> Draft | None:
     return Draft(drawn.plan, "rules", (notice, *unheard, *drawn.warnings))
 
 
-def _stopped(task: Task, draft: Draft, ruling: PlanRuling, made: int) -> Planned:
-    code: Ending = "escalated" if ruling.escalation_id else "rejected"
-    reason = task.told(f"plan.ended.{code}", why=" ".join(ruling.why), advice=" ".join(ruling.advice)).strip()
-    said = {"why": ruling.why, "advice": ruling.advice}
+def _stopped(task: Task, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
+    asked, said = ruling.escalation_id, {"why": " ".join(ruling.why), "advice": " ".join(ruling.advice)}
     return Planned(
         None,
         made,
-        draft.by,
-        draft.warnings,
-        code,
-        reason,
-        **said,
-        escalation_id=ruling.escalation_id,
-        draft=draft.plan,
+        code="escalated" if asked else "rejected",
+        reason=task.told("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip(),
+        why=ruling.why,
+        advice=ruling.advice,
+        escalation_id=asked,
+        draft=draft,
     )

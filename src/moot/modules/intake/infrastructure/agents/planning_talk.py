@@ -61,14 +61,18 @@ def beside_the_question(task: Task) -> list[ChatMessage]:
     """Evidence as quoted data, then the plan so far and what a person thinks of it."""
     said = []
     if task.background:
-        lines = "\n".join(_quoted(each.model_dump(exclude_none=True)) for each in task.background)
-        said.append(task.say("plan.turn.evidence", text=lines))
+        said.append(task.say("plan.turn.evidence", text=quoted_sources(task.background)))
     if task.findings:
         lines = "\n".join(_found(finding, task) for finding in task.findings)
         said.append(task.say("plan.turn.findings", text=lines))
     if task.previous is not None:
         said.append(ChatMessage(role="assistant", content=task.previous.model_dump_json()))
     return said + [task.say("plan.turn.feedback", text=each[:LONGEST_TEXT]) for each in task.edits]
+
+
+def quoted_sources(sources: Sequence[Citation]) -> str:
+    """What strangers wrote, a line each."""
+    return "\n".join(_quoted(each.model_dump(exclude_none=True)) for each in sources)
 
 
 def sent_back(task: Task, problems: Sequence[PlanProblem]) -> ChatMessage:

@@ -13,7 +13,7 @@ from moot.modules.intake.application.report_material import gathered
 from moot.modules.intake.application.report_rules import composed, nothing_found
 from moot.modules.intake.application.report_text import pieces
 from moot.modules.intake.domain.answer import Answer, Style
-from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
@@ -27,6 +27,7 @@ from moot.modules.llm_platform.application.llm_service import (
 from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.messages import Message
 from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -52,7 +53,8 @@ class Reporter:
     ) -> Answer:
         """The answer. `on_chunk` gets its Markdown in pieces, once all of it is checked."""
         asked = Commission(gathered(question, plan, findings, background), locale, style)
-        answer = finished(await self._written(asked), asked, warnings)
+        written = await self._written(asked)
+        answer = finished(written, asked, warnings, _spent())
         if on_chunk:
             for piece in pieces(answer.markdown):
                 on_chunk(piece)
@@ -118,6 +120,16 @@ class Reporter:
             caller_module="intake",
             caller_agent=AGENT,
         )
+
+
+def _spent() -> Spent | None:
+    """What the question under way has taken here, outside of the experts' sessions."""
+    context = current_execution_ctx.get()
+    if context is None:
+        return None
+    tally = context.tally
+    cost = None if tally.unpriced else tally.cost
+    return Spent(requests=tally.requests, tokens=tally.tokens, cost=cost)
 
 
 def _problems(draft: Draft | Message, asked: Commission) -> list[Message]:

@@ -46,12 +46,13 @@ class Researcher:
     async def research(
         self, step: Step, *, locale: str, goal: str, background: str = "", limits: Limits | None = None
     ) -> Finding:
-        """What could be found out; `background` is what is known already, and is read as data."""
+        """What could be found out; `background` is what is known already, and is read as words of strangers."""
         limits = limits or self._limits
         if not self._llm.configured:
             return await self._without_model(step, reading_language(locale), goal, limits)
         opening = self._opening(step, locale, goal, background, limits)
-        notes = Notebook(opening, goal, reading_language(locale), limits)
+        read = [background] if background else []
+        notes = Notebook(opening, goal, reading_language(locale), limits, read=read)
         try:
             text = await self._look_up(step, notes)
             if text is None:

@@ -33,6 +33,7 @@ from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -178,10 +179,13 @@ class Coordinator:
         if state["by_model"]:
             self._metrics.hand_off_called(followed=True)
             if decision.locale:
-                self._metrics.locale_handed(question, decision.locale, detected)
+                self._metrics.locale_handed(question, decision.locale, detected, workspace=_workspace())
+        handed_locale = decision.locale if state["by_model"] else None
+        if asked_back := _asked_back(state):
+            return asked_back | {"handed_locale": handed_locale}
         handed: Update = {
             "locale": locale,
-            "handed_locale": decision.locale if state["by_model"] else None,
+            "handed_locale": handed_locale,
             "task_title": title,
             "understanding": _of_this_turn(state, locale, title),
         }
@@ -215,9 +219,22 @@ def _of_this_turn(state: WorkingState, locale: str, title: str) -> dict[str, Any
     return understood.model_copy(update=change).model_dump(mode="json")
 
 
+def _asked_back(state: WorkingState) -> Update | None:
+    """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
+    understood = Understanding.model_validate(state["understood"])
+    if understood.intent != "unclear" or not understood.ambiguous:
+        return None
+    return {"locale": understood.locale, "reply": understood.reply, "understanding": state["understood"]}
+
+
 def _half_a_question(state: WorkingState) -> bool:
     """Asked back by rules: the next turn may bring the other half."""
     return not state["by_model"] and state["understood"]["intent"] == "unclear"
+
+
+def _workspace() -> str:
+    running = current_execution_ctx.get()
+    return running.workspace if running else DEFAULT_WORKSPACE
 
 
 def _failed(state: WorkingState, error: AppError) -> Update:

@@ -4,7 +4,8 @@ A node that stops for a person runs again from its top when the person has answe
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -23,7 +24,8 @@ from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.ports import Toolbox
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
-from moot.modules.intake.infrastructure.agents.planner import Planner
+from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
+from moot.modules.intake.infrastructure.agents.planning_talk import quoted_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.graph.checkpoints import Saver
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
@@ -33,10 +35,12 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
 )
 from moot.modules.intake.infrastructure.graph.coordinator_state import CoordinatorState, question_of
 from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
-COORDINATOR, HUMAN_FEEDBACK, RESEARCH_TEAM, REPORTER = (
+COORDINATOR, HUMAN_FEEDBACK, APPROVAL, RESEARCH_TEAM, REPORTER = (
     "coordinator",
     "human_feedback",
+    "approval",
     "research_team",
     "reporter",
 )
@@ -82,6 +86,7 @@ class LangGraphIntake(IntakeGraph):
             BACKGROUND_INVESTIGATOR: self._investigate,
             PLANNER: self._plan,
             HUMAN_FEEDBACK: self._ask_a_person,
+            APPROVAL: self._see_whether_approved,
             RESEARCH_TEAM: self._research,
             REPORTER: self._report,
             **more,
@@ -107,10 +112,12 @@ class LangGraphIntake(IntakeGraph):
         """What the web says about it, in its own words, helps the planner; that it says nothing stops nobody."""
         if all(tool.name != SEARCH for tool in self._parts.toolbox.tools):
             return {"goto": PLANNER}
-        question = _question(state)
-        query = {"query": question[:LONGEST_QUERY]}
+        question, reader = _question(state), reading_language(state["locale"])
+        query = {"query": question[:LONGEST_QUERY], "count": _limits(state).max_search_results}
         tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
-        outcome = await self._parts.toolbox.call(SEARCH, query, goal=question, read=(), iteration=0)
+        outcome = await self._parts.toolbox.call(
+            SEARCH, query, goal=question, read=(), iteration=0, locale=reader
+        )
         found = [] if outcome.failed else [each.model_dump(mode="json") for each in outcome.citations]
         for citation in found:
             tell("citation", step=BACKGROUND_INVESTIGATOR, **citation)
@@ -127,31 +134,45 @@ class LangGraphIntake(IntakeGraph):
             previous=Plan.model_validate(state["plan"]) if state.get("plan") else None,
             iteration=state.get("plan_iterations", 0),
         )
-        update: Update = {
-            "plan_iterations": planned.iteration,
-            "warnings": [*state.get("warnings", []), *planned.warnings],
-        }
-        if planned.plan is None:
-            return update | self._unplanned(state, planned.reason)
-        update["plan"] = _joined(state, planned.plan).model_dump(mode="json")
-        tell("plan", plan=update["plan"], iteration=planned.iteration)
-        enough = planned.plan.has_enough_context or not planned.plan.steps
-        return update | {"goto": REPORTER if enough else HUMAN_FEEDBACK}
-
-    def _unplanned(self, state: IntakeState, reason: str) -> Update:
-        """What was found out under an earlier plan is told all the same."""
-        if state.get("findings"):
-            return {"goto": REPORTER, "warnings": [*state.get("warnings", []), reason]}
-        return {"goto": END, "error": {"code": "NO_PLAN", "message": reason}}
+        if planned.code == "limit" and state.get("escalation"):
+            return {"warnings": [*state.get("warnings", []), *planned.warnings], "goto": HUMAN_FEEDBACK}
+        return _drawn_up(state, planned)
 
     async def _ask_a_person(self, state: IntakeState) -> Update:
-        if state.get("auto_accepted_plan"):
+        """What the rules want approved is nobody's to accept beforehand."""
+        escalation = state.get("escalation")
+        if state.get("auto_accepted_plan") and not escalation:
             return {"goto": RESEARCH_TEAM}
-        said = interrupt({"plan": state["plan"], "options": OPTIONS})
+        asked = {"escalation_id": escalation["id"]} if escalation else {}
+        said = interrupt({"plan": state["plan"], "options": OPTIONS, **asked})
         if said["decision"] == "edit_plan":
             return {"edits": [*state.get("edits", []), said.get("text", "")], "goto": PLANNER}
-        rejected = said["decision"] != "accepted"
-        return {"rejected": rejected, "goto": END if rejected else RESEARCH_TEAM}
+        if said["decision"] == "accepted":
+            return {"goto": APPROVAL if escalation else RESEARCH_TEAM}
+        if state.get("findings"):
+            return {"warnings": _warnings(state), "escalation": None, "goto": REPORTER}
+        return {"rejected": True, "goto": END}
+
+    async def _see_whether_approved(self, state: IntakeState) -> Update:
+        """The very plan that was escalated is put to the rules again, in the name of whoever had asked for it."""
+        escalation = state["escalation"]
+        assert escalation is not None
+        draft = Plan.model_validate(escalation["draft"])
+        with _in_the_name_of(escalation["requester"]):
+            planned = await self._parts.planner.reviewed_again(
+                draft,
+                _question(state),
+                _understanding(state),
+                limits=_limits(state),
+                iteration=state["plan_iterations"],
+            )
+        if planned.code == "rejected" and not state.get("findings"):
+            told = {"warnings": _warnings(state), "reply": planned.reason}
+            return {"rejected": True, "escalation": None, **told, "goto": END}
+        update = _drawn_up(state, planned)
+        if planned.plan == draft and update["goto"] == HUMAN_FEEDBACK:
+            return update | {"goto": RESEARCH_TEAM}
+        return update
 
     async def _research(self, state: IntakeState) -> Update:
         plan, limits = Plan.model_validate(state["plan"]), _room_for_edits(state)
@@ -182,6 +203,7 @@ class LangGraphIntake(IntakeGraph):
                 plan,
                 locale=state["locale"],
                 goal=_question(state),
+                background=quoted_sources(_citations(state)),
                 limits=_limits(state),
                 done=done,
                 on_step=on_step,
@@ -206,6 +228,59 @@ class LangGraphIntake(IntakeGraph):
 
 async def _by_goto(state: IntakeState) -> str:
     return state["goto"]
+
+
+def _drawn_up(state: IntakeState, planned: Planned) -> Update:
+    """A plan goes to a person, even one that somebody else has to approve; without one it ends."""
+    update: Update = {
+        "plan_iterations": planned.iteration,
+        "warnings": [*_warnings(state), *planned.warnings],
+        "escalation": None,
+    }
+    plan = planned.draft if planned.code == "escalated" else planned.plan
+    if plan is None:
+        return update | _unplanned(state, update["warnings"], planned.reason)
+    update["plan"] = _joined(state, plan).model_dump(mode="json")
+    asked = {"escalation_id": planned.escalation_id} if planned.escalation_id else {}
+    tell("plan", plan=update["plan"], iteration=planned.iteration, **asked)
+    if asked:
+        return update | _escalated(plan, update["warnings"], planned)
+    enough = plan.has_enough_context or not plan.steps
+    return update | {"goto": REPORTER if enough else HUMAN_FEEDBACK}
+
+
+def _unplanned(state: IntakeState, warnings: list[str], reason: str) -> Update:
+    """What was found out under an earlier plan is told all the same."""
+    if state.get("findings"):
+        return {"goto": REPORTER, "warnings": [*warnings, reason]}
+    return {"goto": END, "error": {"code": "NO_PLAN", "message": reason}}
+
+
+def _escalated(plan: Plan, warnings: list[str], planned: Planned) -> Update:
+    running = current_execution_ctx.get()
+    escalation = {
+        "id": planned.escalation_id,
+        "draft": plan.model_dump(mode="json"),
+        "requester": running.caller if running else "",
+        "told": planned.reason,
+    }
+    return {"escalation": escalation, "warnings": [*warnings, planned.reason], "goto": HUMAN_FEEDBACK}
+
+
+def _warnings(state: IntakeState) -> list[str]:
+    """Without the word that somebody has to approve the plan: that is no news any more."""
+    told = (state.get("escalation") or {}).get("told")
+    return [warning for warning in state.get("warnings", []) if warning != told]
+
+
+@contextmanager
+def _in_the_name_of(caller: str) -> Iterator[None]:
+    running = current_execution_ctx.get() or ExecutionContext(session_id="")
+    token = current_execution_ctx.set(running.model_copy(update={"caller": caller}))
+    try:
+        yield
+    finally:
+        current_execution_ctx.reset(token)
 
 
 def _question(state: IntakeState) -> str:

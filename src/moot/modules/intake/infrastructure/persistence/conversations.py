@@ -18,6 +18,8 @@ FIXED = ("workspace_id", "requested_by", "created_at")
 
 
 class SqlConversations(Conversations):
+    lasting = True
+
     def __init__(self, database: Database) -> None:
         self._database = database
 
@@ -60,6 +62,8 @@ def _row(conversation: Conversation) -> dict[str, Any]:
 
 class MemoryConversations(Conversations):
     """For a desk that keeps nothing: gone with it."""
+
+    lasting = False
 
     def __init__(self) -> None:
         self._kept: dict[UUID, Conversation] = {}

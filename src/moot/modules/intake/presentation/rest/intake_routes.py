@@ -1,18 +1,21 @@
 """Questions over HTTP: answered as JSON, or told as server-sent events while they are being answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine
-from typing import Annotated, Any
+from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from typing import Annotated, Any, Protocol
 from uuid import UUID
 
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from pydantic import BaseModel
 from pydantic_core import to_json
 
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
+from moot.modules.intake.application.metrics import IntakeMetrics, IntakeSnapshot
 from moot.modules.intake.application.telling import Tell
-from moot.shared.domain.errors import AppError
+from moot.modules.intake.domain.texts import SAY as SAY_HERE
+from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.presentation.caller import Caller, Reader, Workspace
@@ -21,7 +24,7 @@ from moot.shared.presentation.errors import ErrorBody
 logger = structlog.get_logger(__name__)
 router = APIRouter(prefix="/coordinator/intake", tags=["intake"])
 
-STREAM = "text/event-stream"
+STREAM, LINES = "text/event-stream", "application/x-ndjson"
 QUIET_SECONDS = 15
 STILL_HERE = b": still here\n\n"
 CLIENT_GONE = 499
@@ -45,7 +48,19 @@ def intake_of(request: Request) -> IntakeService:
     return found
 
 
+def metrics_of(request: Request) -> IntakeMetrics:
+    found: IntakeMetrics = request.app.state.desk.intake.metrics
+    return found
+
+
+class CallLogs(Protocol):
+    """The model platform's, as far as a conversation is concerned."""
+
+    async def get_by_session_id(self, session_id: UUID, *, include_text: bool) -> Sequence[BaseModel]: ...
+
+
 Intake = Annotated[IntakeService, Depends(intake_of)]
+Metrics = Annotated[IntakeMetrics, Depends(metrics_of)]
 Run = Callable[[Tell | None], Coroutine[Any, Any, Conversation]]
 
 
@@ -97,9 +112,66 @@ async def resume(
     )
 
 
+@router.get("/metrics", summary="How well questions are received, since the process began")
+async def metrics(counted: Metrics) -> IntakeSnapshot:
+    """Of all workspaces together: numbers, and nobody's words."""
+    return counted.snapshot()
+
+
+@router.get(
+    "/metrics/locale-sample",
+    summary="Questions whose language a model told, to be labelled",
+    response_class=Response,
+    responses={200: {"content": {LINES: {"schema": {"type": "string"}}}, "description": "an object a line"}},
+)
+async def locale_sample(counted: Metrics, workspace: Workspace) -> Response:
+    """The latest of this workspace: `text`, `handed` by the model, `detected` by its letters, `label` to fill in."""
+    return Response(counted.locale_samples_as_jsonl(workspace), media_type=LINES)
+
+
 @router.get("/{thread}", summary="A conversation with all its turns", responses=OF_ONE)
 async def conversation(thread: UUID, intake: Intake, workspace: Workspace) -> Conversation:
     return await intake.conversation(thread, workspace)
+
+
+INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
+
+
+@router.get("/{thread}/llm-calls", summary="Every model call of a conversation, in order", responses=OF_ONE)
+async def llm_calls(
+    request: Request,
+    thread: UUID,
+    intake: Intake,
+    workspace: Workspace,
+    include_text: Annotated[bool, INCLUDE_TEXT] = True,
+) -> list[dict[str, Any]]:
+    """Turn by turn, without those of its sessions."""
+    found = await intake.conversation(thread, workspace)
+    return await _calls(request.app.state.desk.llm_platform.llm_call_logs(), found, include_text)
+
+
+@router.get(
+    "/{thread}/api-calls",
+    summary="Every other call to the outside of a conversation, in order",
+    responses=OF_ONE,
+)
+async def api_calls(
+    request: Request,
+    thread: UUID,
+    intake: Intake,
+    workspace: Workspace,
+    include_text: Annotated[bool, INCLUDE_TEXT] = True,
+) -> list[dict[str, Any]]:
+    """Turn by turn, without those of its sessions."""
+    found = await intake.conversation(thread, workspace)
+    return await _calls(request.app.state.desk.llm_platform.external_call_logs(), found, include_text)
+
+
+async def _calls(logs: CallLogs | None, found: Conversation, include_text: bool) -> list[dict[str, Any]]:
+    if logs is None:
+        raise Unavailable(SAY_HERE("calls.none_kept"), code="PERSISTENCE_OFF")
+    of_each = [await logs.get_by_session_id(turn.id, include_text=include_text) for turn in found.turns]
+    return [call.model_dump(mode="json") for calls in of_each for call in calls]
 
 
 @router.get("", summary="The newest conversations", responses={400: ANSWERS[400]})
