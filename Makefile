@@ -38,7 +38,7 @@ $(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
 	$(INSTALL) --require-hashes --no-deps -r requirements-llm.lock
 	@touch $@
 
-test-llm: $(VENV)/.installed-llm ## run a whole session with a small real language model, on this machine
+test-llm: $(VENV)/.installed-llm ## run a whole session and questions with a small real language model, on this machine
 	MOOT_TEST_LLM=1 $(BIN)/python -m pytest -q -s tests/real_model
 
 chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times, for about ten minutes

@@ -124,7 +124,7 @@ class Moot(Desk):
             admission=Admission(self.settings.max_sessions, self.settings.max_waiting),
         )
         self.intake = IntakeContainer(
-            database=self.database,
+            trail=self.trail,
             url=self.settings.resolved_database_url if self.database else None,
             home=self.settings.home.expanduser(),
             clock=clock,

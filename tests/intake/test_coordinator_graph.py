@@ -332,6 +332,28 @@ class TestUnderstanding:
             "model",
         )
 
+    @pytest.mark.parametrize(
+        ("intent", "said"),
+        [
+            ("equity", Say("Moutai is worth 2,000 yuan, buy it!")),
+            ("research", Say("Trends, trends, trends", finish_reason="length")),
+        ],
+        ids=["a price from memory", "an answer without an end"],
+    )
+    async def test_a_model_that_knows_no_tools_does_not_answer_in_the_desks_name(
+        self, desk: Desk, llm_server: LLMServer, intent: Intent, said: Say
+    ):
+        desk.rules = FakeRules(intent, mentions=(MAOTAI,) if intent == "equity" else ())
+        llm_server.script(said)
+        ended = await desk.ask("茅台现在能买吗？")
+        assert (ended["goto"], ended["reply"], ended["task_title"]) == (PLANNER, None, "按规则")
+        assert Understanding.model_validate(ended["understanding"]).by == "rules"
+        assert llm_server.requests[0].body["max_tokens"] == 1000
+
+    async def test_the_words_of_the_tool_are_no_title(self, desk: Desk, llm_server: LLMServer):
+        llm_server.script(handing("What is to be found out, as a short title in the user's last", "en-US"))
+        assert (await desk.ask(ENGLISH))["task_title"] == ENGLISH
+
     async def test_what_the_model_hands_over_is_researched_even_if_rules_would_not(
         self, desk: Desk, llm_server: LLMServer
     ):

@@ -68,7 +68,7 @@ def test_a_question_is_researched_from_up_to_three_sides_on_the_web(most: int, s
     assert drawn is not None and len(drawn.plan.steps) == steps
     assert all(step.need_web_search and not step.after for step in drawn.plan.steps)
     assert drawn.plan.steps[0].title == "Facts and figures: What are the latest AI trends?"
-    assert drawn.plan.thought.startswith("The question is researched from several sides")
+    assert drawn.plan.thought.startswith("Each step looks into one side of the question")
 
 
 @pytest.mark.parametrize("intent", ["small_talk", "refused", "unclear"])

@@ -11,7 +11,7 @@ from tests.fakes.llm_server import Hang, LLMServer, Say, Status
 from tests.fakes.search_server import LocalWeb, local_web
 from tests.intake.steps_desk import GOAL, StepsDesk, calls, finds, hit, page, research_step, steps_desk
 
-COMPANY = ("find_company", {"text": "Mirage Hill"})
+COMPANY, ANOTHER = ("find_company", {"text": "Mirage Hill"}), ("find_company", {"text": "900001"})
 
 
 @pytest.fixture
@@ -76,7 +76,7 @@ async def test_bad_arguments_and_unknown_tools_are_told_and_counted(steps, llm_s
 
 
 async def test_at_the_limit_of_calls_it_sums_up_without_tools(steps, llm_server):
-    llm_server.script(calls(COMPANY), calls(COMPANY, COMPANY), Say("There is one such company."))
+    llm_server.script(calls(COMPANY), calls(ANOTHER, COMPANY), Say("There is one such company."))
     finding = await research(steps, max_tool_calls=2)
     assert (finding.status, finding.text) == ("partial", "There is one such company.")
     assert "limit of 2 tool calls" in finding.warnings[0]
@@ -86,11 +86,29 @@ async def test_at_the_limit_of_calls_it_sums_up_without_tools(steps, llm_server)
     assert "limit of 2" in llm_server.requests[2].prompt
 
 
+async def test_whoever_asks_only_the_same_again_is_asked_to_sum_up(steps, llm_server):
+    llm_server.script(calls(COMPANY), calls(COMPANY), Say("There is one such company."))
+    finding = await research(steps)
+    assert (finding.status, finding.text) == ("partial", "There is one such company.")
+    assert finding.warnings[0] == "The model asked the same again and again."
+    assert len(await steps.decisions()) == 1
+
+
+async def test_a_summary_that_only_repeats_why_it_was_asked_for_leaves_the_passages_as_they_are(
+    steps, llm_server
+):
+    why = "The model asked the same again and again."
+    llm_server.script(calls(COMPANY), calls(COMPANY), Say(f"Sorry. {why}"))
+    finding = await research(steps)
+    assert finding.status == "partial"
+    assert "900001.DEMO" in finding.text and why not in finding.text
+
+
 async def test_a_rule_that_ends_the_step_is_a_limit_too(steps, llm_server):
     llm_server.script(Say("", tool_calls=[("1", *_text(COMPANY))], usage=(400_000, 1)))
     assert (await research(steps)).status == "failed"
     llm_server.script(
-        calls(COMPANY), Say("", tool_calls=[("1", *_text(COMPANY))], usage=(400_000, 1)), Say("So far.")
+        calls(ANOTHER), Say("", tool_calls=[("1", *_text(COMPANY))], usage=(400_000, 1)), Say("So far.")
     )
     finding = await research(steps)
     assert (finding.status, finding.text) == ("partial", "So far.")
@@ -111,7 +129,7 @@ async def test_calls_of_one_turn_run_together_and_are_told_in_their_order(steps,
 async def test_when_time_is_up_what_was_found_is_quoted(steps, llm_server):
     llm_server.script(calls(COMPANY))
     llm_server.default = Hang()
-    finding = await research(steps, step_timeout=1.0)
+    finding = await research(steps, step_timeout=6.0)
     assert finding.status == "partial"
     assert "900001.DEMO" in finding.text
     assert "no model has read them" in finding.text

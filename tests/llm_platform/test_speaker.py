@@ -96,12 +96,11 @@ async def test_one_call_gives_the_judgement_and_its_narrative(locale):
 
 async def test_the_model_knows_who_it_is_and_who_asks():
     llm = FakeLLM(said())
-    await Speaker(llm, max_tokens=900).ask(brief(temperature=0.2))
+    await Speaker(llm).ask(brief(temperature=0.2))
     (asked,) = llm.asked
     assert asked.system == "You read charts."
     assert asked.given == {
         "temperature": 0.2,
-        "max_tokens": 900,
         "caller_module": "research",
         "caller_agent": "technical_analyst",
     }

@@ -1,9 +1,7 @@
 """A real language model, small, on this machine: `make test-llm`. It talks nonsense, and all of it is on record."""
 
 import os
-import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 from uuid import UUID
@@ -22,17 +20,6 @@ pytestmark = pytest.mark.skipif(
 
 PATIENT = {"llm_deadline": 900, "node_timeout": 3600, "llm_max_tokens": 300, "log_level": "error"}
 HELLO = [ChatMessage(role="user", content="Is a rising share price good news for a holder? Answer briefly.")]
-
-
-@pytest.fixture(scope="module")
-def base_url() -> Iterator[str]:
-    command = [sys.executable, "-m", "tests.real_model.serve"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
-    ) as server:
-        assert server.stdout is not None
-        yield server.stdout.readline().strip()
-        server.communicate()
 
 
 @pytest.fixture

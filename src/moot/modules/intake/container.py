@@ -30,7 +30,7 @@ from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.audit_trail import AuditTrail
 
 
 class IntakeContainer:
@@ -39,7 +39,7 @@ class IntakeContainer:
     def __init__(
         self,
         *,
-        database: Database | None,
+        trail: AuditTrail | None,
         url: str | None,
         home: Path,
         clock: Clock,
@@ -56,12 +56,13 @@ class IntakeContainer:
         self._opening = asyncio.Lock()
         self._opened: IntakeGraph | None = None
         self.metrics = IntakeMetrics()
-        self.conversations = SqlConversations(database) if database else MemoryConversations()
+        self.conversations = SqlConversations(trail.database) if trail else MemoryConversations()
         self.service = IntakeService(
             self._graph,
             self.conversations,
             clock,
             investigates=llm_platform.web_to_search() is not None,
+            on_record=trail.finish if trail else None,
         )
 
     async def close(self) -> None:

@@ -84,6 +84,7 @@ class LLMPlatformContainer:
             SqlCallJournal(audit, trail) if audit and trail else NoJournal(),
             SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
             deadline=settings.llm_deadline,
+            max_tokens=settings.llm_max_tokens,
             guard=guard,
         )
         self._reader = SqlCallLogReader(database) if database else None
@@ -128,8 +129,7 @@ class LLMPlatformContainer:
         return self._llm
 
     def speaker(self) -> Speaker:
-        settings = self._settings
-        return Speaker(self._llm, min_grounding=settings.min_grounding, max_tokens=settings.llm_max_tokens)
+        return Speaker(self._llm, min_grounding=self._settings.min_grounding)
 
     def engine_choice(self) -> EngineChoice:
         return RecordedEngine(self._llm, self._settings.analyst, self._settings.analyst_fallback)

@@ -80,9 +80,13 @@ current_feedback: ContextVar[dict[str, Any] | None] = ContextVar("current_feedba
 
 
 @contextmanager
-def on_behalf_of(workspace: str, caller: str = "", *, session_id: str = "") -> Iterator[None]:
+def on_behalf_of(
+    workspace: str, caller: str = "", *, session_id: str = "", tally: Tally | None = None
+) -> Iterator[None]:
     """What is done in the block is done for `workspace`, and on the record of `session_id` if there is one."""
-    context = ExecutionContext(session_id=session_id, workspace=workspace, caller=caller)
+    context = ExecutionContext(
+        session_id=session_id, workspace=workspace, caller=caller, tally=tally or Tally()
+    )
     token = current_execution_ctx.set(context)
     try:
         yield

@@ -28,6 +28,8 @@ HAND_TO_PLANNER = ToolSpec(
     },
 )
 
+PARROTED = 20
+"""So many characters of the tool's own words in place of a title: a small model has repeated what it was told."""
 TITLE_OF: Mapping[str, str] = {
     HAND_TO_PLANNER.name: "task_title",
     "handoff_to_planner": "research_topic",
@@ -70,11 +72,17 @@ def decided_by(calls: Iterable[Call]) -> HandOff | Reply | None:
     for call in calls:
         if call.name in TITLE_OF:
             arguments = _arguments(call)
-            return HandOff(_text(arguments, TITLE_OF[call.name]), _text(arguments, "locale"))
+            return HandOff(_title(arguments, call.name), _text(arguments, "locale"))
         if call.name in MESSAGE_OF:
             arguments = _arguments(call)
             return Reply(_text(arguments, MESSAGE_OF[call.name]) or "", _text(arguments, "locale"))
     return None
+
+
+def _title(arguments: Mapping[str, Any], tool: str) -> str | None:
+    title = _text(arguments, TITLE_OF[tool])
+    told = HAND_TO_PLANNER.parameters["properties"]["task_title"]["description"]
+    return None if title and title[:PARROTED].lower() == told[:PARROTED].lower() else title
 
 
 def _arguments(call: Call) -> dict[str, Any]:

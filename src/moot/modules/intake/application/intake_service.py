@@ -11,7 +11,7 @@ import structlog
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
-from moot.modules.intake.application.keeping import Keeper, TurnLost, keeping
+from moot.modules.intake.application.keeping import Keeper, TurnLost, counting_from, keeping
 from moot.modules.intake.application.telling import Tell, listening
 from moot.modules.intake.application.turns import as_it_failed, as_it_stands, opening, tell_end
 from moot.modules.intake.domain.answer import Style
@@ -84,7 +84,7 @@ class IntakeService:
     """`graph` is opened when the first question comes. `investigates`: whether there is a web to look at first.
 
     Whoever runs a turn shows so every `beat` seconds; after a `lease` without it, others may go on with the turn.
-    Their clocks must agree to within a fraction of that.
+    Their clocks must agree to within a fraction of that. `on_record` returns when all that was done is on the record.
     """
 
     def __init__(
@@ -96,9 +96,11 @@ class IntakeService:
         investigates: bool,
         beat: float = BEAT,
         lease: timedelta = LEASE,
+        on_record: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._graph, self._conversations, self._clock = graph, conversations, clock
         self._investigates, self._beat, self._lease = investigates, beat, lease
+        self._on_record = on_record
 
     async def ask(
         self,
@@ -192,8 +194,11 @@ class IntakeService:
         by: str | None,
         listener: Tell | None,
     ) -> Conversation:
-        record = str(conversation.last.id) if self._conversations.lasting else ""
-        with listening(listener), on_behalf_of(conversation.workspace_id, by or "", session_id=record):
+        turn = conversation.last
+        record = str(turn.id) if self._conversations.lasting else ""
+        tally = counting_from(turn.spent)
+        for_whom = on_behalf_of(conversation.workspace_id, by or "", session_id=record, tally=tally)
+        with listening(listener), for_whom:
             ended = await self._ended(await self._taken(conversation, before), run)
             tell_end(ended)
             return ended
@@ -219,7 +224,10 @@ class IntakeService:
         """As it is stored; raises `NotItsTurn` when another process has taken it over meanwhile."""
         keeper = Keeper(running, self._conversations, self._clock)
         try:
-            return await keeper.end(await self._held(keeper, run))
+            turn = await self._held(keeper, run)
+            if self._on_record is not None:
+                await self._on_record()  # whoever goes on with the turn goes on with its record
+            return await keeper.end(turn)
         except TurnLost:
             logger.warning("turn taken over", conversation=str(running.id))
             raise NotItsTurn(SAY("lease.lost", id=running.id), status="running") from None

@@ -12,11 +12,12 @@ from typing import Any, NoReturn
 import structlog
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations, Turn
-from moot.modules.intake.domain.findings import Finding
+from moot.modules.intake.domain.findings import Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.execution_context import Tally, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -67,6 +68,7 @@ class Keeper:
             logger.warning("turn not kept", conversation=str(self.conversation.id), error=str(e))
 
     def _stands(self, turn: Turn) -> None:
+        turn = turn.model_copy(update={"spent": spent_so_far() or turn.spent})
         self.conversation = self.conversation.with_last(turn, self._clock.now())
 
     async def _stored_now(self) -> None:
@@ -115,3 +117,23 @@ def kept() -> Sequence[Finding]:
     """What the turn under way had found before it was interrupted."""
     keeper = _keeper.get()
     return [finding for finding in keeper.conversation.last.findings if finding.usable] if keeper else []
+
+
+def spent_so_far() -> Spent | None:
+    """What the turn under way has taken, outside of the experts' sessions; None: nobody counts."""
+    context = current_execution_ctx.get()
+    if context is None:
+        return None
+    tally = context.tally
+    cost = None if tally.unpriced else tally.cost
+    return Spent(requests=tally.requests, tokens=tally.tokens, cost=cost)
+
+
+def counting_from(spent: Spent) -> Tally:
+    """For a turn that goes on."""
+    return Tally(
+        requests=spent.requests,
+        tokens=spent.tokens,
+        cost=spent.cost or 0.0,
+        unpriced=int(spent.cost is None),
+    )

@@ -81,7 +81,7 @@ def _angle(angle: str, number: int, understanding: Understanding, reader: Locale
 
 
 def _plan(understanding: Understanding, kind: str, steps: tuple[Step, ...], reader: Locale) -> Plan:
-    thought = SAY(f"plan.{kind}.thought", count=len(steps)).in_locale(reader)
+    thought = SAY(f"plan.{kind}.thought").in_locale(reader)
     return Plan(locale=understanding.locale, thought=thought, title=_about(understanding), steps=steps)
 
 

@@ -51,9 +51,7 @@ class Written:
     notes: list[Message] = field(default_factory=list)
 
 
-def finished(
-    written: Written, asked: Commission, warnings: Sequence[str], spent: Spent | None = None
-) -> Answer:
+def finished(written: Written, asked: Commission, warnings: Sequence[str], spent: Spent | None) -> Answer:
     """`spent` is what models took beside the findings; None: nobody has counted."""
     draft, findings = written.draft, asked.material.findings
     told = [note.in_locale(asked.reader) for note in [*written.notes, *_limits_reached(asked.material)]]

@@ -26,7 +26,7 @@ def faults(draft: Draft, material: Material, *, locale: str, style: Style) -> li
         *_missing(draft, locale, style),
         *_invented(draft, material),
         *_in_another_language(draft, locale),
-        *_without_sources(draft, material),
+        *([] if cites(draft, material) else [SAY("report.uncited")]),
     ]
 
 
@@ -72,10 +72,10 @@ def _is_link(stated: str) -> bool:
     return "://" in stated or stated.startswith("www.")
 
 
-def _without_sources(draft: Draft, material: Material) -> Iterator[Message]:
+def cites(draft: Draft, material: Material) -> bool:
+    """Anything that it was given, if there is anything."""
     known = range(1, len(material.sources) + 1)
-    if known and not any(number in known for number in cited_in(draft.parts().values())):
-        yield SAY("report.uncited")
+    return not known or any(number in known for number in cited_in(draft.parts().values()))
 
 
 HAN, KANA, HANGUL = r"[\u3400-\u4dbf\u4e00-\u9fff]", r"[\u3040-\u30ff]", r"[\uac00-\ud7af]"

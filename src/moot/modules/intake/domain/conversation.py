@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, computed_field
 
 from moot.modules.intake.domain.answer import Answer, Style
-from moot.modules.intake.domain.findings import Finding
+from moot.modules.intake.domain.findings import Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding
 
@@ -24,7 +24,7 @@ class Turn(BaseModel):
     """One question. `handed_locale` is what a model said the language is, `detected_locale` what its letters say.
 
     What is done for it is on the record under its `id`. `left`: whoever ran it has stopped before its end.
-    `escalation_id`: the rules want somebody to approve its plan first.
+    `escalation_id`: the rules want somebody to approve its plan first. `spent` is beside its experts' sessions.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -43,6 +43,7 @@ class Turn(BaseModel):
     plan: Plan | None = None
     escalation_id: str | None = None
     findings: tuple[Finding, ...] = ()
+    spent: Spent = Spent()
     answer: Answer | None = None
     reply: str | None = None
     error: str | None = None

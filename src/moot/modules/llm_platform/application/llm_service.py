@@ -58,10 +58,11 @@ class LLMService:
         budget: Budget,
         *,
         deadline: float = 50.0,
+        max_tokens: int = 4096,
         sleep: Sleep = asyncio.sleep,
         guard: Guard = unguarded,
     ) -> None:
-        self._registry, self._model = registry, model
+        self._registry, self._model, self._max_tokens = registry, model, max_tokens
         self._journal, self._budget = journal, budget
         self._deadline, self._sleep, self._guard = deadline, sleep, guard
 
@@ -78,20 +79,23 @@ class LLMService:
         *,
         tool_choice: str = "auto",
         temperature: float = 0.7,
-        max_tokens: int = 4096,
+        max_tokens: int | None = None,
         alias: str | None = None,
         tags: Sequence[str] | None = None,
         caller_module: str = "",
         caller_agent: str | None = None,
     ) -> ChatResult:
-        """Ask the model chosen by `alias`, by `tags`, or else the first by priority; fail over to the next."""
+        """Ask the model chosen by `alias`, by `tags`, or else the first by priority; fail over to the next.
+
+        `max_tokens` may ask for less than what the desk allows an answer to have.
+        """
         request = ChatRequest(
             messages=list(messages),
             tools=list(tools or []),
             tool_choice=tool_choice,
             response_schema=response_schema,
             temperature=temperature,
-            max_tokens=max_tokens,
+            max_tokens=min(max_tokens or self._max_tokens, self._max_tokens),
         )
         key = CallKey.next(caller_module, caller_agent)
         recorded = await self._from_record(key, request)
@@ -104,7 +108,7 @@ class LLMService:
         *,
         tool_choice: str = "auto",
         temperature: float = 0.7,
-        max_tokens: int = 4096,
+        max_tokens: int | None = None,
         alias: str | None = None,
         tags: Sequence[str] | None = None,
         caller_module: str = "",
@@ -116,7 +120,7 @@ class LLMService:
             tools=list(tools or []),
             tool_choice=tool_choice,
             temperature=temperature,
-            max_tokens=max_tokens,
+            max_tokens=min(max_tokens or self._max_tokens, self._max_tokens),
         )
         key = CallKey.next(caller_module, caller_agent)
         recorded = await self._from_record(key, request)

@@ -75,8 +75,8 @@ class Spoken(Generic[A]):
 class Speaker:
     """Asks once, and once more with the concrete errors if the answer does not hold; then it is a failure."""
 
-    def __init__(self, llm: LLMService, *, min_grounding: float = 0.8, max_tokens: int = 4096) -> None:
-        self._llm, self._min_grounding, self._max_tokens = llm, min_grounding, max_tokens
+    def __init__(self, llm: LLMService, *, min_grounding: float = 0.8) -> None:
+        self._llm, self._min_grounding = llm, min_grounding
 
     async def ask(self, brief: Brief[A]) -> Spoken[A]:
         """The answer, or an `LLMOutputParseError`. What goes wrong on the way to the model passes as it is."""
@@ -108,7 +108,6 @@ class Speaker:
             messages,
             response_schema=ResponseSchema(name=name, json_schema=strict_schema(brief.answer)),
             temperature=brief.temperature,
-            max_tokens=self._max_tokens,
             caller_module=brief.module,
             caller_agent=brief.agent,
         )

@@ -20,7 +20,7 @@ Payload = Mapping[str, Any]
 class GovernedPlanReview:
     """`PlanReview`. Whose turn it is and what it has cost is the execution context's to say.
 
-    A plan that is reviewed again, after a crash or a person's yes, has its name again: what was approved for it holds.
+    Reviewed again, after a crash or a person's yes, a plan has its name again: what was approved for it holds.
     """
 
     def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:

@@ -28,6 +28,7 @@ class Notebook:
     calls: int = 0
     tokens: int = 0
     read: list[str] = field(default_factory=list)
+    asked: set[str] = field(default_factory=set)
     passages: list[str] = field(default_factory=list)
     sources: dict[tuple[str, str], Citation] = field(default_factory=dict)
     limit: str | None = None
@@ -47,6 +48,13 @@ class Notebook:
 
     def heard(self, reply: ChatResult) -> None:
         self.tokens += reply.usage.total_tokens or 0
+
+    def asks_anew(self, reply: ChatResult) -> bool:
+        """Whether any of its calls is one that has not been made before."""
+        calls = {f"{call.name} {call.arguments}" for call in reply.tool_calls}
+        new = calls - self.asked
+        self.asked |= calls
+        return bool(new)
 
     def told(self, reply: ChatResult, outcomes: Sequence[ToolOutcome]) -> None:
         """A whole turn, in the order of its calls; services refuse a call that nothing answers."""

@@ -6,14 +6,15 @@ from functools import reduce
 import structlog
 
 from moot.modules.intake.application.headings import language_name
+from moot.modules.intake.application.keeping import spent_so_far
 from moot.modules.intake.application.report_answer import Commission, Written, finished
-from moot.modules.intake.application.report_checks import faults, only_known
+from moot.modules.intake.application.report_checks import cites, faults, only_known
 from moot.modules.intake.application.report_draft import SHAPES, Draft, read_draft, shaped
 from moot.modules.intake.application.report_material import gathered
 from moot.modules.intake.application.report_rules import composed, nothing_found
 from moot.modules.intake.application.report_text import pieces
 from moot.modules.intake.domain.answer import Answer, Style
-from moot.modules.intake.domain.findings import Citation, Finding, Spent
+from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
@@ -27,7 +28,6 @@ from moot.modules.llm_platform.application.llm_service import (
 from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.messages import Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -36,8 +36,8 @@ SCHEMA = ResponseSchema(name="Answer", json_schema=strict_schema(Draft))
 
 
 class Reporter:
-    def __init__(self, llm: LLMService, prompts: PromptTemplates, *, max_tokens: int = 4096) -> None:
-        self._llm, self._prompts, self._max_tokens = llm, prompts, max_tokens
+    def __init__(self, llm: LLMService, prompts: PromptTemplates) -> None:
+        self._llm, self._prompts = llm, prompts
 
     async def write(
         self,
@@ -54,7 +54,7 @@ class Reporter:
         """The answer. `on_chunk` gets its Markdown in pieces, once all of it is checked."""
         asked = Commission(gathered(question, plan, findings, background), locale, style)
         written = await self._written(asked)
-        answer = finished(written, asked, warnings, _spent())
+        answer = finished(written, asked, warnings, spent_so_far())
         if on_chunk:
             for piece in pieces(answer.markdown):
                 on_chunk(piece)
@@ -73,7 +73,10 @@ class Reporter:
             return _by_rules(asked, SAY("report.model_failed", reason=e.message))
 
     async def _by_model(self, asked: Commission) -> Written:
-        """Asked once, and once more with the concrete problems; of those that stay the reader is told."""
+        """Asked once, and once more with the concrete problems; of those that stay the reader is told.
+
+        What cites nothing at all is not told: the rules cite everything.
+        """
         opening = self._opening(asked)
         reply = await self._say(opening)
         draft = read_draft(reply, asked.style)
@@ -85,8 +88,10 @@ class Reporter:
             problems = _problems(draft, asked)
         if isinstance(draft, Message):
             raise UpstreamFailed(draft)
+        if not cites(draft, asked.material):
+            raise UpstreamFailed(SAY("report.uncited"))
         text, citations, removed = only_known(draft, asked.material)
-        return Written(text, citations or asked.material.sources, "llm", [*problems, *removed])
+        return Written(text, citations, "llm", [*problems, *removed])
 
     async def _second(
         self, first: Draft | Message, messages: Sequence[ChatMessage], asked: Commission
@@ -116,20 +121,9 @@ class Reporter:
             messages,
             response_schema=SCHEMA,
             temperature=0.3,
-            max_tokens=self._max_tokens,
             caller_module="intake",
             caller_agent=AGENT,
         )
-
-
-def _spent() -> Spent | None:
-    """What the question under way has taken here, outside of the experts' sessions."""
-    context = current_execution_ctx.get()
-    if context is None:
-        return None
-    tally = context.tally
-    cost = None if tally.unpriced else tally.cost
-    return Spent(requests=tally.requests, tokens=tally.tokens, cost=cost)
 
 
 def _problems(draft: Draft | Message, asked: Commission) -> list[Message]:

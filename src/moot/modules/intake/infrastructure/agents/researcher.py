@@ -95,7 +95,13 @@ class Researcher:
         return None
 
     async def _turn(self, step: Step, reply: ChatResult, notes: Notebook) -> None:
-        """All calls at the same time, each told in its place; those beyond the limit are not made."""
+        """All calls at the same time, each told in its place; those beyond the limit are not made.
+
+        Whoever asks only what was asked before will not stop by himself.
+        """
+        if not notes.asks_anew(reply):
+            notes.limit = SAY("steps.limit.repeated").in_locale(notes.locale)
+            return
         asked = [(call.name, _arguments(call.arguments)) for call in reply.tool_calls]
         for name, given in asked:
             tell("tool_call", step=step.id, name=name, arguments=given)
@@ -141,7 +147,8 @@ class Researcher:
         except TimeoutError:
             return _as_found(step, notes, why)
         text = reply.content.strip()
-        return _finding(step, "partial", text, notes, why) if text else _as_found(step, notes, why)
+        says_more = text and why not in text
+        return _finding(step, "partial", text, notes, why) if says_more else _as_found(step, notes, why)
 
     async def _ask(self, step: Step, notes: Notebook, tools: Sequence[Tool]) -> ChatResult:
         reply = await self._llm.chat(

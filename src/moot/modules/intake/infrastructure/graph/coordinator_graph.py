@@ -43,6 +43,8 @@ TOOL = Tool(**HAND_TO_PLANNER.model_dump())
 TO_FIND_OUT = ("equity", "research")
 """Intents that lead to a plan."""
 LONGEST_TITLE = 200
+LONGEST_REPLY = 1000
+"""Tokens. Whoever needs more is not greeting anybody."""
 
 Update = dict[str, Any]
 Route = Callable[[CoordinatorState], str | None]
@@ -140,22 +142,28 @@ class Coordinator:
             previous=Understanding.model_validate(before) if before else None,
             default_locale=state["detected_locale"],
         )
-        by_model = self._llm.configured
-        said = await self._asked(state) if by_model else _in_a_models_words(understood)
+        said = await self._asked(state, understood) if self._llm.configured else None
+        by_model = said is not None
+        said = said or _in_a_models_words(understood)
         return {
             "understood": understood.model_dump(mode="json"),
             "said": said.model_dump(mode="json"),
             "by_model": by_model,
         }
 
-    async def _asked(self, state: WorkingState) -> ChatMessage:
+    async def _asked(self, state: WorkingState, understood: Understanding) -> ChatMessage | None:
+        """What the model says; None where it talks in place of calling the tool, as one does that knows no tools."""
         answer = await self._llm.chat(
             [ChatMessage(**message) for message in state["prompt"]],
             [TOOL],
             temperature=0.0,
+            max_tokens=LONGEST_REPLY,
             caller_module="intake",
             caller_agent=AGENT,
         )
+        if not answer.tool_calls and (answer.finish_reason == "length" or understood.intent == "equity"):
+            logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
+            return None
         return ChatMessage(role="assistant", content=answer.content, tool_calls=answer.tool_calls)
 
     async def _router(self, state: WorkingState) -> Update:
