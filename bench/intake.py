@@ -4,9 +4,11 @@ import statistics
 import tempfile
 import time
 from pathlib import Path
+from uuid import uuid4
 
 from bench.line import Line
 from bench.models import RunningServer
+from moot.cli import server
 from moot.desk import Moot
 from moot.modules.intake.domain.question import Limits, Understanding
 from moot.shared.infrastructure.execution_context import on_behalf_of
@@ -29,8 +31,8 @@ async def lines() -> list[Line]:
             llm_api_key="none",
         )
         async with Moot(settings) as desk:
-            with on_behalf_of("default"):
-                await planned_and_researched(desk)
+            await planned_and_researched(desk)
+            with server.settled():
                 walls = [await planned_and_researched(desk) for _ in range(ROUNDS)]
     path, median = TURNS_ON_THE_CRITICAL_PATH * LATENCY, statistics.median(walls)
     detail = f"{median:.3f} s of {path:.1f} s, decisions and calls on the record"
@@ -38,11 +40,13 @@ async def lines() -> list[Line]:
 
 
 async def planned_and_researched(desk: Moot) -> float:
+    """On the record of a turn of its own, as every question is."""
     parts, limits = desk.intake.parts, Limits()
-    started = time.perf_counter()
-    planned = await parts.planner.plan(QUESTION, UNDERSTOOD, limits=limits)
-    assert planned.plan is not None, planned.reason
-    found = await parts.team.work(planned.plan, locale="en-US", goal=QUESTION)
-    took = time.perf_counter() - started
+    with on_behalf_of("default", session_id=str(uuid4())):
+        started = time.perf_counter()
+        planned = await parts.planner.plan(QUESTION, UNDERSTOOD, limits=limits)
+        assert planned.plan is not None, planned.reason
+        found = await parts.team.work(planned.plan, locale="en-US", goal=QUESTION)
+        took = time.perf_counter() - started
     assert [finding.status for finding in found] == ["completed"] * 3, found
     return took

@@ -1,5 +1,6 @@
 """The language of a question is told by its script and small words, never by names, codes or borrowed terms."""
 
+import json
 import time
 import tomllib
 from pathlib import Path
@@ -8,7 +9,8 @@ import pytest
 
 from moot.modules.intake.application.language import detect, locale_of, normalised
 
-QUESTIONS = tomllib.loads((Path(__file__).parent / "questions" / "language.toml").read_text(encoding="utf-8"))
+FOLDER = Path(__file__).parent / "questions"
+QUESTIONS = tomllib.loads((FOLDER / "language.toml").read_text(encoding="utf-8"))
 
 
 @pytest.mark.accepts("A4-24")
@@ -21,6 +23,14 @@ def test_at_least_98_of_100_short_questions_are_recognised() -> None:
     assert len(wrong) <= 0.02 * len(asked), wrong
 
 
+@pytest.mark.parametrize("questions", ["fresh.jsonl", "fresh_b.jsonl", "kept_back.jsonl"])
+def test_questions_of_somebody_who_never_saw_the_rules_are_recognised_too(questions: str) -> None:
+    asked = [json.loads(line) for line in (FOLDER / questions).read_text(encoding="utf-8").splitlines()]
+    wrong = [(q["text"], q["locale"], detect(q["text"])) for q in asked if detect(q["text"]) != q["locale"]]
+    assert len(asked) >= 200
+    assert len(wrong) <= 0.01 * len(asked), wrong
+
+
 @pytest.mark.parametrize(
     ("text", "tongue"),
     [
@@ -28,7 +38,16 @@ def test_at_least_98_of_100_short_questions_are_recognised() -> None:
         ("茅台 valuation vs 五粮液", "en-US"),  # between the names it is English
         ("台積電還可以買嗎", "zh-CN"),
         ("任天堂 決算", "ja-JP"),  # without a kana
+        ("少額投資非課税制度", "ja-JP"),
+        ("介護 人手不足", "ja-JP"),  # 不 is Chinese, 介護 and 不足 are not
+        ("企業財務分析", "zh-CN"),  # either: no word is Japan's alone
+        ("前期投入多大", "zh-CN"),
+        ("創新藥出海熱潮 license-out", "zh-CN"),  # a term does not make it English
+        ("Compare 美的集团 with 格力电器 please", "en-US"),  # nor does 的 in a name make it Chinese
         ("中国市場動向", "ja-JP"),  # no Chinese script writes 国 beside 場
+        ("宁德时代今後株価予想", "ja-JP"),  # the name is China's, 価 is not
+        ("宁德时代最近股价走势", "zh-CN"),
+        ("近期股市動向", "zh-CN"),
         ("ありがとう是什么意思", "zh-CN"),
         ("What does ありがとう mean?", "en-US"),
         ("你好はどういう意味？", "ja-JP"),

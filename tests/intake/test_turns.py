@@ -253,6 +253,7 @@ async def test_the_record_of_a_turn_goes_on_in_whichever_process_it_does(
         assert (ended.status, turn.id) == ("answered", waiting.last.id)
         agents = ["coordinator", "planner", "planner", "planner", "researcher:a", "reporter"]
         assert await calls_of(here, turn) == [(agent, "success", "live") for agent in agents]
+        assert turn.spent.requests == len(agents)
         assert await intact(here, turn) and await intact(there, turn)
         made = await there.decisions("plan")
         assert [(each.session_id, each.decision_id) for each in made] == [

@@ -38,7 +38,7 @@ def spoken_of(text: str, named: Sequence[Mention], before: Understanding | None)
 
 def continues(text: str) -> bool:
     """Whether it goes on with something: it says so, or it points back."""
-    return says(text, "follow_up", "lead") or says(text, "follow_up", "back")
+    return any(says(text, "follow_up", kind) for kind in ("lead", "back", "mentioned"))
 
 
 def _still(text: str, alone: Spoken, before: Understanding) -> Spoken:

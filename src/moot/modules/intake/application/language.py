@@ -24,6 +24,7 @@ _TAG = re.compile(r"(?P<language>[a-z]{2,3})(-(?P<script>[a-z]{4}))?(-(?P<region
 _HOME = {"zh": "zh-CN", "en": "en-US", "ja": "ja-JP", "ko": "ko-KR"}
 _PARTICLES = ("は", "って", "と", "を", "が", "に", "で", "も")
 _A_NAME = 0.1
+_NAMED = 6  # characters of names beside each word of another language
 _ENOUGH = 1000  # characters; a text does not change its language after that
 _TONGUES: tuple[Tongue, ...] = ("zh-CN", "ja-JP", "ko-KR")
 _NAMES = {"chinese": "zh-CN", "english": "en-US", "japanese": "ja-JP", "korean": "ko-KR"}
@@ -77,8 +78,13 @@ def _chinese(text: str, english: float, others: float) -> float:
         return 0
     small = len(_pattern("chinese", "grammar").findall(text))
     quoted = english >= 3 and len(runs) == 1 and len(han) <= 4 and not _HAN.match(text.strip())
-    named = (english >= 1 or others >= 1) and not small and not _pattern("chinese", "nouns").search(text)
-    if quoted or named:
+    names = not _pattern("chinese", "nouns").search(text) and not _pattern("chinese", "certain").search(text)
+    named = (
+        max(english, others) >= (1 if not small else 4)
+        and small < 2
+        and len(han) <= _NAMED * max(english, others)
+    )
+    if quoted or (names and named):
         return _A_NAME
     foreign = sum(not _fits(character, "shift_jis") for character in han)
     return 0.4 * len(han) + 2 * small + foreign
@@ -134,11 +140,18 @@ def _spelled(text: str) -> Tongue | None:
 
 def _only_japanese(han: str) -> bool:
     """Whether characters are Japan's: no Chinese set has them all, or together they make a Japanese word."""
-    if not han or not _fits(han, "shift_jis") or _pattern("chinese", "certain").search(han):
+    if not han or _pattern("chinese", "certain").search(han):
         return False
-    if _pattern("japanese", "grammar").search(han) and not _pattern("chinese", "grammar").search(han):
-        return True
-    return not _fits(han, "gb2312") and not _fits(han, "big5")
+    chinese = len(_pattern("chinese", "grammar").findall(han))
+    words = len(_pattern("japanese", "grammar").findall(han)) - chinese
+    if not _fits(han, "shift_jis"):  # the name of a Chinese company may stand beside
+        return words > 1 and any(map(_shinjitai, han))
+    return words > 0 or (not _fits(han, "gb2312") and not _fits(han, "big5"))
+
+
+def _shinjitai(character: str) -> bool:
+    """価 is Japan's alone."""
+    return _fits(character, "shift_jis") and not _fits(character, "gb2312") and not _fits(character, "big5")
 
 
 def _fits(text: str, character_set: str) -> bool:

@@ -23,7 +23,7 @@ _CODE = re.compile(r"(?<![A-Z0-9])([A-Z]{2,5}[.:_-]?)?\d{6}([.:_-]?[A-Z]{2,5})?(
 _WORD = re.compile(r"(?:\$|(?:NASDAQ|NYSE|US)[.:])?(?P<word>[A-Z0-9&]+(?:[.\-][A-Z0-9]+)*)")
 _CLASS = re.compile(r"(?<=[^\x00-\x7f])([AB]|-[A-Z]{1,3})$")  # 万科A, 九号公司-WD
 _IN_LAW = {"CO", "LTD", "INC", "CORP", "CORPORATION", "COMPANY", "LIMITED", "PLC", "LLC"}
-_MOST_WORDS = 4
+_MOST_WORDS = 6
 
 Span = tuple[int, int, str]
 
@@ -146,9 +146,10 @@ def _codes(capitals: str) -> Iterator[Span]:
 
 
 def _phrases(capitals: str) -> Iterator[Span]:
-    found = [m for m in _WORD.finditer(capitals) if not m["word"].isdigit() or len(m["word"]) == 3]
+    found = list(_WORD.finditer(capitals))
     for first in range(len(found)):
         for last in range(first, min(first + _MOST_WORDS, len(found))):
             phrase = found[first : last + 1]
             key = " ".join(word["word"] for word in phrase)
-            yield phrase[0].start(), phrase[-1].end(), key.removesuffix(".US")
+            if not key.isdigit() or len(key) == 3:
+                yield phrase[0].start(), phrase[-1].end(), key.removesuffix(".US")

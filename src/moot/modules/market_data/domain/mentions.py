@@ -1,5 +1,6 @@
 """Companies that a sentence names: whatever could be a name is kept where the words around it agree."""
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
@@ -18,6 +19,10 @@ from moot.modules.market_data.domain.mention_words import (
 
 _MOST_MEANT = 10  # what more companies share names none of them
 _HELD = 12  # characters before a name that may say it is held
+_TOLD = 14  # characters after a name that may say it is a share
+_HANGUL = re.compile("[가-힣]")
+_KATAKANA = re.compile("[ァ-ヺー]")
+_COUNTRY = "中全各外美英法德俄泰韩两我他多三"  # 国 after one of these ends a word and begins no name
 
 
 def names_in(text: str, indexes: Iterable[MentionIndex]) -> list[Named]:
@@ -55,6 +60,8 @@ def _merged(found: Iterable[Named]) -> Iterator[Named]:
 def _plausible(named: Named, sentence: str) -> bool:
     """Whether a name means a company where it stands."""
     around = sentence[: named.start], sentence[named.end :]
+    if _inside_word(named.text, *around):
+        return False
     if not named.text.isascii():
         return _chinese(named, *around)
     return any(map(str.isdigit, named.text[-6:])) or (_stands_alone(*around) and _latin(named, *around))
@@ -64,19 +71,19 @@ def _chinese(named: Named, before: str, after: str) -> bool:
     name, known = named.text.upper(), named.grade is Grade.KNOWN
     short, common = len(name) == 2, everyday(name)
     opens = known and not common and not before.strip()  # 茅台 at the beginning is 茅台 whatever follows
-    if short and not opens and not _at_edges(before, after):
+    if (short and not opens and not _at_edges(before, after)) or _inside_country(name, before):
         return False
     if common and not known:
-        return _as_share(before, after)
+        return _as_share(before, after) or (not short and not before.strip() and _told_as_share(after))
     if (short or trade_like(name)) and pattern("trade").match(after) and not _as_share(before, after):
         return False
     telling = not short or (named.grade is not Grade.PART and not common)
     around = f"{before} {after}"
-    return telling or not around.strip() or bool(pattern("asked").search(around))
+    return telling or not around.strip() or _as_share(before, after) or bool(pattern("asked").search(around))
 
 
 def _latin(named: Named, before: str, after: str) -> bool:
-    word, capital = named.text.upper(), named.text[0].isupper()
+    word, capital = "_".join(named.text.upper().split()), named.text[0].isupper()
     if word.startswith("$") or ":" in word:
         return True
     if named.grade is Grade.PINYIN:
@@ -86,12 +93,23 @@ def _latin(named: Named, before: str, after: str) -> bool:
         return named.text.isupper() and len(word) > 1 and word not in words("acronyms", "english")
     share = bool(pattern("share", "english").search(f"{before} {after}"))
     if word in words("ordinary", "english"):
-        return (share and capital) or bool(pattern("share").match(after))
+        return ((share or "_" in word) and capital) or bool(pattern("share").match(after))
     return named.grade is not Grade.PART or capital or share
 
 
 def _stands_alone(before: str, after: str) -> bool:
     return not any(character.isascii() and character.isalnum() for character in before[-1:] + after[:1])
+
+
+def _inside_word(name: str, before: str, after: str) -> bool:
+    """Whether the Katakana or Hangul of a name goes on beside it; what follows Hangul may be an ending."""
+    if _KATAKANA.match(name[0]) and _KATAKANA.match(before[-1:]):
+        return True
+    if _KATAKANA.match(name[-1]):
+        return bool(_KATAKANA.match(after[:1]))
+    if not _HANGUL.match(name[0]):
+        return False
+    return bool(_HANGUL.match(before[-1:]) or (len(name) == 2 and pattern("joint_word").match(after)))
 
 
 def _at_edges(before: str, after: str) -> bool:
@@ -100,6 +118,16 @@ def _at_edges(before: str, after: str) -> bool:
 
 def _as_share(before: str, after: str) -> bool:
     return bool(pattern("share").match(after) or pattern("held").search(before[-_HELD:]))
+
+
+def _told_as_share(after: str) -> bool:
+    """老百姓大药房去年净利润: what begins with a long name and goes on with a share's words."""
+    return bool(pattern("share").search(after[:_TOLD]) and not pattern("trade").match(after))
+
+
+def _inside_country(name: str, before: str) -> bool:
+    """中国新能源车 does not name 国新能源."""
+    return name.startswith("国") and bool(before) and before[-1] in _COUNTRY
 
 
 def _listed_with(named: Named, kept: Sequence[Named], sentence: str) -> bool:
