@@ -8,8 +8,7 @@ from random import Random
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from sqlalchemy import insert
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, insert
 
 from bench.line import Line
 from bench.sessions import fresh_sqlite
@@ -216,7 +215,7 @@ async def bare_rate(database: Database) -> float:
     started = time.perf_counter()
     for row in rows:
 
-        def write(db: Session, row: dict[str, Any] = row) -> None:
+        def write(db: Connection, row: dict[str, Any] = row) -> None:
             db.execute(insert(RulesetRow), [row])
 
         await database.write(write)

@@ -1,5 +1,6 @@
 """Fixtures every test may use. What is slow to make starts with the first test that asks for it."""
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -39,9 +40,17 @@ def clock() -> FixedClock:
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Path:
-    """Where Moot keeps its files in this test."""
+def home(tmp_path: Path, sqlite_template: Path) -> Path:
+    """Where Moot keeps its files in this test: nothing yet but an empty database, as migrating takes a while."""
+    copyfile(sqlite_template, tmp_path / "moot.db")
     return tmp_path
+
+
+@pytest.fixture
+def bare_home(home: Path) -> Path:
+    """`home` before anything is in it."""
+    (home / "moot.db").unlink()
+    return home
 
 
 @pytest.fixture
@@ -66,10 +75,7 @@ def empty_url(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-async def sqlite_database(home: Path, sqlite_template: Path) -> AsyncIterator[Database]:
-    if not sqlite_template.exists():
-        await _upgrade(f"sqlite:///{sqlite_template}")
-    copyfile(sqlite_template, home / "moot.db")
+async def sqlite_database(home: Path) -> AsyncIterator[Database]:
     database = Database(f"sqlite:///{home / 'moot.db'}")
     yield database
     await database.close()
@@ -98,7 +104,9 @@ async def empty_postgres_url(postgres: Postgres) -> AsyncIterator[str]:
 
 @pytest.fixture(scope="session")
 def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("sqlite") / "template.db"
+    file = tmp_path_factory.mktemp("sqlite") / "template.db"
+    asyncio.run(_upgrade(f"sqlite:///{file}"))
+    return file
 
 
 @pytest.fixture(scope="session")

@@ -5,7 +5,7 @@ import signal
 from collections.abc import Awaitable, Callable
 from typing import Any, Literal, NamedTuple, NoReturn
 
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection
 
 from moot.modules.coordinator.infrastructure.persistence.session_repository import NODE, SESSION, SESSION_END
 from moot.modules.llm_platform.infrastructure.call_journal import MODEL_ANSWER, MODEL_CALL
@@ -99,10 +99,9 @@ def _die_around_rows(point: CrashPoint) -> None:
             await written.around(lambda: append(trail, kind, *values, **how))
 
     async def write_and_die(database: Database, work: Work) -> None:
-        def doomed_work(db: Session) -> None:
+        def doomed_work(db: Connection) -> None:
             work(db)
             if written.inside:
-                db.flush()
                 die()
 
         await write(database, doomed_work)

@@ -6,11 +6,13 @@ import os
 import subprocess
 import sys
 import traceback
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from signal import SIGKILL, Signals
+from tempfile import TemporaryDirectory
+from threading import Timer
 from typing import Any, NoReturn
 
 import httpx
@@ -18,6 +20,8 @@ import httpx
 from tests.entry.serving import IN_TIME, Client, calling, free_port
 
 ROOT = Path(__file__).parents[2]
+A_COMMAND = 90.0
+"""Seconds after which a command that has not ended is taken never to end."""
 
 
 class Forge:
@@ -35,9 +39,7 @@ class Forge:
 
     async def start(self, *arguments: str, log: Path, **env: str) -> int:
         """The id of a new process of `moot` with these arguments; what it prints is in `log`."""
-        pid: int = await asyncio.to_thread(self._ask, arguments=arguments, env=env, log=str(log))
-        self._alive.add(pid)
-        return pid
+        return await asyncio.to_thread(self._start, arguments, env, ROOT, Path(os.devnull), log, log)
 
     async def ended(self, pid: int, *, within: float = IN_TIME) -> int:
         """Its exit code, or minus the signal it died of; one that takes too long is killed."""
@@ -49,11 +51,35 @@ class Forge:
         code: int = await asking
         return code
 
+    def run(
+        self, *arguments: str, home: Path, typed: str = "", **env: str
+    ) -> subprocess.CompletedProcess[str]:
+        """What somebody sees who calls `moot` in the folder `home`, in English unless told."""
+        with TemporaryDirectory() as folder:
+            given, out, err = (Path(folder, name) for name in ("in", "out", "err"))
+            given.write_text(typed, encoding="utf-8")
+            here = {"MOOT_HOME": str(home), "LANG": "en_US.UTF-8", "COLUMNS": "100", **env}
+            pid = self._start(arguments, here, home, given, out, err)
+            too_late = Timer(A_COMMAND, os.kill, (pid, SIGKILL))
+            too_late.start()
+            code = self._ask(wait=pid)
+            too_late.cancel()
+            self._alive.discard(pid)
+            told = (file.read_text(encoding="utf-8") for file in (out, err))
+            return subprocess.CompletedProcess(arguments, code, *told)
+
     def close(self) -> None:
         for pid in self._alive:
             with suppress(ProcessLookupError):
                 os.kill(pid, SIGKILL)
         self._process.communicate()
+
+    def _start(self, arguments: Sequence[str], env: dict[str, str], folder: Path, *streams: Path) -> int:
+        """`streams` are the files to read from, to print to and to complain to."""
+        files = [str(stream) for stream in streams]
+        pid: int = self._ask(arguments=arguments, env=env, folder=str(folder), files=files)
+        self._alive.add(pid)
+        return pid
 
     def _ask(self, **order: Any) -> Any:
         assert self._process.stdin is not None and self._process.stdout is not None
@@ -101,6 +127,8 @@ async def _answers(http: httpx.AsyncClient) -> None:
 
 
 def main() -> None:
+    for stream in (sys.stdout, sys.stderr):
+        stream.reconfigure(encoding="utf-8")
     import aiohttp  # noqa: F401 - imported here, once for all processes
     import openai  # noqa: F401
 
@@ -116,21 +144,22 @@ def main() -> None:
         else:
             said = os.fork()
             if said == 0:
-                _become(order["arguments"], order["env"], order["log"])
+                _become(**order)
         sys.stdout.write(json.dumps(said) + "\n")
         sys.stdout.flush()
 
 
-def _become(arguments: list[str], env: dict[str, str], log: str) -> NoReturn:
+def _become(arguments: list[str], env: dict[str, str], folder: str, files: list[str]) -> NoReturn:
     """Whatever happens, a child never returns to the loop it was forked from."""
     code = 1
     try:
-        for name in [name for name in os.environ if name.startswith("MOOT_")]:
+        for name in [name for name in os.environ if name.startswith(("MOOT_", "LC_", "LANG"))]:
             del os.environ[name]
         os.environ.update(env)
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        for stream in (1, 2):
-            os.dup2(os.open(log, os.O_WRONLY | os.O_CREAT | os.O_APPEND), stream)
+        os.chdir(folder)
+        for stream, file in enumerate(files):
+            how = os.O_WRONLY | os.O_CREAT | os.O_APPEND if stream else os.O_RDONLY
+            os.dup2(os.open(file, how), stream)
         from moot.cli import app
 
         app(arguments)
@@ -139,6 +168,7 @@ def _become(arguments: list[str], env: dict[str, str], log: str) -> NoReturn:
     except BaseException:  # noqa: BLE001 - bulkhead: as above
         traceback.print_exc()
     sys.stdout.flush()
+    sys.stderr.flush()
     os._exit(code)
 
 

@@ -9,6 +9,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -29,14 +30,21 @@ def environment(home: Path, **more: str) -> dict[str, str]:
 
 
 @pytest.fixture
-def moot(home) -> Run:
+def moot(home, forge) -> Run:
+    return partial(forge.run, home=home)
+
+
+@pytest.fixture
+def installed_moot(bare_home) -> Run:
+    """The command that was installed, from its first import to its first database."""
+
     def run(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [MOOT, *arguments],
             capture_output=True,
             text=True,
             encoding="utf-8",
-            env=environment(home, **more),
+            env=environment(bare_home, **more),
             timeout=60,
             check=False,
         )
@@ -44,8 +52,8 @@ def moot(home) -> Run:
     return run
 
 
-def test_version(moot):
-    assert moot("--version").stdout == f"moot {__version__}\n"
+def test_version(installed_moot):
+    assert installed_moot("--version").stdout == f"moot {__version__}\n"
 
 
 def test_research_shows_progress_verdict_debate_and_report(moot, home):
@@ -67,8 +75,10 @@ def test_research_shows_progress_verdict_debate_and_report(moot, home):
     assert "Cost: 0." in text
 
 
-def test_json_is_the_rest_body_and_nothing_else(moot):
-    seen = moot("research", "900002.DEMO", "--experts", "macro_intelligence,valuation_modeler", "--json")
+def test_json_is_the_rest_body_and_nothing_else(installed_moot):
+    seen = installed_moot(
+        "research", "900002.DEMO", "--experts", "macro_intelligence,valuation_modeler", "--json"
+    )
     body = json.loads(seen.stdout)
     assert (seen.returncode, seen.stderr) == (0, "")
     assert set(body["expert_results"]) == {"macro_intelligence", "valuation_modeler"}
@@ -90,8 +100,10 @@ def test_json_is_the_rest_body_and_nothing_else(moot):
     ]
 
 
-def test_chinese_is_the_default_where_the_terminal_names_no_language(moot):
-    seen = moot("research", "900001.DEMO", "--experts", "macro_intelligence", "--skip-debate", LANG="C")
+def test_chinese_is_the_default_where_the_terminal_names_no_language(installed_moot):
+    seen = installed_moot(
+        "research", "900001.DEMO", "--experts", "macro_intelligence", "--skip-debate", LANG="C"
+    )
     assert "宏观情报员 · 完成" in seen.stdout
     assert "按请求跳过了辩论。" in seen.stdout
     assert "合成数据" in seen.stdout
@@ -173,10 +185,10 @@ def test_a_wrong_setting_is_named(moot):
 
 
 @pytest.mark.accepts("A1N-08")
-def test_without_persistence_nothing_but_the_report_is_written(moot, home):
+def test_without_persistence_nothing_but_the_report_is_written(moot, bare_home):
     seen = moot("research", "900001.DEMO", "--json", MOOT_PERSISTENCE="off")
     assert json.loads(seen.stdout)["session_id"] == ""
-    assert not list(home.glob("moot.db*"))
+    assert not list(bare_home.glob("moot.db*"))
 
 
 def test_a_home_that_cannot_be_written_is_a_sentence_not_a_traceback(moot, home):
@@ -187,6 +199,7 @@ def test_a_home_that_cannot_be_written_is_a_sentence_not_a_traceback(moot, home)
     assert str(home / "file") in seen.stderr
 
 
+@pytest.mark.usefixtures("bare_home")
 def test_the_database_is_upgraded_and_shown(moot):
     before = moot("db", "current")
     assert (before.returncode, "revision none" in before.stdout) == (0, True)
@@ -262,7 +275,7 @@ def test_serve_answers_over_http_what_the_command_line_prints(moot, home):
 
 
 def wait_for(url: str) -> None:
-    for _ in range(200):
+    for _ in range(1200):
         try:
             get(url)
         except OSError:

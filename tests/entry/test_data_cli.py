@@ -6,21 +6,23 @@ import os
 import random
 import re
 import sqlite3
-import subprocess
-import sys
-import time
+from collections.abc import Callable
+from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
+from signal import SIGKILL
+from subprocess import CompletedProcess
 
 import polars as pl
 import pytest
 
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.clock import FixedClock
+from tests.entry.forked import A_COMMAND, Forge
+from tests.entry.serving import until
 from tests.fakes.tushare_server import TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 
-MOOT = str(Path(sys.executable).with_name("moot"))
 NOW = FixedClock(datetime(2026, 11, 10, tzinfo=UTC))
 RANGE = ("--from", "2025-09-01", "--to", "2026-10-30")
 CODES = ("600001.SH", "600002.SH", "600003.SH", "600004.SH")
@@ -39,25 +41,19 @@ def tushare(tables):
         yield server
 
 
-def environment(home: Path, url: str = "", **more: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_"))}
-    source = {"MOOT_TUSHARE_TOKEN": TOKEN, "MOOT_TUSHARE_URL": url} if url else {}
-    return {**kept, "MOOT_HOME": str(home), "LANG": "en_US.UTF-8", "COLUMNS": "120", **source, **more}
+def source(url: str) -> dict[str, str]:
+    return {"MOOT_TUSHARE_TOKEN": TOKEN, "MOOT_TUSHARE_URL": url} if url else {}
 
 
-def moot(*arguments: str, home: Path, url: str = "", **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [MOOT, *arguments],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environment(home, url, **more),
-        timeout=90,
-        check=False,
-    )
+@pytest.fixture
+def moot(forge: Forge) -> Callable[..., CompletedProcess[str]]:
+    def moot(*arguments: str, home: Path, url: str = "", **more: str) -> CompletedProcess[str]:
+        return forge.run(*arguments, home=home, COLUMNS="120", **source(url), **more)
+
+    return moot
 
 
-def test_a_synced_share_can_be_researched_and_every_call_is_on_the_record(home, tushare):
+def test_a_synced_share_can_be_researched_and_every_call_is_on_the_record(moot, home, tushare):
     synced = moot("data", "sync", "600001.SH", "sh600002", *RANGE, home=home, url=tushare.url)
     assert "0 refused" in synced.stdout, synced.stdout + synced.stderr
     first = len(tushare.requests)
@@ -83,7 +79,7 @@ def test_a_synced_share_can_be_researched_and_every_call_is_on_the_record(home, 
         assert not file.is_file() or TOKEN.encode() not in file.read_bytes(), f"the token is in {file}"
 
 
-def test_a_share_nobody_synced_is_fetched_when_it_is_asked_for(home, tushare):
+def test_a_share_nobody_synced_is_fetched_when_it_is_asked_for(moot, home, tushare):
     seen = moot(
         "research", "600004.SH", "--experts", "technical_analyst", "--json", home=home, url=tushare.url
     )
@@ -91,14 +87,14 @@ def test_a_share_nobody_synced_is_fetched_when_it_is_asked_for(home, tushare):
     assert tushare.calls()["daily"] == 1
 
 
-def test_a_company_is_found_by_code_name_and_initials(home, tushare):
+def test_a_company_is_found_by_code_name_and_initials(moot, home, tushare):
     for text in ("SHSE.600001", "幻山", "Mirage Hill"):
         assert "600001.SH" in moot("data", "find", text, home=home, url=tushare.url).stdout, text
     nothing = moot("data", "find", "000300.SH", home=home, url=tushare.url)
     assert (nothing.returncode, "index" in nothing.stderr) == (2, True)
 
 
-def test_the_members_of_an_index_are_a_universe(home, tables):
+def test_the_members_of_an_index_are_a_universe(moot, home, tables):
     members = [
         {"index_code": "399300.SZ", "con_code": code, "trade_date": day}
         for code, day in (("600001.SH", "20261030"), ("600002.SH", "20261030"), ("600003.SH", "20260930"))
@@ -111,7 +107,7 @@ def test_the_members_of_an_index_are_a_universe(home, tables):
     assert asked == {"600001.SH", "600002.SH"}, seen.stderr
 
 
-def test_without_a_source_the_demo_market_is_found_and_the_lake_is_empty(home):
+def test_without_a_source_the_demo_market_is_found_and_the_lake_is_empty(moot, home):
     assert "900001.DEMO" in moot("data", "find", "幻山", home=home).stdout
     assert "The lake is empty" in moot("data", "status", home=home).stdout
 
@@ -126,7 +122,7 @@ def test_without_a_source_the_demo_market_is_found_and_the_lake_is_empty(home):
         (("import", "nowhere.csv"), "There is no file nowhere.csv."),
     ],
 )
-def test_bad_usage_is_a_sentence(home, tushare, arguments, sentence):
+def test_bad_usage_is_a_sentence(moot, home, tushare, arguments, sentence):
     seen = moot("data", *arguments, home=home, url=tushare.url)
     assert (seen.returncode, sentence in seen.stderr) == (2, True), seen.stderr
 
@@ -135,12 +131,12 @@ def test_bad_usage_is_a_sentence(home, tushare, arguments, sentence):
     ("setting", "value"),
     [("MOOT_DATA_SOURCES", "bloomberg"), ("MOOT_DATA_ORDER", '{"prices": ["tushare"]}')],
 )
-def test_a_source_or_dataset_that_does_not_exist_is_named(home, setting, value):
+def test_a_source_or_dataset_that_does_not_exist_is_named(moot, home, setting, value):
     seen = moot("data", "status", home=home, **{setting: value})
     assert (seen.returncode, setting in seen.stderr) == (2, True)
 
 
-def test_a_wrong_token_says_what_to_set(home, tables):
+def test_a_wrong_token_says_what_to_set(moot, home, tables):
     from tests.fakes.tushare_server import BAD_TOKEN
 
     with TushareServer(tables) as server:
@@ -150,14 +146,14 @@ def test_a_wrong_token_says_what_to_set(home, tables):
     assert "MOOT_TUSHARE_TOKEN" in seen.stderr + seen.stdout
 
 
-def test_data_can_be_examined(home, tushare):
+def test_data_can_be_examined(moot, home, tushare):
     moot("data", "sync", "600001.SH", *RANGE, home=home, url=tushare.url)
     seen = moot("data", "check", "600001.SH", home=home, url=tushare.url)
     assert seen.returncode == 0, seen.stderr
     assert "things worth a look" in seen.stdout
 
 
-def test_a_file_can_be_imported(home):
+def test_a_file_can_be_imported(moot, home):
     rows = [f"600009.SH,2026-06-{day:02},10,10.5,9.5,10,10,1000,10000,1.0" for day in (1, 2, 3)]
     file = home / "bars.csv"
     file.write_text(
@@ -176,23 +172,26 @@ def facts(home: Path) -> dict[str, object]:
     return {**kept, **rows}
 
 
-def test_a_sync_killed_again_and_again_ends_with_the_same_lake(home, tables):
+async def test_a_sync_killed_again_and_again_ends_with_the_same_lake(moot, forge, home, tables):
     chance = random.Random(7)
+    sync = ("data", "sync", *SYMBOLS, *RANGE)
+    undisturbed, killed = home / "undisturbed", home / "killed"
+    undisturbed.mkdir()
+    killed.mkdir()
     with TushareServer(tables, latency=0.02) as server:
-        undisturbed, killed = home / "undisturbed", home / "killed"
-        moot("data", "sync", *SYMBOLS, *RANGE, home=undisturbed, url=server.url)
-        needed = server.calls()["daily"]
+        moot(*sync, home=undisturbed, url=server.url)
+        needed, calls = server.calls()["daily"], len(server.requests)
         for _ in range(KILLS):
-            process = subprocess.Popen(
-                [MOOT, "data", "sync", *SYMBOLS, *RANGE],
-                env=environment(killed, server.url),
-                stdout=subprocess.DEVNULL,
-                stderr=subprocess.DEVNULL,
-            )
-            time.sleep(chance.uniform(0.8, 2.2))
-            process.kill()
-            process.wait()
-        moot("data", "sync", *SYMBOLS, *RANGE, home=killed, url=server.url)
+            enough = len(server.requests) + chance.randint(1, calls // 4)
+            here = {"MOOT_HOME": str(killed), **source(server.url)}
+            pid = await forge.start(*sync, log=home / "killed.txt", **here)
+            ending = asyncio.create_task(forge.ended(pid, within=A_COMMAND))
+            await until(lambda: len(server.requests) >= enough or ending.done(), A_COMMAND)  # noqa: B023
+            await asyncio.sleep(chance.uniform(0, 0.2))
+            with suppress(ProcessLookupError):
+                os.kill(pid, SIGKILL)
+            await ending
+        moot(*sync, home=killed, url=server.url)
         assert server.calls()["daily"] - needed <= needed + KILLS * len(SYMBOLS), (
             "what was kept is not fetched again"
         )

@@ -37,7 +37,7 @@ def asked(position: float, **more: object) -> str:
     return json.dumps({"decision_type": "verdict", "payload": payload, **more})
 
 
-async def test_the_shipped_rules_decide_what_comes_on_stdin(moot, home):
+async def test_the_shipped_rules_decide_what_comes_on_stdin(moot, bare_home):
     seen = await moot("decide", typed=asked(0.35, decision_id="d-7", requester="judge"))
     assert (seen.returncode, seen.stderr) == (0, "")
     result = json.loads(seen.stdout)
@@ -53,7 +53,7 @@ async def test_the_shipped_rules_decide_what_comes_on_stdin(moot, home):
         "was": 0.35,
     }
     assert [v["rule_name"] for v in result["violations"]] == ["Position cap"]
-    assert not (home / "moot.db").exists()
+    assert not (bare_home / "moot.db").exists()
 
 
 @pytest.mark.parametrize(

@@ -214,11 +214,11 @@ def test_other_keys_comments_and_tables_stay(home):
 @pytest.mark.parametrize(
     "odd", ['"locale" = "zh-CN"\n', 'locale = """\nzh-CN"""\n', 'x = [\n["locale"],\n]\n']
 )
-def test_a_file_written_in_a_way_nobody_foresaw_is_left_alone(home, odd):
+def test_a_file_written_in_a_way_nobody_foresaw_is_left_alone(bare_home, odd):
     with pytest.raises(NotSimple):
-        written(home, odd, {"locale": "en-US"})
-    assert (home / "settings.toml").read_text() == odd
-    assert [path.name for path in home.iterdir()] == ["settings.toml"]
+        written(bare_home, odd, {"locale": "en-US"})
+    assert (bare_home / "settings.toml").read_text() == odd
+    assert [path.name for path in bare_home.iterdir()] == ["settings.toml"]
 
 
 def test_a_linked_file_stays_linked_and_becomes_private(home):

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from tests.entry.forked import Forge
 from tests.entry.inside import Run, inside
 from tests.entry.test_cli import MOOT, environment
 from tests.fakes.llm_server import LLMServer, Say, Status
@@ -21,21 +22,11 @@ Result = subprocess.CompletedProcess[str]
 
 
 @pytest.fixture
-def process(home: Path) -> Run:
+def process(home: Path, forge: Forge) -> Run:
     """`moot` in a process of its own, beside the test, whose model server has to answer meanwhile."""
 
-    async def run(*arguments: str, typed: str = "", **more: str) -> Result:
-        return await asyncio.to_thread(
-            subprocess.run,
-            [MOOT, *arguments],
-            input=typed,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            env=environment(home, **more),
-            timeout=60,
-            check=False,
-        )
+    async def run(*arguments: str, **more: str) -> Result:
+        return await asyncio.to_thread(forge.run, *arguments, home=home, **more)
 
     return run
 

@@ -2,11 +2,11 @@
 
 import asyncio
 import json
-import os
 import re
 import shlex
 import subprocess
 import sys
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
@@ -18,6 +18,8 @@ from moot.main import create_app
 from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import new_key
+from tests.entry.forked import Forge
+from tests.entry.test_cli import environment
 from tests.entry.test_remote_desk import serving
 from tests.fakes.careful_model import careful
 from tests.fakes.tushare_server import TOKEN, TushareServer
@@ -31,28 +33,31 @@ def blocks(readme: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / readme).read_text(encoding="utf-8"), re.S)
 
 
-def run(command: list[str], home: Path, lang: str, **more: str) -> subprocess.CompletedProcess[str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_"))}
-    environment = {**kept, "MOOT_HOME": str(home), "LANG": lang, "COLUMNS": "100", **more}
+def python(code: str, home: Path, lang: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        command,
+        [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         encoding="utf-8",
-        env=environment,
+        env=environment(home, LANG=lang),
         cwd=home,
         timeout=120,
         check=False,
     )
 
 
-def moot(line: str, home: Path, lang: str, **more: str) -> subprocess.CompletedProcess[str]:
-    script = str(Path(sys.executable).with_name("moot"))
-    return run([script, *shlex.split(line)[1:]], home, lang, **more)
+@pytest.fixture
+def moot(home: Path, lang: str, forge: Forge) -> Callable[..., subprocess.CompletedProcess[str]]:
+    """Whoever types a line that a README shows, in its folder and its language."""
+
+    def moot(line: str, **more: str) -> subprocess.CompletedProcess[str]:
+        return forge.run(*shlex.split(line)[1:], home=home, LANG=lang, **more)
+
+    return moot
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_every_moot_command_shown_works(readme, lang, home):
+def test_every_moot_command_shown_works(readme, moot):
     lines = [
         line for block in blocks(readme, "sh") for line in block.splitlines() if line.startswith("moot ")
     ]
@@ -67,32 +72,32 @@ def test_every_moot_command_shown_works(readme, lang, home):
     shown = [line for line in lines if not line.startswith(elsewhere) and "--max-cost" not in line]
     assert len(shown) == 5
     for line in shown:
-        seen = moot(line, home, lang)
+        seen = moot(line)
         assert seen.returncode == 0, f"{line}: {seen.stderr}"
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_every_question_shown_is_answered(readme, lang, home):
+def test_every_question_shown_is_answered(readme, moot):
     (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot ask")]
     thread = ""
     for line in shown:
         typed = shlex.join(shlex.split(line, comments=True))
-        seen = moot(typed.replace("ID", thread), home, lang)
+        seen = moot(typed.replace("ID", thread))
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
         thread = (re.findall(r"--thread ([0-9a-f-]{36})", seen.stdout) or [thread])[-1]
     assert seen.stdout.count("900001.DEMO") == 2, "of both conversations"
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_every_session_command_shown_works(readme, lang, home):
+def test_every_session_command_shown_works(readme, moot):
     (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot sessions")]
     question = "moot research 900001.DEMO --experts technical_analyst,macro_intelligence --json"
-    judged = json.loads(moot(question, home, lang).stdout)["session_id"]
-    nobody_in_time = moot(question, home, lang, MOOT_NODE_TIMEOUT="0.0001").stdout
+    judged = json.loads(moot(question).stdout)["session_id"]
+    nobody_in_time = moot(question, MOOT_NODE_TIMEOUT="0.0001").stdout
     failed = json.loads(nobody_in_time)["details"]["session_id"]
     for line in shown:
         typed = shlex.join(shlex.split(line, comments=True))
-        seen = moot(typed.replace("ID", failed if "retry" in typed else judged), home, lang)
+        seen = moot(typed.replace("ID", failed if "retry" in typed else judged))
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
         assert seen.stdout
 
@@ -105,35 +110,35 @@ def tushare_rows():
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_every_data_command_shown_works(readme, lang, home, tushare_rows):
+def test_every_data_command_shown_works(readme, home, tushare_rows, moot):
     (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot data")]
     bars = "ts_code,trade_date,open,high,low,close,pre_close,volume,amount,adj_factor\n"
     (home / "my_bars.csv").write_text(bars + "600009.SH,2026-06-01,10,10.5,9.5,10,10,1000,10000,1.0\n")
     with TushareServer(tushare_rows) as server:
         source = {"MOOT_TUSHARE_TOKEN": TOKEN, "MOOT_TUSHARE_URL": server.url}
         for line in shown:
-            seen = moot(line, home, lang, **source)
+            seen = moot(line, **source)
             assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
             assert seen.stdout
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-async def test_every_model_command_shown_works(readme, lang, home, llm_server):
+async def test_every_model_command_shown_works(readme, llm_server, moot):
     llm_server.default = careful
     (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot llm")]
     for line in shown:
         here = line.replace("https://api.deepseek.com/v1", llm_server.url)
-        seen = await asyncio.to_thread(moot, here, home, lang, LLM_KEY="sk-readme-canary-1")
+        seen = await asyncio.to_thread(moot, here, LLM_KEY="sk-readme-canary-1")
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
         assert seen.stdout
         assert "readme-canary" not in seen.stdout + seen.stderr
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_the_transcript_is_a_real_one(readme, lang, home):
+def test_the_transcript_is_a_real_one(readme, moot):
     transcript, _ = blocks(readme, "console")
     command, *shown = transcript.splitlines()
-    printed = moot(command.removeprefix("$ "), home, lang).stdout
+    printed = moot(command.removeprefix("$ ")).stdout
     stable = [line for line in shown if line.startswith(("┃", "│", "╭", "╰")) and "[…]" not in line]
     assert len(stable) > 20
     for line in stable:
@@ -141,19 +146,19 @@ def test_the_transcript_is_a_real_one(readme, lang, home):
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_the_rules_shown_do_what_is_shown(readme, lang, home):
+def test_the_rules_shown_do_what_is_shown(readme, home, moot):
     """The file is checked, tried and put in force; the sentence is that of a session it changed."""
     (rules,) = [block for block in blocks(readme, "yaml") if block.startswith("rules:")]
     (home / "fund.yaml").write_text(rules, encoding="utf-8")
     (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot rules")]
     for line in shown:
-        seen = moot(shlex.join(shlex.split(line, comments=True)), home, lang)
+        seen = moot(shlex.join(shlex.split(line, comments=True)))
         assert seen.returncode == 0, f"{line}: {seen.stdout}{seen.stderr}"
     _, transcript = blocks(readme, "console")
     command, *told = [line for line in transcript.splitlines() if line]
-    session = json.loads(moot("moot research 900011.DEMO --json", home, lang).stdout)["session_id"]
+    session = json.loads(moot("moot research 900011.DEMO --json").stdout)["session_id"]
     typed = re.sub(r"[0-9a-f]{8}-[0-9a-f-]{27}|ID", session, command.removeprefix("$ "))
-    printed = " ".join(moot(typed, home, lang).stdout.split())
+    printed = " ".join(moot(typed).stdout.split())
     sentences = [line for line in told if "→" in line]
     assert sentences
     for line in sentences:
@@ -163,7 +168,7 @@ def test_the_rules_shown_do_what_is_shown(readme, lang, home):
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
 def test_the_python_example_runs(readme, lang, home):
     example, _ = blocks(readme, "python")
-    seen = run([sys.executable, "-c", example], home, lang)
+    seen = python(example, home, lang)
     assert re.fullmatch(r"judged (BUY|SELL|HOLD)\n", seen.stdout), seen.stderr
 
 
@@ -175,7 +180,7 @@ async def test_the_python_example_for_a_desk_elsewhere_runs(readme, lang, home):
         app.state.open_to_loopback = False
         key = await new_key(app, "read", "research")
         here = example.replace("https://desk.example", url).replace("moot_…", key)
-        seen = await asyncio.to_thread(run, [sys.executable, "-c", here], home, lang)
+        seen = await asyncio.to_thread(python, here, home, lang)
     first, *_, last = seen.stdout.splitlines()
     assert first.startswith("1 session"), seen.stderr
     assert " done " in last

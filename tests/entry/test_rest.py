@@ -260,8 +260,8 @@ async def test_other_errors_have_the_same_shape(client, path, status, code):
     assert answer.json().keys() == {"success", "code", "message", "details"}
 
 
-async def test_a_desk_without_persistence_has_no_history_and_says_so(home, clock):
-    desk = Moot(Settings(home=home, persistence=False, log_level="error"), clock=clock)
+async def test_a_desk_without_persistence_has_no_history_and_says_so(bare_home, clock):
+    desk = Moot(Settings(home=bare_home, persistence=False, log_level="error"), clock=clock)
     app = create_app(desk)
     transport = httpx.ASGITransport(app=app)
     async with (
@@ -273,7 +273,7 @@ async def test_a_desk_without_persistence_has_no_history_and_says_so(home, clock
         history = await c.get(SESSIONS)
         assert (history.status_code, history.json()["code"]) == (503, "PERSISTENCE_OFF")
         assert (await c.get("/readyz")).status_code == 200
-    assert not (home / "moot.db").exists()
+    assert not (bare_home / "moot.db").exists()
 
 
 async def test_health_and_readiness(client, app):

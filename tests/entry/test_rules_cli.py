@@ -100,10 +100,10 @@ async def decided(home: Path, **changes: object) -> None:
 
 
 class TestCheck:
-    async def test_a_sound_file_passes_without_a_database(self, moot, home):
-        seen = await moot("rules", "check", written(home, CAP))
+    async def test_a_sound_file_passes_without_a_database(self, moot, bare_home):
+        seen = await moot("rules", "check", written(bare_home, CAP))
         assert (seen.returncode, seen.stdout) == (0, "my.yaml: 1 rules, nothing to complain about.\n")
-        assert not (home / "moot.db").exists()
+        assert not (bare_home / "moot.db").exists()
 
     async def test_every_complaint_names_file_line_and_column(self, moot, home):
         seen = await moot("rules", "check", written(home, WRONG, "wrong.yaml"), written(home, CAP))
@@ -299,7 +299,7 @@ class TestSimulate:
 
 
 class TestGenerate:
-    async def test_prints_yaml_in_shadow_that_can_be_checked(self, moot, home):
+    async def test_prints_yaml_in_shadow_that_can_be_checked(self, moot, bare_home):
         made = await moot(
             "rules",
             "generate",
@@ -315,8 +315,8 @@ class TestGenerate:
         (whitelist,) = (rule for rule in rules if rule.metadata["kind"] == "tool_whitelist")
         assert "database" in str(whitelist.condition)
         assert "export" in str(whitelist.condition)
-        assert (await moot("rules", "check", written(home, made.stdout))).returncode == 0
-        assert not (home / "moot.db").exists()
+        assert (await moot("rules", "check", written(bare_home, made.stdout))).returncode == 0
+        assert not (bare_home / "moot.db").exists()
 
     async def test_accepted_ones_are_enforced(self, moot):
         made = await moot("rules", "generate", "--goal", "Summarise sales", "--accept")

@@ -1,7 +1,7 @@
 """The end of a server, asked for or not: what runs comes to its end, here or in the next one, and is paid once."""
 
 import asyncio
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from signal import SIGINT, SIGKILL, SIGTERM
 from typing import Any, NamedTuple
@@ -22,13 +22,6 @@ from tests.fakes.llm_server import Fixed, Hang, LLMServer
 
 ASKED = question(as_of="2026-06-30")
 KEY = {"Idempotency-Key": "order-66"}
-
-
-@pytest.fixture(scope="module")
-def forge() -> Iterator[Forge]:
-    forge = Forge()
-    yield forge
-    forge.close()
 
 
 @pytest.fixture(autouse=True)

@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import uuid4
 
+from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
@@ -69,7 +70,9 @@ def an_external_call(**changes: Any) -> ExternalAPICallLog:
 
 
 async def keep(database: Database, *rows: Base) -> None:
-    def insert(db: Session) -> None:
-        db.add_all(rows)
+    def insert(db: Connection) -> None:
+        with Session(db) as session:
+            session.add_all(rows)
+            session.flush()
 
     await database.write(insert)

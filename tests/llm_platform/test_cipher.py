@@ -46,10 +46,10 @@ def test_an_empty_secret_is_none():
         Cipher("").encrypt(CANARY)
 
 
-def test_a_secret_of_the_settings_leaves_no_file(home):
-    token = cipher_for(SecretStr("given"), home).encrypt(CANARY)
+def test_a_secret_of_the_settings_leaves_no_file(bare_home):
+    token = cipher_for(SecretStr("given"), bare_home).encrypt(CANARY)
     assert Cipher("given").decrypt(token) == CANARY
-    assert list(home.iterdir()) == []
+    assert list(bare_home.iterdir()) == []
 
 
 def test_without_one_a_file_is_made_when_it_is_first_needed(home):
@@ -63,11 +63,13 @@ def test_without_one_a_file_is_made_when_it_is_first_needed(home):
     assert cipher_for(NO_SECRET, place).decrypt(token) == CANARY
 
 
-async def test_however_many_make_it_at_once_there_is_one_secret(home):
-    ciphers = [cipher_for(NO_SECRET, home) for _ in range(16)]
+async def test_however_many_make_it_at_once_there_is_one_secret(bare_home):
+    ciphers = [cipher_for(NO_SECRET, bare_home) for _ in range(16)]
     tokens = await asyncio.gather(*(asyncio.to_thread(cipher.encrypt, CANARY) for cipher in ciphers))
-    assert [Cipher((home / "secret.key").read_text()).decrypt(token) for token in tokens] == [CANARY] * 16
-    assert [file.name for file in home.iterdir()] == ["secret.key"]
+    assert [Cipher((bare_home / "secret.key").read_text()).decrypt(token) for token in tokens] == [
+        CANARY
+    ] * 16
+    assert [file.name for file in bare_home.iterdir()] == ["secret.key"]
 
 
 def test_one_who_comes_second_takes_what_the_first_one_made(home, monkeypatch):

@@ -94,12 +94,12 @@ class TestSqlite:
             Database(f"sqlite:///{home / 'file' / 'data' / 'moot.db'}")
 
     async def test_waits_for_another_process_that_writes_the_file_when_switching_it_to_wal(
-        self, home: Path
+        self, bare_home: Path
     ) -> None:
-        other = sqlite3.connect(home / "moot.db", isolation_level=None)
+        other = sqlite3.connect(bare_home / "moot.db", isolation_level=None)
         other.execute("CREATE TABLE theirs (x)")
         other.execute("BEGIN IMMEDIATE")
-        database = Database(f"sqlite:///{home / 'moot.db'}")
+        database = Database(f"sqlite:///{bare_home / 'moot.db'}")
         waiting = asyncio.create_task(database.ping())
         await asyncio.sleep(0.1)
         assert not waiting.done()
@@ -111,9 +111,9 @@ class TestSqlite:
             assert await db.scalar(text("PRAGMA journal_mode")) == "wal"
         await database.close()
 
-    async def test_a_file_that_is_no_database_is_unavailable_and_let_go(self, home: Path) -> None:
-        (home / "moot.db").write_text("something else entirely" * 100)
-        database = Database(f"sqlite:///{home / 'moot.db'}")
+    async def test_a_file_that_is_no_database_is_unavailable_and_let_go(self, bare_home: Path) -> None:
+        (bare_home / "moot.db").write_text("something else entirely" * 100)
+        database = Database(f"sqlite:///{bare_home / 'moot.db'}")
         with warnings.catch_warnings(record=True, action="always") as left_open:
             with pytest.raises(Unavailable, match="file is not a database"):
                 await database.prepare()
@@ -179,12 +179,12 @@ async def test_a_session_is_fresh_each_time(database: Database) -> None:
         await database.ping()
 
 
-def test_using_a_migrated_database_does_not_load_alembic(home: Path) -> None:
+def test_using_a_migrated_database_does_not_load_alembic(bare_home: Path) -> None:
     use = (
         "import asyncio, sys\n"
         "from moot.shared.infrastructure.database import Database\n"
         "async def use():\n"
-        f"    database = Database('sqlite:///{home}/moot.db')\n"
+        f"    database = Database('sqlite:///{bare_home}/moot.db')\n"
         "    await database.prepare()\n"
         "    await database.close()\n"
         "asyncio.run(use())\n"

@@ -12,14 +12,14 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, cast
 from uuid import UUID
 
 from pydantic_core import to_json
-from sqlalchemy import Table, bindparam, insert, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
@@ -31,6 +31,9 @@ from moot.shared.infrastructure.upsert import upsert
 GENESIS = "0" * 64
 HEADS_REMEMBERED = 10_000
 CHAIN = cast(Table, AuditEntryRow.__table__)
+STORED_HEAD = select(AuditHeadRow.length, AuditHeadRow.hash).where(
+    AuditHeadRow.session_id == bindparam("session")
+)
 
 Head = tuple[int, str]
 """The length of a chain and the hash of its last link."""
@@ -80,7 +83,7 @@ class Fenced(Exception):
         super().__init__(f"another process carries on with {', '.join(map(str, sessions))}")
 
 
-Fence = Callable[[Session, Mapping[UUID, int]], None]
+Fence = Callable[[Connection, Mapping[UUID, int]], None]
 """Called within the transaction, after its first write: raises `Fenced` unless the tokens are still the sessions'."""
 
 
@@ -149,7 +152,7 @@ class AuditTrail:
         leased = {record.session_id for record in records if record.token is not None}
         reached: dict[UUID, Head] = {}
 
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             reached.clear()
             reached.update({r.session_id: (0, GENESIS) for r in records if r.session_id and r.kind.opens})
             for session_id in sessions - reached.keys():
@@ -171,7 +174,7 @@ class AuditTrail:
         while len(self._heads) > HEADS_REMEMBERED:
             self._heads.popitem(last=False)
 
-    def _check_leases(self, db: Session, records: Iterable[Record]) -> None:
+    def _check_leases(self, db: Connection, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""
         held = [(r.session_id, r.token) for r in records if r.session_id and r.token is not None]
         tokens = dict(sorted(held, key=itemgetter(1), reverse=True))  # the oldest of a session
@@ -211,14 +214,14 @@ def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
     }
 
 
-def _stored_head(db: Session, session_id: UUID) -> Head:
-    head = db.get(AuditHeadRow, session_id)
+def _stored_head(db: Connection, session_id: UUID) -> Head:
+    head = db.execute(STORED_HEAD, {"session": session_id}).one_or_none()
     return (head.length, head.hash) if head else (0, GENESIS)
 
 
-def _write_rows(db: Session, records: Iterable[Record]) -> None:
+def _write_rows(db: Connection, records: Iterable[Record]) -> None:
     """One statement for all rows that are written the same way; what others refer to comes first."""
-    order = {table.name: place for place, table in enumerate(Base.metadata.sorted_tables)}
+    order = _order()
 
     def shape(record: Record) -> tuple[str, int, tuple[str, ...]]:
         return record.write, order[record.kind.table.__tablename__], tuple(record.values)
@@ -228,7 +231,12 @@ def _write_rows(db: Session, records: Iterable[Record]) -> None:
         _write_alike(db, rows[0], [row.values for row in rows])
 
 
-def _write_alike(db: Session, example: Record, rows: list[dict[str, Any]]) -> None:
+@cache
+def _order() -> dict[str, int]:
+    return {table.name: place for place, table in enumerate(Base.metadata.sorted_tables)}
+
+
+def _write_alike(db: Connection, example: Record, rows: list[dict[str, Any]]) -> None:
     table = example.kind.rows
     match example.write:
         case "insert":
@@ -242,12 +250,12 @@ def _write_alike(db: Session, example: Record, rows: list[dict[str, Any]]) -> No
             db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
 
 
-def _write_links(db: Session, links: list[dict[str, Any]]) -> None:
+def _write_links(db: Connection, links: list[dict[str, Any]]) -> None:
     if links:
         db.execute(insert(CHAIN), links)
 
 
-def _write_heads(db: Session, heads: Mapping[UUID, Head]) -> None:
+def _write_heads(db: Connection, heads: Mapping[UUID, Head]) -> None:
     if heads:
         rows = [{"session_id": s, "length": length, "hash": link} for s, (length, link) in heads.items()]
         upsert(db, AuditHeadRow, rows)

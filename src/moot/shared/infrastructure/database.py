@@ -11,7 +11,6 @@ from pathlib import Path
 
 from sqlalchemy import URL, inspect, text
 from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker
-from sqlalchemy.orm import Session
 from sqlalchemy.pool import NullPool
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -49,7 +48,7 @@ class Database:
             await self._writer.write(work)
             return
         async with transaction(self.session) as session:
-            await session.run_sync(work)
+            await (await session.connection()).run_sync(work)
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
@@ -143,9 +142,9 @@ class _OneWriter:
         await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, works)
 
     def _transact(self, works: list[Work]) -> None:
-        with store_errors(), Session(self._engine, expire_on_commit=False) as session, session.begin():
+        with store_errors(), self._engine.begin() as connection:
             for work in works:
-                work(session)
+                work(connection)
 
 
 def _bytes_on_disk(file: str) -> int:

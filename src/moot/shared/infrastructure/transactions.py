@@ -6,15 +6,15 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Generic, TypeVar
 
+from sqlalchemy import Connection
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
-from sqlalchemy.orm import Session
 
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 
 SessionFactory = Callable[[], AsyncSession]
-Work = Callable[[Session], None]
+Work = Callable[[Connection], None]
 """What is done within a transaction. It may run in a thread of its own, and more than once."""
 T = TypeVar("T")
 

@@ -4,25 +4,24 @@ from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from typing import Any, cast
 
-from sqlalchemy import Table
+from sqlalchemy import Connection, Table
 from sqlalchemy.dialects import postgresql, sqlite
-from sqlalchemy.orm import Session
 
 from moot.shared.infrastructure.tables import Base
 
 Insert = sqlite.Insert | postgresql.Insert
 
 
-def insert_into(db: Session, table: type[Base]) -> Insert:
+def insert_into(db: Connection, table: type[Base]) -> Insert:
     """An insert that knows `on_conflict_…`."""
-    return _insert(db.get_bind().dialect.name, table)
+    return _insert(db.dialect.name, table)
 
 
 def upsert(
-    db: Session, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
+    db: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
 ) -> None:
     """Write `rows`, all of the same columns; of a row already there, all but its key and `fixed` is replaced."""
-    db.execute(_replacing(db.get_bind().dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
+    db.execute(_replacing(db.dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
 
 
 def _insert(dialect: str, table: type[Base]) -> Insert:

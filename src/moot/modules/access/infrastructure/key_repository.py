@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, insert, select, update
 from sqlalchemy.sql.dml import Insert, Update
 
 from moot.modules.access.domain.keys import ApiKey, KeyRepository
@@ -38,7 +37,7 @@ class SqlKeyRepository(KeyRepository):
         await self._write(update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(last_used_at=at))
 
     async def _write(self, statement: Insert | Update) -> None:
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             db.execute(statement)
 
         await self._database.write(work)

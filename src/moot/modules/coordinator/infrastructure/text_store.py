@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, update
 
 from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
 from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
@@ -81,7 +80,7 @@ class SqlTextStore(TextStore):
         calls = bodies.kind.rows
         emptied = update(calls).where(calls.c.id.in_(ids)).values(dict(bodies.emptied))
 
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             db.execute(emptied)
 
         await self._database.write(work)

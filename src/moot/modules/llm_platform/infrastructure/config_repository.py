@@ -3,9 +3,8 @@
 from collections.abc import Collection, Sequence
 from typing import Any
 
-from sqlalchemy import CursorResult, delete, insert, select, update
+from sqlalchemy import Connection, CursorResult, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 from sqlalchemy.sql.dml import Delete, Update
 
 from moot.modules.llm_platform.domain.exceptions import DuplicateConfig
@@ -49,7 +48,7 @@ class SqlConfigRepository(ConfigRepository):
         now = self._clock.now()
         values = self._values(config, {*PLAIN, *SECRET}) | {"created_at": now, "updated_at": now}
 
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             try:
                 db.execute(insert(LLMConfigRow).values(values))
             except IntegrityError:
@@ -66,7 +65,7 @@ class SqlConfigRepository(ConfigRepository):
         await self._change(delete(LLMConfigRow).where(*_place(alias, workspace)), alias)
 
     async def _change(self, statement: Update | Delete, alias: str) -> None:
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             result = db.execute(statement)
             if isinstance(result, CursorResult) and result.rowcount == 0:
                 raise no_such_config(alias)

@@ -1,7 +1,6 @@
 """Search responses in SQL, until they are too old to stand for the web of today."""
 
-from sqlalchemy import delete, select
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, delete, select
 
 from moot.modules.llm_platform.domain.search import CACHE_TIME, WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
@@ -33,7 +32,7 @@ class SqlSearchCache:
             "expires_at": now + CACHE_TIME[request.freshness],
         }
 
-        def write(db: Session) -> None:
+        def write(db: Connection) -> None:
             upsert(db, WebSearchCacheRow, [row])
 
         await self._database.write(write)
@@ -41,7 +40,7 @@ class SqlSearchCache:
     async def cleanup_expired(self) -> int:
         removed = 0
 
-        def write(db: Session) -> None:
+        def write(db: Connection) -> None:
             nonlocal removed
             expired = WebSearchCacheRow.expires_at <= self._clock.now()
             gone = db.scalars(delete(WebSearchCacheRow).where(expired).returning(WebSearchCacheRow.cache_key))

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from sqlalchemy import ColumnElement, Update, case, select, update
-from sqlalchemy.orm import InstrumentedAttribute, Session
+from sqlalchemy import ColumnElement, Connection, Update, case, select, update
+from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.sql.dml import ReturningUpdate
 
 from moot.modules.llm_platform.domain.budget import (
@@ -41,7 +41,7 @@ class SqlBudget:
             return Reservation()
         self._require_price(accounts, amount)
 
-        def take(db: Session) -> None:
+        def take(db: Connection) -> None:
             db.execute(_open(db, accounts))
             for account in accounts:
                 if db.scalar(_take(account, amount.counts())) is None:
@@ -56,7 +56,7 @@ class SqlBudget:
         reserved = reservation.amount
         spent = used if used.cost is not None else used.model_copy(update={"cost": reserved.cost})
 
-        def pay(db: Session) -> None:
+        def pay(db: Connection) -> None:
             for key in reservation.keys:
                 db.execute(_pay(key, reserved.counts(), spent.counts()))
 
@@ -68,7 +68,7 @@ class SqlBudget:
             raise unpriced(limited[0], self._currency)
 
 
-def _open(db: Session, accounts: Sequence[Account]) -> Insert:
+def _open(db: Connection, accounts: Sequence[Account]) -> Insert:
     rows = [{"key": account.key} for account in accounts]
     return insert_into(db, SpendingRow).values(rows).on_conflict_do_nothing()
 
@@ -91,12 +91,11 @@ def _less(column: Column, count: int) -> ColumnElement[int]:
 
 
 def _update(key: str, *conditions: ColumnElement[bool]) -> Update:
-    chosen = update(SpendingRow).where(SpendingRow.key == key, *conditions)
-    return chosen.execution_options(synchronize_session=False)
+    return update(SpendingRow).where(SpendingRow.key == key, *conditions)
 
 
-def _refusal(db: Session, account: Account, needed: Counts) -> Refusal:
-    row = db.scalars(select(SpendingRow).where(SpendingRow.key == account.key)).one()
+def _refusal(db: Connection, account: Account, needed: Counts) -> Refusal:
+    row = db.execute(select(SpendingRow.__table__).where(SpendingRow.key == account.key)).one()
     return Refusal(
         account,
         spent={"tokens": row.tokens_spent, "cost": row.cost_spent},

@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Update, or_, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Connection, Update, or_, select, update
 
 from moot.modules.coordinator.domain.model.session import GOING_ON
 from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases, Lease, Renewal, Taken
@@ -36,7 +35,7 @@ class SqlSessionLeases(ISessionLeases):
         )
         taken: list[Taken] = []
 
-        def take(db: Session) -> None:
+        def take(db: Connection) -> None:
             taken.clear()
             for token, cancel in db.execute(taking):
                 taken.append(Taken(Lease(owner, token, until), cancel))
@@ -49,7 +48,7 @@ class SqlSessionLeases(ISessionLeases):
         states = select(ROW.id, ROW.lease_owner, ROW.cancel_requested).where(ROW.id.in_(sessions))
         found = Renewal(set(), set())
 
-        def prolong(db: Session) -> None:
+        def prolong(db: Connection) -> None:
             db.execute(mine.values(lease_expires_at=until))
             for session_id, holder, cancel in db.execute(states):
                 if holder != owner:
@@ -63,7 +62,7 @@ class SqlSessionLeases(ISessionLeases):
     async def release(self, owner: str, now: datetime) -> None:
         leaving = _update(ROW.lease_owner == owner, ROW.status.in_(GOING_ON)).values(lease_expires_at=now)
 
-        def leave(db: Session) -> None:
+        def leave(db: Connection) -> None:
             db.execute(leaving)
 
         await self._database.write(leave)
@@ -76,7 +75,7 @@ class SqlSessionLeases(ISessionLeases):
     async def pause(self, session_id: UUID, token: int) -> None:
         held = _update(ROW.id == session_id, ROW.lease_token == token, ROW.status.in_(GOING_ON))
 
-        def pause(db: Session) -> None:
+        def pause(db: Connection) -> None:
             db.execute(held.values(status="waiting", lease_expires_at=None))
 
         await self._database.write(pause)
@@ -85,7 +84,7 @@ class SqlSessionLeases(ISessionLeases):
         waking = _update(ROW.id == session_id, ROW.status == "waiting").values(status="queued")
         woken: list[UUID] = []
 
-        def wake(db: Session) -> None:
+        def wake(db: Connection) -> None:
             woken[:] = db.scalars(waking.returning(ROW.id))
 
         await self._database.write(wake)
@@ -94,13 +93,13 @@ class SqlSessionLeases(ISessionLeases):
     async def request_cancel(self, session_id: UUID) -> None:
         asking = _update(ROW.id == session_id, ROW.status.in_(GOING_ON)).values(cancel_requested=True)
 
-        def ask(db: Session) -> None:
+        def ask(db: Connection) -> None:
             db.execute(asking)
 
         await self._database.write(ask)
 
 
-def _fence(db: Session, tokens: Mapping[UUID, int]) -> None:
+def _fence(db: Connection, tokens: Mapping[UUID, int]) -> None:
     """A session that is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one.
 
     The tokens are compared here: as a condition of the statement PostgreSQL would test it before it locks the row,

@@ -5,8 +5,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Table, func, insert, select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import ColumnElement, Connection, Table, func, insert, select, update
 
 from moot.modules.governance.domain.escalations import (
     OPEN,
@@ -30,7 +29,7 @@ class SqlEscalationQueue(EscalationQueue):
         self._database = database
 
     async def add(self, escalation: Escalation) -> None:
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             db.execute(insert(TABLE), [escalation.model_dump()])
 
         await self._database.write(work)
@@ -86,7 +85,7 @@ class SqlEscalationQueue(EscalationQueue):
         changing = update(TABLE).where(*conditions).values(values).returning(TABLE)
         changed: list[Escalation] = []
 
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             rows = db.execute(changing).mappings()
             changed[:] = [Escalation.model_validate(dict(row)) for row in rows]
 

@@ -2,12 +2,11 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, func, insert, select
+from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.orm import Session
 
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
@@ -38,10 +37,10 @@ class SqlRulesetStore(RulesetStore):
         self._database = database
 
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
-        def work(db: Session) -> Ruleset:
+        def work(db: Connection) -> Ruleset:
             here = RulesetRow.workspace_id == ruleset.workspace
-            there = db.scalar(select(RulesetRow).where(here, RulesetRow.digest == ruleset.digest).limit(1))
-            if there:
+            same = select(RulesetRow.__table__).where(here, RulesetRow.digest == ruleset.digest)
+            if there := db.execute(same.limit(1)).first():
                 return _ruleset(there)
             numbers = db.execute(select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here))
             saved = ruleset._replace(number=_next(*numbers.one(), shipped))
@@ -66,7 +65,7 @@ class SqlRulesetStore(RulesetStore):
     async def activate(
         self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
     ) -> Activation | None:
-        def work(db: Session) -> Activation | None:
+        def work(db: Connection) -> Activation | None:
             now = _active(db, workspace)
             if instead_of is not None:
                 _refuse_another(now, instead_of)
@@ -75,7 +74,7 @@ class SqlRulesetStore(RulesetStore):
         return await self._done(work)
 
     async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
-        def work(db: Session) -> Activation | None:
+        def work(db: Connection) -> Activation | None:
             now = _active(db, workspace)
             if now is None:
                 return None
@@ -86,7 +85,7 @@ class SqlRulesetStore(RulesetStore):
 
     async def active(self, workspace: str) -> Activation | None:
         async with transaction(self._database.session) as db:
-            return await db.run_sync(_active, workspace)
+            return await (await db.connection()).run_sync(_active, workspace)
 
     async def _found(self, workspace: str, condition: ColumnElement[bool]) -> Ruleset | None:
         wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace, condition)
@@ -94,11 +93,11 @@ class SqlRulesetStore(RulesetStore):
             row = await db.scalar(wanted.limit(1))
         return _ruleset(row) if row else None
 
-    async def _done(self, work: Callable[[Session], T]) -> T:
+    async def _done(self, work: Callable[[Connection], T]) -> T:
         """The outcome of `work`, committed."""
         outcome: list[T] = []
 
-        def once(db: Session) -> None:
+        def once(db: Connection) -> None:
             try:
                 outcome[:] = [work(db)]
             except IntegrityError as e:
@@ -120,7 +119,7 @@ def _next(lowest: int | None, highest: int | None, shipped: bool) -> int:
     return max(highest or SHIPPED, SHIPPED) + 1
 
 
-def _active(db: Session, workspace: str, *conditions: ColumnElement[bool]) -> Activation | None:
+def _active(db: Connection, workspace: str, *conditions: ColumnElement[bool]) -> Activation | None:
     """The newest, without the rules: this is asked once a second for as long as anything is decided."""
     row = RulesetActivationRow
     told = select(row.sequence, RulesetRow.number, row.activated_by, row.activated_at)
@@ -138,7 +137,7 @@ def _refuse_another(now: Activation | None, expected: int) -> None:
 
 
 def _put_in_force(
-    db: Session, workspace: str, number: int, now: Activation | None, by: str, at: datetime
+    db: Connection, workspace: str, number: int, now: Activation | None, by: str, at: datetime
 ) -> Activation | None:
     if now is not None and now.number == number:
         return now
@@ -152,7 +151,7 @@ def _put_in_force(
     return new
 
 
-def _ruleset(row: RulesetRow) -> Ruleset:
+def _ruleset(row: RulesetRow | Row[Any]) -> Ruleset:
     return Ruleset(
         row.workspace_id,
         row.number,

@@ -3,8 +3,7 @@
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import select, update
-from sqlalchemy.orm import Session
+from sqlalchemy import Connection, select, update
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
 from moot.modules.intake.infrastructure.persistence.tables import ConversationRow
@@ -26,7 +25,7 @@ class SqlConversations(Conversations):
     async def save(self, conversation: Conversation) -> None:
         row = _row(conversation)
 
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             upsert(db, ROW, [row], fixed=FIXED)
 
         await self._database.write(work)
@@ -36,7 +35,7 @@ class SqlConversations(Conversations):
         row = _row(conversation)
         taken: list[UUID] = []
 
-        def work(db: Session) -> None:
+        def work(db: Connection) -> None:
             taken[:] = db.scalars(update(ROW).where(*as_before).values(row).returning(ROW.id))
 
         await self._database.write(work)
