@@ -22,7 +22,7 @@ NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
 MACRO, VALUATION = "macro_intelligence", "valuation_modeler"
 ON_SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """For what is the same on every database."""
-IN_TIME = 20.0
+IN_TIME = 60.0
 """Seconds after which whatever has not happened is taken not to happen."""
 
 
