@@ -133,6 +133,20 @@ async def test_companies_are_compared_in_the_respect_that_is_named() -> None:
     assert (told.comparing, told.aspects, told.locale) == (True, ("valuation_modeler",), "en-US")
 
 
+@pytest.mark.parametrize(
+    ("question", "respects"),
+    [
+        ("Is BYD worth buying now?", ()),  # whether to buy is for all of them
+        ("Is BYD worth a look", ()),
+        ("How much is BYD worth?", ("valuation_modeler",)),
+    ],
+)
+async def test_what_something_is_worth_is_not_whether_it_is_worth_buying(
+    question: str, respects: tuple[str, ...]
+) -> None:
+    assert (await asked(question)).aspects == respects
+
+
 async def test_a_company_called_worth_buying_is_not_in_every_question() -> None:
     assert (await asked("宁德时代和比亚迪哪个更值得买")).symbols == ("300750.SZ", "002594.SZ")
     assert (await asked("值得买的股价")).symbols == ("300785.SZ",)
