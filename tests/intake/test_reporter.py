@@ -853,6 +853,16 @@ async def test_nothing_found_is_said_with_the_reason_and_no_model_is_asked(
     assert llm_server.requests == []
 
 
+async def test_what_is_missing_for_the_same_reason_is_told_together(ruled: Reporter):
+    steps = tuple(Step(id=name, type="research", title=name.upper()) for name in ("a", "b", "c"))
+    failed = [
+        Finding(step_id=name, status="failed", error=why) for name, why in zip("abc", "XYX", strict=True)
+    ]
+    plan = Plan(locale="en-US", title="AI", steps=steps)
+    answer = await ruled.write(QUESTION, plan, failed, locale="en-US", style="brief")
+    assert answer.sections[-1].text == "- A · C: X\n- B: Y"
+
+
 async def test_without_any_research_the_answer_says_that(ruled: Reporter):
     answer = await ruled.write(QUESTION, None, [], locale="en-US", style="brief")
     assert answer.title == QUESTION

@@ -7,7 +7,7 @@ from typing import Literal
 
 from moot.modules.intake.application.headings import headings_for
 from moot.modules.intake.application.report_draft import Draft
-from moot.modules.intake.application.report_material import Gap, Material
+from moot.modules.intake.application.report_material import Material
 from moot.modules.intake.application.report_text import (
     clipped,
     day_of,
@@ -77,14 +77,20 @@ def _sections(draft: Draft, asked: Commission) -> Iterator[Section]:
         "overview": tamed(draft.overview),
         "analysis": tamed(draft.analysis),
         "risks": "\n".join(f"- {_one_line(risk)}" for risk in draft.risks),
-        "gaps": "\n".join(f"- {_told(gap, asked)}" for gap in asked.material.gaps),
+        "gaps": "\n".join(f"- {told}" for told in _gaps(asked)),
     }
     yield from (Section(heading=say[part], text=text) for part, text in texts.items() if text)
 
 
-def _told(gap: Gap, asked: Commission) -> str:
-    reason = gap.reason if isinstance(gap.reason, str) else gap.reason.in_locale(asked.reader)
-    return headings_for(asked.locale)["about"].format(subject=plain(gap.subject), text=plain(reason))
+def _gaps(asked: Commission) -> Iterator[str]:
+    """What is missing for the same reason is told together."""
+    by_reason: dict[str, list[str]] = {}
+    for gap in asked.material.gaps:
+        reason = gap.reason if isinstance(gap.reason, str) else gap.reason.in_locale(asked.reader)
+        by_reason.setdefault(reason, []).append(gap.subject)
+    about = headings_for(asked.locale)["about"]
+    for reason, subjects in by_reason.items():
+        yield about.format(subject=plain(" · ".join(subjects)), text=plain(reason))
 
 
 def _limits_reached(material: Material) -> Iterator[Message]:
