@@ -83,7 +83,7 @@ async def test_the_session_speaks_a_language_of_the_desk(desk, locale, word):
 
 async def test_two_findings_can_be_set_side_by_side(desk):
     both = [await research(desk, equity(symbol)) for symbol in (SYMBOL, OTHER)]
-    head, _, verdict, confidence, position, *experts = comparison(both, "en-US").splitlines()
+    head, _, verdict, confidence, position, *experts = comparison(both).splitlines()
     assert head == f"| Symbol | {SYMBOL} | {OTHER} |"
     assert [line.split(" |")[0] for line in (verdict, confidence, position)] == [
         "| Verdict",

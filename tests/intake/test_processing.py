@@ -188,7 +188,7 @@ async def test_a_model_that_fails_leaves_the_comparison(steps, llm_server):
 def test_what_only_one_finding_says_is_left_open_for_the_other():
     more = verdict("b", "900002.DEMO", "HOLD")
     more = more.model_copy(update={"figures": {**more.figures, "Position": "5|%"}})
-    table = comparison([verdict("a", "900001.DEMO", "BUY"), more], "en-US")
+    table = comparison([verdict("a", "900001.DEMO", "BUY"), more])
     assert table.splitlines()[-1] == "| Position | — | 5\\|% |"
 
 

@@ -56,6 +56,8 @@ class IntakeContainer:
         self._opening = asyncio.Lock()
         self._opened: IntakeGraph | None = None
         self.metrics = IntakeMetrics()
+        self.model_calls = llm_platform.llm_call_logs()
+        self.other_calls = llm_platform.external_call_logs()
         self.conversations = SqlConversations(trail.database) if trail else MemoryConversations()
         self.service = IntakeService(
             self._graph,

@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from moot.modules.intake.application.tables import side_by_side
 from moot.modules.intake.domain.findings import Finding, View
 
 FEW = 3
@@ -57,20 +58,6 @@ def _shared(companies: Sequence[Company]) -> Iterator[dict[str, View]]:
 
 
 def table(companies: Sequence[Company]) -> str:
-    """Empty where fewer than two have figures; what only one of them has is left open for the other."""
+    """Empty where fewer than two have figures."""
     compared = [company.finding for company in companies if company.finding.figures]
-    if len(compared) < 2:
-        return ""
-    columns = [{**finding.figures, **finding.facts} for finding in compared]
-    name, *labels = dict.fromkeys(label for column in columns for label in column)
-    rows = [
-        [name, *(column.get(name, "—") for column in columns)],
-        ["---"] * (len(columns) + 1),
-        *([label, *(column.get(label, "—") for column in columns)] for label in labels),
-    ]
-    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
-
-
-def _cell(text: str) -> str:
-    """A row is one line, whatever was written into it."""
-    return " ".join(text.split()).replace("|", "\\|")
+    return side_by_side([{**finding.figures, **finding.facts} for finding in compared])

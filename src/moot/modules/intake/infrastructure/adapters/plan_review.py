@@ -28,7 +28,7 @@ class GovernedPlanReview:
 
     async def review(self, plan: Plan, *, goal: str, iteration: int) -> PlanRuling:
         context = current_execution_ctx.get() or ExecutionContext(session_id="")
-        session_id = _uuid(context.session_id)
+        session_id = UUID(context.session_id) if context.session_id else None
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
@@ -96,10 +96,3 @@ def _not_allowed(plan: Plan, decision: Decision, context: ExecutionContext) -> P
 
 def _symbols(plan: Plan) -> list[str]:
     return list(dict.fromkeys(step.symbol for step in plan.steps if step.symbol))
-
-
-def _uuid(text: str) -> UUID | None:
-    try:
-        return UUID(text)
-    except ValueError:
-        return None

@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.tool_calls import Allowed, ToolCalls
+from moot.modules.intake.application.tables import as_table
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.ports import ToolOutcome, ToolSpec
 from moot.modules.intake.domain.texts import SAY
@@ -226,11 +227,11 @@ class GovernedToolbox:
 
 
 def _rows(result: QueryResult, locale: Locale) -> str:
-    shown = [result.columns, ["---"] * len(result.columns), *result.rows[:MOST_ROWS]]
-    lines = ["| " + " | ".join(map(_cell, row)) + " |" for row in shown]
+    shown = [result.columns, *result.rows[:MOST_ROWS]]
+    table = as_table([[_short(value) for value in row] for row in shown])
     if result.truncated or len(result.rows) > MOST_ROWS:
-        lines += ["", SAY("steps.tool.more_rows", shown=MOST_ROWS).in_locale(locale)]
-    return "\n".join(lines)
+        return f"{table}\n\n{SAY('steps.tool.more_rows', shown=MOST_ROWS).in_locale(locale)}"
+    return table
 
 
 def _workspace() -> str:
@@ -278,5 +279,5 @@ def _passage(found: Citation) -> str:
     return f"{found.title} ({about})\n{found.url}\n> " + " ".join(found.quote.split())
 
 
-def _cell(value: Any) -> str:
-    return " ".join(str(value).split())[:LONGEST_CELL].replace("|", "\\|")
+def _short(value: Any) -> str:
+    return " ".join(str(value).split())[:LONGEST_CELL]

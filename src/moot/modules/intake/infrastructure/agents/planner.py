@@ -33,7 +33,6 @@ from moot.modules.llm_platform.application.llm_service import (
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable, UpstreamFailed
-from moot.shared.infrastructure.execution_context import moment_of_reading
 
 logger = structlog.get_logger(__name__)
 
@@ -209,12 +208,11 @@ class Planner:
         return known
 
     def _opening(self, task: Task) -> list[ChatMessage]:
-        now = moment_of_reading(self._clock.now())
         variables = {
             "locale": task.understanding.locale,
             "max_step_num": task.limits.max_step_num,
             "max_plan_iterations": task.limits.max_plan_iterations,
-            "CURRENT_TIME": f"{now:%Y-%m-%d %H:%M:%S}",
+            "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "experts": EXPERTS,
             "symbols": task.understanding.symbols,
             "user_input": [ChatMessage(role="user", content=task.question)],

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 import structlog
 from pydantic import ValidationError
 
+from moot.modules.intake.application.tables import as_table, side_by_side
 from moot.modules.intake.application.worksheet import Computed, Worksheet, computed
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
@@ -34,7 +35,7 @@ class Processor:
         """From the usable ones of `findings` only: what failed is no evidence."""
         usable = [finding for finding in findings if finding.usable]
         language = reading_language(locale)
-        table = comparison(usable, language)
+        table = comparison(usable)
         if not self._llm.configured:
             return _by_rules(step, usable, table, language, SAY("common.no_model"))
         try:
@@ -129,19 +130,9 @@ class Processor:
         return tables, citations, troubles
 
 
-def comparison(findings: Sequence[Finding], language: Locale) -> str:
-    """What the findings say of the same things, side by side; empty where fewer than two have figures."""
-    compared = [finding.figures for finding in findings if finding.figures]
-    if len(compared) < 2:
-        return ""
-    name = SAY("steps.figure.symbol").in_locale(language)
-    labels = dict.fromkeys(label for figures in compared for label in figures if label != name)
-    rows = [
-        [name, *(figures.get(name, "") for figures in compared)],
-        ["---"] * (len(compared) + 1),
-        *([label, *(figures.get(label, "—") for figures in compared)] for label in labels),
-    ]
-    return _table(rows)
+def comparison(findings: Sequence[Finding]) -> str:
+    """What the findings say of the same things."""
+    return side_by_side([finding.figures for finding in findings])
 
 
 def _by_rules(
@@ -163,20 +154,11 @@ def _results(done: Computed, language: Locale) -> str:
     rows = [[result.label, f"`{result.expression}`", result.shown] for result in done.results]
     values = "; ".join(f"{name} = {quote}" for name, quote in done.values.items())
     with_values = SAY("steps.result.with_values", values=values).in_locale(language) if values else ""
-    return "\n\n".join(part for part in (_table([head, ["---"] * 3, *rows]), with_values) if part)
+    return "\n\n".join(part for part in (as_table([head, *rows]), with_values) if part)
 
 
 def _sources(findings: Sequence[Finding]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(citation for finding in findings for citation in finding.citations))
-
-
-def _table(rows: Sequence[Sequence[str]]) -> str:
-    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in rows)
-
-
-def _cell(text: str) -> str:
-    """A row is one line, whatever was written into it."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 def _read(said: str) -> Worksheet:

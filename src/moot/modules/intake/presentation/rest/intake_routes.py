@@ -147,7 +147,7 @@ async def llm_calls(
 ) -> list[dict[str, Any]]:
     """Turn by turn, without those of its sessions."""
     found = await intake.conversation(thread, workspace)
-    return await _calls(request.app.state.desk.llm_platform.llm_call_logs(), found, include_text)
+    return await _calls(request.app.state.desk.intake.model_calls, found, include_text)
 
 
 @router.get(
@@ -164,7 +164,7 @@ async def api_calls(
 ) -> list[dict[str, Any]]:
     """Turn by turn, without those of its sessions."""
     found = await intake.conversation(thread, workspace)
-    return await _calls(request.app.state.desk.llm_platform.external_call_logs(), found, include_text)
+    return await _calls(request.app.state.desk.intake.other_calls, found, include_text)
 
 
 async def _calls(logs: CallLogs | None, found: Conversation, include_text: bool) -> list[dict[str, Any]]:
