@@ -341,20 +341,22 @@ class TestAPage:
         ("markdown", "html"),
         [
             ("# A\n## B", "<h1>A</h1>\n<h2>B</h2>"),
-            ("> one\n> two", "<blockquote>one<br>two</blockquote>"),
-            ("- a\n- **b**\n\n1. c", "<ul><li>a</li><li><strong>b</strong></li></ul>\n<ol><li>c</li></ol>"),
-            ("one\ntwo\n\nthree", "<p>one<br>two</p>\n<p>three</p>"),
+            ("> one\n> two", "<blockquote>\n<p>one<br>\ntwo</p>\n</blockquote>"),
+            ("- a\n- **b**", "<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>"),
+            ("one\ntwo\n\nthree", "<p>one<br>\ntwo</p>\n<p>three</p>"),
             ("*so* `x*y*z` 2 * 3 * 4", "<p><em>so</em> <code>x*y*z</code> 2 * 3 * 4</p>"),
             (
                 "|  | Bull |\n| --- | --- |\n| a \\| b | c<br>d |",
-                "<table><tr><th></th><th>Bull</th></tr><tr><td>a | b</td><td>c<br>d</td></tr></table>",
+                "<table>\n<thead>\n<tr>\n<th></th>\n<th>Bull</th>\n</tr>\n</thead>\n"
+                "<tbody>\n<tr>\n<td>a | b</td>\n<td>c<br>d</td>\n</tr>\n</tbody>\n</table>",
             ),
-            ("| no head |", "<table><tr><td>no head</td></tr></table>"),
+            ("[a](http://b) <http://b> ![c](d)", "<p>[a](http://b) &lt;http://b&gt; ![c](d)</p>"),
+            ("<img src=x>", "<p>&lt;img src=x&gt;</p>"),
             ("#hash -dash", "<p>#hash -dash</p>"),
         ],
     )
     def test_knows_the_markdown_of_reports(self, markdown: str, html: str) -> None:
-        assert to_html(markdown) == html
+        assert to_html(markdown) == f"{html}\n"
 
 
 async def test_a_session_nobody_knows_has_no_retries_to_look_for(
