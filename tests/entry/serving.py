@@ -40,12 +40,12 @@ def question(symbol: str = "900001.DEMO", **changes: Any) -> dict[str, Any]:
 
 
 def frames(text: str) -> list[Frame]:
-    return [_frame(block) for block in text.split("\n\n") if block.startswith("id: ")]
+    return [_frame(block) for block in text.split("\n\n") if block.startswith("event: ")]
 
 
 def _frame(block: str) -> Frame:
     lines = dict(line.split(": ", 1) for line in block.splitlines())
-    assert list(lines) == ["id", "event", "data"]
+    assert list(lines) == ["event", "data", "id"]
     return Frame(int(lines["id"]), lines["event"], json.loads(lines["data"]))
 
 

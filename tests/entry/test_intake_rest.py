@@ -336,7 +336,7 @@ async def test_a_quiet_stream_shows_that_it_lives(desk: Served, gate, monkeypatc
         lines = stream.aiter_lines()
         while await anext(lines) != "event: step":
             pass
-        while await anext(lines) != ": still here":
+        while await anext(lines) != ": ping":
             pass
         await gate.open()
         rest = [line async for line in lines]
