@@ -16,6 +16,7 @@ import pytest
 
 from moot import __version__
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from tests.fakes.clock import PATIENCE
 
 ALL = [expert.value for expert in ExpertType]
 MOOT = str(Path(sys.executable).with_name("moot"))
@@ -45,7 +46,7 @@ def installed_moot(bare_home) -> Run:
             text=True,
             encoding="utf-8",
             env=environment(bare_home, **more),
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -247,7 +248,7 @@ def test_serve_refuses_a_port_in_use(moot):
 def get(url: str, body: object = None) -> dict[str, object]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
 
 
@@ -269,7 +270,7 @@ def test_serve_answers_over_http_what_the_command_line_prints(moot, home):
         assert over_http == printed
     finally:
         server.terminate()
-        out, err = server.communicate(timeout=20)
+        out, err = server.communicate(timeout=PATIENCE)
     assert f"http://127.0.0.1:{port}/docs" in out
     assert err == ""
 
