@@ -261,7 +261,7 @@ async def test_the_log_tells_of_a_refusal_and_not_of_the_key(app):
 async def test_keys_that_cannot_be_looked_up_let_nobody_in(app):
     key = await new_key(app, "read")
     database = app.state.desk.database
-    await database.downgrade("0002")
+    await database.downgrade("base")
     async with calling(app, key) as client:
         answer = await client.get(SESSIONS)
     await database.upgrade()

@@ -40,6 +40,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
+from tests.fakes.clock import PATIENCE
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,
@@ -175,7 +176,7 @@ class Process:
     async def die_at(self, stop: Stops, *experts: ExpertType, **more: Any) -> UUID:
         """Run until `stop`, and then no further: the process is gone, and its lease runs on."""
         running = asyncio.create_task(self.ask(*experts, **more))
-        await asyncio.wait_for(stop.reached.wait(), 10)
+        await asyncio.wait_for(stop.reached.wait(), PATIENCE)
         await asyncio.sleep(0.2)  # what ended before it is on the record
         (run,) = self.runs._live._runs.values()
         run.stop("interrupted")
@@ -317,7 +318,7 @@ class TestASessionThatDied:
         stop = Stops()
         first = Process(database, hours, StoppingResearch({MACRO: stop}, {}))
         retrying = asyncio.create_task(first.service.retry(UUID(parent.session_id)))
-        await asyncio.wait_for(stop.reached.wait(), 10)
+        await asyncio.wait_for(stop.reached.wait(), PATIENCE)
         (run,) = first.runs._live._runs.values()
         run.stop("interrupted")
         with pytest.raises(SessionInterrupted):
@@ -338,7 +339,7 @@ class TestASessionThatDied:
             stop = Stops()
             again = Process(database, hours, **{name: kind(stop) for name, kind in stopping.items()})
             resuming = asyncio.create_task(again.runs.resume(session_id, WORKSPACE))
-            await asyncio.wait_for(stop.reached.wait(), 10)
+            await asyncio.wait_for(stop.reached.wait(), PATIENCE)
             again.runs._live._runs[session_id].stop("interrupted")
             with pytest.raises(SessionInterrupted):
                 await resuming
@@ -411,7 +412,7 @@ class TestResuming:
         later(hours)
         second = Process(database, hours)
         looking = asyncio.create_task(second.runs.look_after(0.05))
-        outcome = await asyncio.wait_for(second.runs.outcome(session_id, WORKSPACE), 20)
+        outcome = await asyncio.wait_for(second.runs.outcome(session_id, WORKSPACE), PATIENCE)
         second.runs.close_doors()
         await looking
         assert (outcome.verdict_status, second.research.asked) == ("judged", {MACRO})
@@ -440,7 +441,7 @@ async def test_an_owner_that_was_away_for_too_long_stops_and_says_so(database: D
 
     away = Process(database, hours, Pausing(dict.fromkeys(ALL, FOUND)))
     running = asyncio.create_task(away.ask(MACRO))
-    await asyncio.wait_for(stop.reached.wait(), 10)
+    await asyncio.wait_for(stop.reached.wait(), PATIENCE)
     later(hours)
     other = Process(database, hours)
     while not (found := await other.runs.left_behind()):
@@ -461,7 +462,7 @@ async def test_what_a_closing_desk_interrupts_can_be_resumed_at_once(database: D
     stop = Stops()
     first = Process(database, hours, StoppingResearch({MACRO: stop}, dict.fromkeys(ALL, FOUND)))
     running = asyncio.create_task(first.ask())
-    await asyncio.wait_for(stop.reached.wait(), 10)
+    await asyncio.wait_for(stop.reached.wait(), PATIENCE)
     await first.runs.close()
     with pytest.raises(SessionInterrupted):
         await running

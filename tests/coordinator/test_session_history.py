@@ -14,7 +14,6 @@ from moot.modules.coordinator.application.session_history import SessionFilter, 
 from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
-    EARLIER_END,
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
@@ -187,31 +186,6 @@ class TestTheRecord:
         tampered = await verify(trail, session.id)
         assert tampered.first_break is not None
         assert (tampered.first_break.seq, tampered.first_break.problem) == (2, "changed")
-
-    async def test_of_a_session_that_ended_before_verdicts_were_kept_is_still_intact(
-        self, trail: AuditTrail, repository: SqlResearchSessionRepository, database: Database
-    ) -> None:
-        session = a_session()
-        await repository.save_session(session)
-        ended = {
-            "id": session.id,
-            "status": "completed",
-            "verdict_status": "judged",
-            "reason": None,
-            "audit_gaps": 0,
-            "completed_at": NOON,
-            "duration_ms": 9,
-        }
-        await trail.append(EARLIER_END, ended, session_id=session.id, write="update")
-        node = a_node(session.id, node_type="judge", result_data=VERDICT)
-        await repository.save_node_execution(node)
-        await database.downgrade("0003")
-        await database.upgrade()
-
-        stored = await repository.get_session_by_id(session.id, DESK)
-        assert stored is not None
-        assert stored.verdict_action == "BUY", "filled in from what the judge had said"
-        assert (await verify(trail, session.id)).intact
 
 
 class TestASession:

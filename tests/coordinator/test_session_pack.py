@@ -28,7 +28,9 @@ from tests.coordinator.recorded import ANSWER, EVIDENCE, PROMPT, RESPONSE, Recor
 from tests.fakes.coordinator import TECHNICAL, VERDICT
 
 Files = dict[str, bytes]
-FOR_EXAMPLE = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FOR_EXAMPLE = settings(
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture

@@ -13,7 +13,7 @@ from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import PATIENCE, TickingClock
 
 ALL = {expert.value for expert in ExpertType}
 
@@ -164,7 +164,7 @@ async def test_a_store_that_was_gone_at_the_end_gets_the_end_later(desk, monkeyp
     monkeypatch.setattr(repository, "update_session", not_at_first)
     result = await desk.research("900001.DEMO", ["macro_intelligence"], skip_debate=True)
     assert result.overall_status == "completed"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while (session := await desk.session(UUID(result.session_id))).status == "running":
             assert session.id not in await desk.coordinator.runs.left_behind()
             await asyncio.sleep(0.01)

@@ -304,7 +304,7 @@ async def test_a_desk_that_cannot_be_reached_is_named():
 
 async def test_a_desk_that_does_not_answer_is_given_up():
     async def late(_request):
-        await asyncio.sleep(5)
+        await asyncio.Event().wait()
 
     async with answering(late) as address, RemoteMoot(address, timeout=0.2) as desk:
         with pytest.raises(Unavailable) as gone:

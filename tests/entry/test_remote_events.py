@@ -18,6 +18,7 @@ from moot.remote import connection, following
 from moot.remote.client import RemoteMoot
 from moot.remote.event_stream import EventStream, Frame
 from moot.shared.domain.errors import Conflict, Unavailable, UpstreamFailed
+from tests.fakes.clock import PATIENCE
 
 SESSION = UUID("7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d")
 NOON = "2026-06-30T12:00:00Z"
@@ -292,9 +293,12 @@ async def test_who_stops_waiting_for_a_watched_run_stops_it(monkeypatch):
     monkeypatch.setattr(connection, "SILENCE_SECONDS", 60)
     elsewhere = Elsewhere((b"".join(STORY[:3]), SILENCE))
     async with elsewhere as address, RemoteMoot(address) as desk:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await desk.research("900001.DEMO", watch=lambda _event: None)
+        told = asyncio.Event()
+        watching = asyncio.create_task(desk.research("900001.DEMO", watch=lambda _event: told.set()))
+        await asyncio.wait_for(told.wait(), PATIENCE)
+        watching.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await watching
         assert elsewhere.cancelled.is_set()
 
 

@@ -177,7 +177,7 @@ class TestPrune:
         assert (seen.returncode, sentence in seen.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(("lang", "words"), [("en_US.UTF-8", "revision 0007, "), ("zh_CN.UTF-8", "0007，")])
+@pytest.mark.parametrize(("lang", "words"), [("en_US.UTF-8", "revision 0001, "), ("zh_CN.UTF-8", "0001，")])
 async def test_doctor_shows_how_large_the_database_is(moot, lang, words):
     seen = await moot("doctor", LANG=lang, COLUMNS="300")
     assert re.search(words + r"\d+\.\d kB", seen.stdout)

@@ -23,6 +23,7 @@ class Say:
     reasoning: str | None = None
     model: str | None = None
     delay: float = 0.0
+    held_until: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,8 @@ class LLMServer:
 
     async def _say(self, request: web.Request, body: dict[str, Any], reply: Say) -> web.StreamResponse:
         await asyncio.sleep(reply.delay)
+        if reply.held_until is not None:
+            await reply.held_until.wait()
         if body.get("stream"):
             return await self._send(request, _each(_events(body, reply)), "text/event-stream")
         return web.json_response(_completion(body, reply))

@@ -17,6 +17,7 @@ from moot.modules.intake.application.intake_service import (
 )
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import checked
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import Hang, LLMServer, Say
 from tests.intake.whole_desk import (
     ACCEPTED,
@@ -238,7 +239,7 @@ async def test_a_question_that_is_broken_off_can_be_resumed(modelled, parts):
     parts.play("coordinator", hands_over("Research it", "en-US"))
     parts.play("planner", Hang())
     asked = asyncio.create_task(modelled.ask(BUY, auto_accepted_plan=True))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not parts.asked["planner"]:
             await asyncio.sleep(0.01)
     asked.cancel()

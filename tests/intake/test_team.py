@@ -11,6 +11,7 @@ from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits
 from moot.shared.domain.errors import Unavailable
+from tests.fakes.clock import PATIENCE
 
 GOAL = "Compare them"
 Deed = Callable[[], Any]
@@ -98,7 +99,9 @@ async def test_no_more_than_allowed_are_under_way_at_once():
 async def test_a_step_starts_as_soon_as_what_it_needs_has_ended():
     slow = asyncio.Event()
     mates = FakeTeamMates({"slow": slow.wait, "after": lambda: asyncio.sleep(0, slow.set())})
-    found = await work(mates, step("slow"), step("quick"), step("after", "quick"), limits={"step_timeout": 5})
+    found = await work(
+        mates, step("slow"), step("quick"), step("after", "quick"), limits={"step_timeout": PATIENCE}
+    )
     assert set(statuses(found).values()) == {"completed"}
     assert mates.given["after"] == "found by quick"
 

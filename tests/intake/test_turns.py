@@ -23,7 +23,7 @@ from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.infrastructure.persistence.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_verification import verify
-from tests.fakes.clock import HandClock, TickingClock
+from tests.fakes.clock import PATIENCE, HandClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
 from tests.governance.factories import NOON
 from tests.intake.whole_desk import (
@@ -38,7 +38,6 @@ from tests.intake.whole_desk import (
     writes,
 )
 
-PATIENCE = 60
 NEVER = 3600.0
 TOO_LONG = LEASE.total_seconds() + 1
 ALIKE = {"title": "Latest AI trends", "locale": "en-US"}

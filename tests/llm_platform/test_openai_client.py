@@ -26,6 +26,7 @@ from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.clock import FixedClock
+from tests.fakes.clock import until
 from tests.fakes.llm_server import Hang, Huge, LLMServer, Raw, Say, Status, Trickle
 
 CANARY = "canary/Key+0123456789=abc"
@@ -412,12 +413,13 @@ async def test_an_address_that_is_none_is_trouble_that_does_not_pass(model: Open
 async def test_a_callers_deadline_ends_a_trickle_and_the_next_call_goes_well(
     llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
 ):
-    llm_server.script(Trickle(pause=0.05, pieces=100))
+    llm_server.script(Trickle(pause=0.05, pieces=20_000))
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.3):
             await model.complete(config, QUESTION)
     assert (await model.complete(config, QUESTION)).content == "ok"
-    assert llm_server.broken_off == 1
+    await until(lambda: llm_server.in_flight == 0)
+    assert llm_server.broken_off == len(llm_server.requests) - 1
 
 
 async def test_two_hundred_calls_are_in_flight_at_once(
@@ -577,9 +579,3 @@ def test_the_sdk_is_not_loaded_before_it_is_needed():
 def events(*chunks: dict[str, Any]) -> Raw:
     lines = [f"data: {json.dumps(chunk)}\r\n\r\n" for chunk in chunks]
     return Raw("".join([": ping\r\n\r\n", *lines, "data: [DONE]"]).encode(), "text/event-stream")
-
-
-async def until(condition: Any) -> None:
-    async with asyncio.timeout(5):
-        while not condition():
-            await asyncio.sleep(0.01)

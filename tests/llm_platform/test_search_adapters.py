@@ -41,14 +41,14 @@ async def server() -> AsyncIterator[LocalWeb]:
 
 @pytest.fixture
 async def bocha(server) -> AsyncIterator[BochaSearch]:
-    search = BochaSearch(SecretStr(KEY), server.url, timeout=2)
+    search = BochaSearch(SecretStr(KEY), server.url, timeout=60)
     yield search
     await search.aclose()
 
 
 @pytest.fixture
 async def searxng(server) -> AsyncIterator[SearxngSearch]:
-    search = SearxngSearch(f"{server.url}/", timeout=2)
+    search = SearxngSearch(f"{server.url}/", timeout=60)
     yield search
     await search.aclose()
 
@@ -172,7 +172,7 @@ class TestBocha:
         await search.aclose()
 
     async def test_nobody_there_is_unreachable(self):
-        search = BochaSearch(SecretStr(KEY), "http://127.0.0.1:1", timeout=2)
+        search = BochaSearch(SecretStr(KEY), "http://127.0.0.1:1", timeout=60)
         with pytest.raises(WebSearchConnectionError):
             await search.search(REQUEST)
         await search.aclose()

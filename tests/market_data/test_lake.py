@@ -153,7 +153,7 @@ def bars(draw: st.DrawFn) -> DailyBar:
 
 
 @given(facts=st.lists(bars(), max_size=8, unique_by=lambda bar: bar.trade_date))
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 async def test_any_bars_come_back_whatever_the_zone_of_their_times(
     tmp_path_factory: pytest.TempPathFactory, facts: list[DailyBar]
 ) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.infrastructure.lake import Lake
+from tests.fakes.clock import PATIENCE
 from tests.fakes.market_data import SYMBOL
 from tests.market_data.lake_writer import BEGAN, FIRST, ROWS
 
@@ -46,7 +47,7 @@ async def test_two_processes_that_store_different_days_lose_none(tmp_path: Path)
     count = 40
     writers = [writer(tmp_path, "days", first, count) for first in (0, count)]
     for process in writers:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     assert [process.returncode for process in writers] == [0, 0]
     bars = await Lake(tmp_path).daily_bars(SYMBOL, *EVER)
     assert [bar.trade_date for bar in bars] == [FIRST + timedelta(days=n) for n in range(2 * count)]

@@ -57,7 +57,7 @@ def planted(draw: st.DrawFn) -> FakeMarketDataProvider:
 
 
 @given(provider=planted(), as_of=moments)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 async def test_no_read_sees_a_fact_before_it_was_public_nor_misses_one_after(
     provider: FakeMarketDataProvider, as_of: datetime
 ) -> None:
@@ -202,7 +202,7 @@ async def test_dividends_are_seen_when_they_were_declared() -> None:
     assert await data.dividends(SYMBOL, as_of=declared) == [payout]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(provider=planted(), as_of=moments)
 async def test_the_lake_shows_no_more_than_the_source_it_was_filled_from(
     tmp_path_factory: pytest.TempPathFactory, provider: FakeMarketDataProvider, as_of: datetime

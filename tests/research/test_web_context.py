@@ -28,6 +28,7 @@ from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm import FakeLLM
 from tests.fakes.market_data import FakeMarketDataProvider, a_company, a_news_item, an_observation
 from tests.fakes.research import COMPANY
@@ -199,7 +200,7 @@ class TestWhatIsAsked:
 
         class Patient(FakeSearch):
             async def search(self, request: WebSearchRequest) -> SearchAnswer:
-                await asyncio.wait_for(together.wait(), timeout=5)
+                await asyncio.wait_for(together.wait(), timeout=PATIENCE)
                 return await super().search(request)
 
         search = Patient([])

@@ -78,7 +78,7 @@ class TestSqlite:
         async with sqlite_database.session() as db:
             values = [await db.scalar(text(f"PRAGMA {name}")) for name in pragmas]
         full = 2
-        assert values == ["wal", 5000, 1, full]
+        assert values == ["wal", 30_000, 1, full]
 
     async def test_makes_the_folder_of_its_file(self, home: Path) -> None:
         database = Database(f"sqlite:///{home / 'a' / 'b' / 'moot.db'}")

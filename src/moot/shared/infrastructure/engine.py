@@ -29,7 +29,7 @@ LIBPQ_NAMES = {"sslmode": "ssl"}
 
 Pragmas = Mapping[str, str | int]
 
-BUSY_SECONDS = 5
+BUSY_SECONDS = 30  # on a busy machine another process may take its time, and nobody is to fail for it
 SQLITE_PRAGMAS: Pragmas = {
     "busy_timeout": BUSY_SECONDS * 1000,
     "journal_mode": "WAL",

@@ -36,7 +36,7 @@ from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-AT_FIRST = (
+FIXED = (
     "id",
     "workspace_id",
     "symbol",
@@ -48,17 +48,23 @@ AT_FIRST = (
     "retry_count",
     "parent_session_id",
     "created_at",
+    "skip_debate",
+    "max_cost",
 )
-FIXED = (*AT_FIRST, "skip_debate", "max_cost")
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
-ENDING = ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms")
+ENDING = (
+    "status",
+    "verdict_status",
+    "reason",
+    "audit_gaps",
+    "completed_at",
+    "duration_ms",
+    "verdict_action",
+)
 
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
-SESSION_END = Kind("session_outcome", ResearchSessionRow, (*ENDING, "verdict_action"), fixed=frozenset(FIXED))
-EARLIER_SESSION = Kind("session", ResearchSessionRow, AT_FIRST)
-EARLIER_END = Kind("session_end", ResearchSessionRow, ENDING)
-"""Vouch for sessions opened or ended before there were the columns that came later; no longer written."""
+SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
 EVENT = Kind("event", SessionEventRow, ())
 """Events are told from what the chain vouches for, and have no link of their own."""
@@ -71,7 +77,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         self._trail = trail
         self._database = trail.database
         self._listeners: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
-        trail.vouches_for(SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
+        trail.vouches_for(SESSION, SESSION_END, NODE)
 
     async def save_session(
         self,
