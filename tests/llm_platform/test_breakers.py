@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -37,7 +37,7 @@ from moot.shared.infrastructure.execution_context import (
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.careful_model import careful
 from tests.fakes.clock import HandClock, leap, until
-from tests.fakes.llm_server import Hang, LLMServer, Raw, Say, Status, Trickle, running_llm_server
+from tests.fakes.llm_server import Hang, LLMServer, Raw, Say, Status, running_llm_server
 from tests.fakes.search_server import FakeCache, FakeSearchAudit, LocalWeb, Reply, local_web
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
@@ -161,15 +161,6 @@ class TestModels:
             await service.chat(USER)
         assert raised.value.details == {"aliases": ["main", "spare"], "retry_after": 40}
 
-    async def test_streams_open_it_and_are_stopped_by_it(self, bench, llm_server, other_server):
-        llm_server.default, other_server.default = NONSENSE, Say("second")
-        main, spare = a_model(llm_server, priority=9), a_model(other_server, "spare")
-        service = bench.service(main, spare)
-        for _ in range(6):
-            pieces = [piece async for piece in service.stream(USER)]
-            assert "".join(pieces[:-1]) == "second"
-        assert (len(llm_server.requests), bench.report("model:main").state) == (5, OPEN)
-
     async def test_a_model_of_another_workspace_has_a_breaker_of_its_own(self, bench, llm_server):
         llm_server.default = NONSENSE
         service = bench.service(a_model(llm_server), a_model(llm_server, workspace_id="theirs"))
@@ -247,26 +238,6 @@ class TestWhatCounts:
             await asking
         assert (len(llm_server.requests), len(other_server.requests)) == (2, 1)
         assert (bench.report("model:main").failed, bench.report("model:spare").failed) == (1, 0)
-
-    async def test_who_reads_a_stream_slowly_does_not_blame_the_model(self, bench, llm_server):
-        llm_server.script(Say(), Trickle("a long answer, read at leisure", pause=0.1, pieces=10))
-        await bench.service(a_model(llm_server)).chat(USER)
-        pieces = bench.service(a_model(llm_server), deadline=60).stream(USER)
-        await anext(pieces)
-        leap(60)
-        with pytest.raises(LLMConnectionError):
-            async for _ in pieces:
-                pass
-        report = bench.report("model:main")
-        assert (report.total, report.successful, report.failed) == (2, 1, 0)
-
-    async def test_a_stream_nobody_reads_to_its_end_counts_neither_way(self, bench, llm_server):
-        llm_server.default = Say("a long answer in several pieces, left in the middle")
-        service = bench.service(a_model(llm_server))
-        async with aclosing(service.stream(USER)) as pieces:
-            await anext(pieces)
-        report = bench.report("model:main")
-        assert (report.total, report.failed, report.successful) == (1, 0, 0)
 
     async def test_a_service_nobody_reaches_counts(self, bench):
         async with running_llm_server() as gone:

@@ -15,7 +15,7 @@ from structlog.testing import capture_logs
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Limits
-from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema, Tool
+from moot.modules.llm_platform.domain.chat import ChatMessage, ResponseSchema, Tool
 from moot.modules.llm_platform.domain.exceptions import (
     BudgetExceeded,
     LLMConnectionError,
@@ -320,23 +320,6 @@ class TestStructure:
         llm_server.script(Status(400, json.dumps({"error": {"message": complaint}})))
         assert await bench.service(a_model(llm_server)).generate("hello") == "ok"
         assert [sent in seen.body for seen in llm_server.requests] == [True, False]
-
-    async def test_a_stream_gives_pieces_and_then_the_whole_on_record(self, bench, llm_server, session):
-        llm_server.default = Say("one two three four five six")
-        pieces = [piece async for piece in bench.service(a_model(llm_server)).stream(USER)]
-        *parts, whole = pieces
-        assert isinstance(whole, ChatResult)
-        assert "".join(str(part) for part in parts) == whole.content == "one two three four five six"
-        (row,) = await bench.rows()
-        assert (row["status"], row["total_tokens"]) == ("success", 150)
-
-    async def test_a_stream_nobody_reads_to_its_end_is_closed_and_recorded(self, bench, llm_server, session):
-        llm_server.default = Trickle(pause=0.02, pieces=100)
-        stream = bench.service(a_model(llm_server)).stream(USER)
-        async for _ in stream:
-            break
-        await stream.aclose()
-        assert [row["status"] for row in await bench.rows()] == ["unknown"]
 
 
 class TestBudget:

@@ -5,7 +5,6 @@ Whatever asks a model asks here, so what is true of one call is true of all: no 
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import date
@@ -27,7 +26,6 @@ from moot.modules.llm_platform.domain.chat import (
     ChatModel,
     ChatRequest,
     ChatResult,
-    ModelReply,
     ResponseSchema,
     Tool,
 )
@@ -101,57 +99,6 @@ class LLMService:
         recorded = await self._from_record(key, request)
         return recorded or await self._live(key, request, alias, tags)
 
-    async def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        tools: Sequence[Tool] | None = None,
-        *,
-        tool_choice: str = "auto",
-        temperature: float = 0.7,
-        max_tokens: int | None = None,
-        alias: str | None = None,
-        tags: Sequence[str] | None = None,
-        caller_module: str = "",
-        caller_agent: str | None = None,
-    ) -> AsyncIterator[str | ChatResult]:
-        """Pieces of the content as they come, and at the end the whole result. Fails over before the first piece."""
-        request = ChatRequest(
-            messages=list(messages),
-            tools=list(tools or []),
-            tool_choice=tool_choice,
-            temperature=temperature,
-            max_tokens=min(max_tokens or self._max_tokens, self._max_tokens),
-        )
-        key = CallKey.next(caller_module, caller_agent)
-        recorded = await self._from_record(key, request)
-        if recorded is not None:
-            yield recorded.content
-            yield recorded
-            return
-        tries = Tries(self.candidates(alias, tags), self._deadline)
-        for config in tries.each():
-            spoke = False
-            tries.begin()
-            try:
-                async with (
-                    self._guarded(config),
-                    self._on_record(key, config, request, tries.attempts) as call,
-                ):
-                    async for piece in self._pieces(config, request, tries.seconds_left()):
-                        if isinstance(piece, str):
-                            spoke = True
-                            yield piece
-                        else:
-                            call.reply = piece
-                yield call.result()
-            except ModelTrouble as trouble:
-                tries.failed(config, trouble)
-                if spoke:
-                    break
-            else:
-                return
-        raise tries.gave_up()
-
     async def generate(
         self,
         prompt: str,
@@ -211,23 +158,6 @@ class LLMService:
             except TimeoutError:
                 raise too_slow(config, self._deadline, seconds) from None
         return call.result()
-
-    async def _pieces(
-        self, config: LLMConfig, request: ChatRequest, seconds: float
-    ) -> AsyncIterator[str | ModelReply]:
-        """The model's pieces, all of them within `seconds`."""
-        end = time.monotonic() + seconds
-        pieces = aiter(self._model.stream(config, request))
-        while True:
-            left = end - time.monotonic()
-            try:
-                async with asyncio.timeout(left):
-                    piece = await anext(pieces)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise too_slow(config, self._deadline, left) from None
-            yield piece
 
     async def _wait(self, pause: float, trouble: ModelTrouble, tries: Tries) -> bool:
         """Wait and say yes, if another attempt with the same model is worth it."""
