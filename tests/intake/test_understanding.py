@@ -15,7 +15,7 @@ from moot.modules.intake.application.wording import aspects
 from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.domain.mention_words import known_names
+from moot.modules.market_data.domain.mentions import nicknames
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company
@@ -358,7 +358,7 @@ async def test_foreign_names_are_found_as_people_write_them(
 
 async def test_every_known_name_leads_to_its_company(everybody: Directory) -> None:
     lost = []
-    for symbol, names in known_names().items():
+    for symbol, names in nicknames().items():
         for name in names if "." in symbol else ():
             named = await everybody.mentioned(f"{name} stock")
             if symbol not in {match.company.symbol for n in named for match in n.matches}:

@@ -5,8 +5,7 @@ from contextlib import suppress
 
 from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
 from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.mention_index import MentionIndex, Named
-from moot.modules.market_data.domain.mentions import names_in
+from moot.modules.market_data.domain.mentions import MentionIndex, Named, names_in
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
 from moot.modules.market_data.domain.spelling import canonical, inferred, market_of, typed, unsupported
 from moot.modules.market_data.domain.texts import SAY

@@ -2,11 +2,11 @@
 
 import re
 import tomllib
-import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from moot.shared.domain.script import half_width
 from moot.shared.domain.symbol import SPELLINGS, Market
 
 _US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US)?")
@@ -14,7 +14,7 @@ _US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US
 
 def typed(text: str) -> str:
     """Half-width capitals without spaces: what two people who typed the same thing have in common."""
-    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text)).upper()
+    return re.sub(r"\s+", "", half_width(text)).upper()
 
 
 def bare_name(text: str) -> str:
