@@ -83,10 +83,10 @@ async def test_a_new_route_of_the_coordinator_leads_to_a_new_node(ruled):
     graph = LangGraphIntake(
         replace(parts, coordinator=routed), InMemorySaver(), more={"macro": desk_of_its_own}
     )
-    asked: IntakeState = {"messages": [{"role": "user", "content": TRENDS}], "limits": {}}
+    asked: IntakeState = {"messages": [{"role": "user", "content": f"Is {MIRAGE} cheap?"}], "limits": {}}
     stand = await graph.begin("t1", asked)
     assert (stand.waits, stand.state["goto"]) == (False, END)
-    assert stand.state["reply"] == "Looked after: What are the latest AI trends"
+    assert stand.state["reply"] == f"Looked after: Is {MIRAGE} cheap"
 
 
 @pytest.mark.accepts("W45")

@@ -40,8 +40,6 @@ logger = structlog.get_logger(__name__)
 AGENT = "coordinator"
 BACKGROUND_INVESTIGATOR, PLANNER = "background_investigator", "planner"
 TOOL = Tool(**HAND_TO_PLANNER.model_dump())
-TO_FIND_OUT = ("equity", "research")
-"""Intents that lead to a plan."""
 LONGEST_TITLE = 200
 LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
@@ -74,6 +72,9 @@ class OfflineUnderstanding(Protocol):
         self, text: str, *, previous: Understanding | None = None, default_locale: str
     ) -> Understanding:
         """What can be told of a question without a model."""
+
+    async def say_what_works(self, locale: str) -> str:
+        """For whoever asks something else."""
 
 
 class Coordinator:
@@ -142,17 +143,24 @@ class Coordinator:
             previous=Understanding.model_validate(before) if before else None,
             default_locale=state["detected_locale"],
         )
-        said = await self._asked(state, understood) if self._llm.configured else None
+        said = await self._ask(state, understood) if self._llm.configured else None
         by_model = said is not None
-        said = said or _in_a_models_words(understood)
+        if said is None and (understood.intent == "equity" or self._llm.configured):
+            said = _hand_over(understood)
+        if said is None:
+            reply = understood.reply or await self._rules.say_what_works(understood.locale)
+            said = ChatMessage(role="assistant", content=reply)
         return {
             "understood": understood.model_dump(mode="json"),
             "said": said.model_dump(mode="json"),
             "by_model": by_model,
         }
 
-    async def _asked(self, state: WorkingState, understood: Understanding) -> ChatMessage | None:
-        """What the model says; None where it talks in place of calling the tool, as one does that knows no tools."""
+    async def _ask(self, state: WorkingState, understood: Understanding) -> ChatMessage | None:
+        """What the model says; None where it talks in place of calling the tool, as one does that knows no tools.
+
+        In a conversation about companies it may well talk: thanks name no company, and ask for no expert.
+        """
         answer = await self._llm.chat(
             [ChatMessage(**message) for message in state["prompt"]],
             [TOOL],
@@ -161,7 +169,10 @@ class Coordinator:
             caller_module="intake",
             caller_agent=AGENT,
         )
-        if not answer.tool_calls and (answer.finish_reason == "length" or understood.intent == "equity"):
+        talk = understood.follows and not understood.aspects
+        if not answer.tool_calls and (
+            answer.finish_reason == "length" or (understood.intent == "equity" and not talk)
+        ):
             logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
             return None
         return ChatMessage(role="assistant", content=answer.content, tool_calls=answer.tool_calls)
@@ -210,9 +221,8 @@ class Coordinator:
         return {"locale": locale, "reply": decision.text, **remembered}
 
 
-def _in_a_models_words(understood: Understanding) -> ChatMessage:
-    if understood.intent not in TO_FIND_OUT:
-        return ChatMessage(role="assistant", content=understood.reply or "")
+def _hand_over(understood: Understanding) -> ChatMessage:
+    """As a model would."""
     arguments = {"task_title": understood.title, "locale": understood.locale}
     call = {"id": "rules", "name": HAND_TO_PLANNER.name, "arguments": json.dumps(arguments)}
     return ChatMessage.model_validate({"role": "assistant", "tool_calls": [call]})
@@ -221,7 +231,7 @@ def _in_a_models_words(understood: Understanding) -> ChatMessage:
 def _of_this_turn(state: WorkingState, locale: str, title: str) -> dict[str, Any]:
     """What the rules found, as the model sees it: it may hand over what they would not."""
     understood = Understanding.model_validate(state["understood"])
-    intent = understood.intent if understood.intent in TO_FIND_OUT else "research"
+    intent = understood.intent if understood.intent == "equity" else "research"
     by = "model" if state["by_model"] else "rules"
     change = {"intent": intent, "locale": locale, "title": title, "reply": None, "by": by}
     return understood.model_copy(update=change).model_dump(mode="json")
@@ -230,14 +240,14 @@ def _of_this_turn(state: WorkingState, locale: str, title: str) -> dict[str, Any
 def _asked_back(state: WorkingState) -> Update | None:
     """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
     understood = Understanding.model_validate(state["understood"])
-    if understood.intent != "unclear" or not understood.ambiguous:
+    if not understood.ambiguous:
         return None
     return {"locale": understood.locale, "reply": understood.reply, "understanding": state["understood"]}
 
 
 def _half_a_question(state: WorkingState) -> bool:
-    """Asked back by rules: the next turn may bring the other half."""
-    return not state["by_model"] and state["understood"]["intent"] == "unclear"
+    """Asked back by rules which company is meant: the next turn may bring the other half."""
+    return not state["by_model"] and bool(Understanding.model_validate(state["understood"]).ambiguous)
 
 
 def _workspace() -> str:
