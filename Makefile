@@ -48,11 +48,12 @@ fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against 
 	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py
 	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_lattice_properties.py
 
-check: $(VENV)/.installed-dev ## format, lint, types and import contracts
+check: $(VENV)/.installed-dev ## format, lint, types, import contracts and code that nobody uses
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.unused_code
 
 format: $(VENV)/.installed-dev ## rewrite the code in the house format
 	$(BIN)/ruff format src tests bench

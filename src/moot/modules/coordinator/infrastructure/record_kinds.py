@@ -7,7 +7,7 @@ from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.audit_trail import Kind
 from moot.shared.infrastructure.audit_verification import examine
-from moot.shared.infrastructure.pruning import EXTERNAL_KINDS
+from moot.shared.infrastructure.call_audit import EXTERNAL_KINDS
 
 OF_SESSIONS = (SESSION, SESSION_END, NODE)
 OF_OTHERS = (*CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)

@@ -15,7 +15,7 @@ from moot.modules.llm_platform.container import CALL_BODIES
 from moot.shared.domain.messages import LOG_LOCALE
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import read_chain
-from moot.shared.infrastructure.pruning import EXTERNAL_BODIES, Bodies
+from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, Bodies
 from moot.shared.infrastructure.transactions import transaction
 
 ALL_BODIES = (CALL_BODIES, EXTERNAL_BODIES)

@@ -9,8 +9,7 @@ from moot.modules.llm_platform.domain.call_record import CallIntent, CallOutcome
 from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
-from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, CallAudit
-from moot.shared.infrastructure.pruning import Bodies
+from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, Bodies, CallAudit
 from moot.shared.infrastructure.transactions import transaction
 
 ASKED = tuple(name for name in CallIntent.model_fields if name not in INTENT)

@@ -6,8 +6,7 @@ from moot.modules.llm_platform.domain.search import CACHE_TIME, WebSearchRequest
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.transactions import transaction
-from moot.shared.infrastructure.upsert import upsert
+from moot.shared.infrastructure.transactions import transaction, upsert
 
 
 class SqlSearchCache:

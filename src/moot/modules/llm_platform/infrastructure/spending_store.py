@@ -21,7 +21,7 @@ from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
-from moot.shared.infrastructure.upsert import Insert, insert_into
+from moot.shared.infrastructure.transactions import Insert, insert_into
 
 Column = InstrumentedAttribute[int]
 SPENT: dict[Unit, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
