@@ -17,16 +17,24 @@ from moot.modules.market_data.domain.facts import (
     NewsItem,
 )
 from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.infrastructure.demo.accounts import Accounts, keep_accounts
-from moot.modules.market_data.infrastructure.demo.announcements import announcements
+from moot.modules.market_data.infrastructure.demo.accounts import (
+    Accounts,
+    declared_dividends,
+    keep_accounts,
+    published_reports,
+)
 from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
 from moot.modules.market_data.infrastructure.demo.macro import macro_observations
-from moot.modules.market_data.infrastructure.demo.prices import Tape, daily_bars, print_tape
-from moot.modules.market_data.infrastructure.demo.reports import declared_dividends, published_reports
-from moot.modules.market_data.infrastructure.demo.sessions import Sessions, sessions
-from moot.modules.market_data.infrastructure.demo.stories import company_stories, policy_notices
-from moot.modules.market_data.infrastructure.demo.valuations import daily_valuations
+from moot.modules.market_data.infrastructure.demo.news import announcements, company_stories, policy_notices
+from moot.modules.market_data.infrastructure.demo.prices import (
+    Sessions,
+    Tape,
+    daily_bars,
+    daily_valuations,
+    print_tape,
+    sessions,
+)
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.symbol import Market
 
