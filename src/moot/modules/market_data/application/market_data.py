@@ -5,16 +5,8 @@ from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from moot.modules.market_data.domain.datasets import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-)
+from moot.modules.market_data.domain import datasets
+from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
@@ -41,7 +33,7 @@ class MarketData:
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
-        listed = await source.read(COMPANIES, symbol.market.value)
+        listed = await source.read(datasets.COMPANIES, symbol.market.value)
         known = {company.symbol: company for company in listed}
         company = known.get(symbol.text)
         if company is None and isinstance(source, CompanyLookup):
@@ -59,36 +51,36 @@ class MarketData:
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
     ) -> list[DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
-        bars = await self._known(BARS, symbol, as_of, start, end)
+        bars = await self._known(datasets.BARS, symbol, as_of, start, end)
         return _adjusted(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
     ) -> list[DailyValuation]:
-        return await self._known(VALUATIONS, symbol, as_of, start, end)
+        return await self._known(datasets.VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
     ) -> list[FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
-        reports = await self._known(REPORTS, symbol, as_of)
+        reports = await self._known(datasets.REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
 
     async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[Dividend]:
         """Declared by `as_of`, oldest first."""
-        return await self._known(DIVIDENDS, symbol, as_of)
+        return await self._known(datasets.DIVIDENDS, symbol, as_of)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
-        return await self._known(MACRO, symbol, as_of, today - timedelta(days=days), today)
+        return await self._known(datasets.MACRO, symbol, as_of, today - timedelta(days=days), today)
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = await self._known(NEWS, symbol, as_of, today - timedelta(days=days), today)
+        items = await self._known(datasets.NEWS, symbol, as_of, today - timedelta(days=days), today)
         return [
             item
             for item in items

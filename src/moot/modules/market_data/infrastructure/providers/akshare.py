@@ -14,16 +14,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from moot.modules.market_data.domain.datasets import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-)
+from moot.modules.market_data.domain import datasets
+from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
@@ -86,13 +78,13 @@ class AkshareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            COMPANIES: self._companies,
-            BARS: self._bars,
-            VALUATIONS: self._valuations,
-            REPORTS: self._reports,
-            DIVIDENDS: self._dividends,
-            MACRO: self._macro,
-            NEWS: self._news,
+            datasets.COMPANIES: self._companies,
+            datasets.BARS: self._bars,
+            datasets.VALUATIONS: self._valuations,
+            datasets.REPORTS: self._reports,
+            datasets.DIVIDENDS: self._dividends,
+            datasets.MACRO: self._macro,
+            datasets.NEWS: self._news,
         }
 
     async def _companies(self, *_: object) -> list[Row]:

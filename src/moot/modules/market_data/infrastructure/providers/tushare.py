@@ -16,16 +16,8 @@ from typing import Any, Self
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError, model_validator
 
-from moot.modules.market_data.domain.datasets import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-)
+from moot.modules.market_data.domain import datasets
+from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
@@ -154,13 +146,13 @@ class TushareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            COMPANIES: self._companies,
-            BARS: self._bars,
-            VALUATIONS: self._valuations,
-            REPORTS: self._reports,
-            DIVIDENDS: self._dividends,
-            MACRO: self._macro,
-            NEWS: self._announcements,
+            datasets.COMPANIES: self._companies,
+            datasets.BARS: self._bars,
+            datasets.VALUATIONS: self._valuations,
+            datasets.REPORTS: self._reports,
+            datasets.DIVIDENDS: self._dividends,
+            datasets.MACRO: self._macro,
+            datasets.NEWS: self._announcements,
         }
 
     async def aclose(self) -> None:
