@@ -45,9 +45,7 @@ from moot.modules.intake.application.intake_service import (
 from moot.modules.intake.container import IntakeContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_door import SqlDoor
-from moot.modules.market_data.application.sql_tables import DATABASE_TOOL
+from moot.modules.market_data.application.sql import DATABASE_TOOL, QueryResult, SqlDoor
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
 from moot.remote.desk import Desk

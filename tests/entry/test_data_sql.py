@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from moot.cli.data_sql import _show
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_tables import TABLES
+from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.shared.domain.clock import SystemClock
 from tests.entry.inside import Run, inside
 from tests.entry.test_rules_cli import written

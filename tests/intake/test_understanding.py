@@ -13,6 +13,7 @@ from moot.modules.intake.application.understanding import Understander, experts_
 from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
 from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.domain.datasets import COMPANIES
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company
@@ -63,7 +64,7 @@ def everybody(tmp_path_factory: pytest.TempPathFactory) -> Directory:
 
 
 async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(everybody: Directory) -> None:
-    companies = await everybody._sources[Market.CN].companies()
+    companies = await everybody._sources[Market.CN].read(COMPANIES, "CN")
     listed = [company for company in companies if not company.delist_date][::5]
     for sentence, least in (
         ("{}现在能买吗？", 0.999),

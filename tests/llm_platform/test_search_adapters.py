@@ -19,6 +19,7 @@ from moot.modules.llm_platform.infrastructure.search.bocha import BochaSearch
 from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch, words
 from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.domain.datasets import MACRO
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market
@@ -269,13 +270,13 @@ class TestDemo:
 
     async def test_figures_are_found_with_their_period_and_moment(self, demo):
         url = "demo://macro/lpr_1y/2026-06"
-        (figure,) = [o for o in await demo_market(now=NOW).macro(*EVER) if o.url == url]
+        (figure,) = [o for o in await demo_market(now=NOW).read(MACRO, "DEMO", *EVER) if o.url == url]
         best = (await self.found(demo, "LPR 报价利率", freshness="oneYear"))[0]
         assert best.title == f"1 年期贷款市场报价利率 LPR（2026-06）：{figure.value:g}%"
         assert (best.url, best.published_date) == (url, figure.available_at)
 
     async def test_every_series_of_the_demo_market_can_be_named(self):
-        observations = await demo_market().macro(*EVER)
+        observations = await demo_market().read(MACRO, "DEMO", *EVER)
         named = {key.removeprefix("search.series.") for key in SAY.texts["en-US"] if ".series." in key}
         assert {observation.series for observation in observations} == named
 

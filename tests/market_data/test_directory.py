@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -325,7 +326,7 @@ class Source(FakeMarketDataProvider):
         super().__init__()
         self.list = companies
 
-    async def companies(self) -> Batch[Company]:
+    async def read(self, *_: Any) -> Batch[Any]:
         return self.list
 
 
@@ -347,7 +348,7 @@ class Failing(FakeMarketDataProvider):
         super().__init__()
         self.error = error
 
-    async def companies(self) -> Batch[Company]:
+    async def read(self, *_: Any) -> Batch[Any]:
         raise self.error
 
 

@@ -6,6 +6,7 @@ from shutil import copyfile
 import pytest
 
 from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.domain.datasets import COMPANIES
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.errors import Unavailable
@@ -96,7 +97,7 @@ async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(tm
     (tmp_path / "companies.csv").symlink_to(STOCK_BASIC.resolve())
     files = FilesProvider(Path(copyfile(MAPPING, tmp_path / "moot-data.yaml")))
     everybody = Directory({Market.CN: files})
-    listed = [company for company in await files.companies() if not company.delist_date][::5]
+    listed = [company for company in await files.read(COMPANIES, "CN") if not company.delist_date][::5]
     for sentence in ("{}现在能买吗？", "帮我研究一下{}", "What do you think of {}?"):
         found = 0
         for company in listed:

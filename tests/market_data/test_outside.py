@@ -6,9 +6,14 @@ from typing import Any
 
 import pytest
 
-from moot.modules.market_data.domain.call_record import LONGEST_RESPONSE
 from moot.modules.market_data.domain.provider import NotOffered
-from moot.modules.market_data.infrastructure.providers.outside import HttpAnswer, Outside, Pace, Trouble
+from moot.modules.market_data.infrastructure.providers.outside import (
+    LONGEST_RESPONSE,
+    HttpAnswer,
+    Outside,
+    Pace,
+    Trouble,
+)
 from moot.shared.domain.errors import Unavailable
 from tests.fakes.call_record import Record
 from tests.fakes.clock import leap, settle

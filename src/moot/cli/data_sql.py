@@ -15,7 +15,7 @@ from moot.cli.on_desk import at_desk
 from moot.cli.outcome import command
 from moot.cli.texts import SAY, environment_locale, say
 from moot.desk import Moot
-from moot.modules.market_data.application.query_result import QueryResult
+from moot.modules.market_data.application.sql import QueryResult
 from moot.shared.domain.errors import InvalidInput
 
 NUMBERS = (int, float, Decimal)

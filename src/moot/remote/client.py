@@ -22,7 +22,7 @@ from moot.modules.coordinator.application.research_run import NodeEvent, Researc
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
-from moot.modules.market_data.application.query_result import QueryResult
+from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Desk
 from moot.remote.following import follow

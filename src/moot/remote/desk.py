@@ -11,7 +11,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Res
 from moot.modules.coordinator.application.research_run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
-from moot.modules.market_data.application.query_result import QueryResult
+from moot.modules.market_data.application.sql import QueryResult
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.messages import Locale
 

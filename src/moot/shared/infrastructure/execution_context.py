@@ -101,6 +101,12 @@ def moment_of_reading(now: datetime) -> datetime:
     return context.began_at if context and context.began_at and again else now
 
 
+def is_replay() -> bool:
+    """Whether the session under way is replayed: it sees what was there, and asks nobody outside."""
+    context = current_execution_ctx.get()
+    return context is not None and context.answers == "replay"
+
+
 def tell_retry(attempt: int, why: str | Message) -> None:
     """Something is about to be tried for the `attempt`-th time; whoever watches the session wants to know."""
     context = current_execution_ctx.get()

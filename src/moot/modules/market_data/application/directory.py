@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
+from moot.modules.market_data.domain.datasets import COMPANIES
 from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.mentions import MentionIndex, Named, names_in
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
@@ -65,7 +66,7 @@ class Directory:
         return sorted(matches, key=lambda match: match.rank), failures
 
     async def _index(self, market: Market) -> CompanyIndex:
-        companies = await self._sources[market].companies()
+        companies = await self._sources[market].read(COMPANIES, market.value)
         known = self._indexed.get(market)
         if known is None or known[0] != companies:
             known = self._indexed[market] = (companies[:], CompanyIndex(companies))

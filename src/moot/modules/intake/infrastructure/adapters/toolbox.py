@@ -21,9 +21,7 @@ from moot.modules.intake.domain.texts import SAY
 from moot.modules.llm_platform.application.web_pages import WebPageService
 from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_door import Statement
-from moot.modules.market_data.application.sql_tables import DATABASE_TOOL, DatabaseTool
+from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, QueryResult, Statement
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.messages import LOG_LOCALE, Locale

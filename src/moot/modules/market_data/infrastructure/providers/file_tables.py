@@ -9,14 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, REPORTS, Dataset
 from moot.modules.market_data.domain.facts import DailyBar
-from moot.modules.market_data.domain.provider import Batch, Refusal
-from moot.modules.market_data.domain.screening import screened
+from moot.modules.market_data.domain.provider import Batch, Refusal, screen
 from moot.modules.market_data.domain.spelling import canonical, inferred, market_of
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers.file_mapping import TRADING, TableMapping
-from moot.modules.market_data.infrastructure.providers.moments import (
+from moot.modules.market_data.infrastructure.providers.release_times import (
     announcement_times,
     day_times,
     statutory_deadline,
@@ -50,15 +49,14 @@ def read_frame(path: Path) -> pl.DataFrame:
     return frame.rename({name: name.strip() for name in frame.columns})
 
 
-def read_facts(dataset: Dataset, table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
+def read_facts(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
     """The rows of `frame` as facts of `dataset`, by symbol and day; `name` is the file's, for messages."""
-    shape = SHAPES[dataset]
     rows = [_timed(dataset, row) for row in _rows(dataset, table, frame, name)]
-    refused = [Refusal(_name(row, shape.key), why) for row in rows if (why := _unit_doubt(row))]
+    refused = [Refusal(_name(row, dataset.key), why) for row in rows if (why := _unit_doubt(row))]
     trusted = [row for row in rows if not _unit_doubt(row)]
-    batch: Batch[Any] = screened(shape.model, trusted, ("symbol", *(k for k in shape.key if k != "symbol")))
+    batch: Batch[Any] = screen(dataset, trusted, ("symbol", *(k for k in dataset.key if k != "symbol")))
     facts: Iterable[Any] = batch
-    if dataset is Dataset.BARS and "adj_factor" not in table.columns and table.adjusted is None:
+    if dataset is BARS and "adj_factor" not in table.columns and table.adjusted is None:
         facts = _factored(batch, rows)
     return Batch(facts, [*refused, *batch.refused])
 
@@ -78,7 +76,7 @@ def by_symbol(batch: Batch[Any]) -> dict[str, Batch[Any]]:
     }
 
 
-def _rows(dataset: Dataset, table: TableMapping, frame: pl.DataFrame, name: str) -> Iterator[Row]:
+def _rows(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Iterator[Row]:
     constant = _constant_symbol(table, frame)
     wanted = dict(table.columns) if constant else {**table.columns, "symbol": table.symbol}
     missing = [theirs for theirs in wanted.values() if theirs not in frame.columns]
@@ -87,7 +85,7 @@ def _rows(dataset: Dataset, table: TableMapping, frame: pl.DataFrame, name: str)
             SAY("files.column_missing", file=name, columns=missing, there=frame.columns), field="file"
         )
     read = [_row(table, wanted, raw, constant) for raw in frame.iter_rows(named=True)]
-    yield from (_bars(table, read) if dataset is Dataset.BARS else read)
+    yield from (_bars(table, read) if dataset is BARS else read)
 
 
 def _constant_symbol(table: TableMapping, frame: pl.DataFrame) -> str | None:
@@ -171,15 +169,15 @@ def _middle(row: Row) -> float:
     return sum(prices) / len(prices) if prices else 0.0
 
 
-def _timed(dataset: Dataset, row: Row) -> Row:
+def _timed(dataset: Dataset[Any], row: Row) -> Row:
     """With the two times of its kind, where symbol and day could be read."""
     market = market_of(row["symbol"])
-    if dataset is Dataset.COMPANIES:
+    if dataset is COMPANIES:
         return {"name_en": "", "industry": "", "industry_en": "", **row}
-    day = row.get("period_end" if dataset is Dataset.REPORTS else "trade_date")
+    day = row.get("period_end" if dataset is REPORTS else "trade_date")
     if market is None or not isinstance(day, date):
         return row
-    if dataset is not Dataset.REPORTS:
+    if dataset is not REPORTS:
         return row | day_times(day, market)
     announced = row.get("announced_on") or statutory_deadline(day, market, annual=day.month == 12)
     return row | announcement_times(day, announced, market) if isinstance(announced, date) else row
