@@ -89,7 +89,7 @@ class Moot(Desk):
         )
         market_data = self.market_data.market_data()
         self.llm_platform = LLMPlatformContainer(
-            self.settings, audit=audit, market_data=market_data, clock=clock, guard=breakers.guard
+            self.settings, audit=audit, clock=clock, guard=breakers.guard
         )
         choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
         self.database_tool = self.market_data.database()

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from moot.modules.llm_platform.application.web_pages import WebPageService
+from moot.modules.llm_platform.application.web_search import WebPageService
 from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.modules.llm_platform.infrastructure.page_text import page_text

@@ -16,7 +16,6 @@ from moot.modules.llm_platform.application.speaker import Speaker
 from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.llm_platform.domain.exceptions import WebSearchConnectionError
 from moot.modules.llm_platform.domain.search import SearchAnswer, WebSearchRequest, WebSearchResultItem
-from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.container import ResearchContainer
@@ -101,7 +100,7 @@ def session(as_of: datetime = AS_OF, locale: Locale = "zh-CN") -> Iterator[None]
         current_execution_ctx.reset(token)
 
 
-def service(search: FakeSearch | DemoSearch, now: datetime = AS_OF) -> WebSearchService:
+def service(search: FakeSearch, now: datetime = AS_OF) -> WebSearchService:
     return WebSearchService(search, FakeSearchAudit(), None, FixedClock(now))
 
 
@@ -453,9 +452,8 @@ class TestWhatIsNotBelieved:
         with session():
             llm = FakeLLM(said)
             real = await run(desk(llm, FakeSearch([page("a")]), data=data), agent, symbol=symbol)
-            web = service(DemoSearch(data, FixedClock(AS_OF)))
             own = await run(
-                ResearchContainer(data, EngineChoice(llm), speaker(llm), web), agent, symbol=symbol
+                desk(llm, FakeSearch([page("b", url="demo://news/b")]), data=data), agent, symbol=symbol
             )
         assert read(real) == []
         assert {item["source"][:7] for item in read(own)} == {"demo://"}

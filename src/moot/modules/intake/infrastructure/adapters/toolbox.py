@@ -18,8 +18,11 @@ from moot.modules.intake.application.tables import as_table
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.ports import ToolOutcome, ToolSpec
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.llm_platform.application.web_pages import WebPageService
-from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    WebPageService,
+    WebSearchRequest,
+    WebSearchService,
+)
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, QueryResult, Statement
 from moot.shared.domain.clock import Clock
@@ -175,7 +178,9 @@ class GovernedToolbox:
 
     async def _searched(self, asked: Words, locale: Locale) -> ToolOutcome:
         assert self._search is not None
-        answer = await self._search.search(WebSearchRequest(query=asked.query, count=asked.count))
+        running = current_execution_ctx.get()
+        request = WebSearchRequest(query=asked.query, count=asked.count)
+        answer = await self._search.search(request, as_of=running.as_of if running else None)
         results = answer.results[: asked.count]
         if not results:
             return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.query).in_locale(locale))
