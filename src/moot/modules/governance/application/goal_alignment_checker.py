@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from moot.modules.governance.application.words.lexicon import HAN, base_forms, plain, singular, spaced, words
+from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, plain, says
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 
@@ -72,7 +72,7 @@ class Compared(NamedTuple):
 @lru_cache(maxsize=1024)
 def compared(goal: str, action: str) -> Compared:
     wanted, done = _topics(plain(goal)), _topics(plain(action))
-    facets = words("business")["neutral"]["facets"]
+    facets = lexicon()["comparing"]["facets"]
     done = {topic: said for topic, said in done.items() if topic in wanted or topic not in facets}
     shared = wanted.keys() & done.keys()
     hazards = tuple(_hazards(plain(goal), plain(action)))
@@ -104,7 +104,7 @@ def _topics(text: str) -> dict[str, str]:
 
 
 def _english(word: str) -> Iterable[tuple[str, str]]:
-    forms = list(dict.fromkeys([*base_forms(word, past=True), singular(word)]))
+    forms = list(base_forms(word))
     if any(form in _ignored() for form in forms):
         return
     known = (_concepts()[form] for form in forms if form in _concepts())
@@ -134,29 +134,20 @@ def _pairs(rest: str) -> Iterable[tuple[str, str]]:
 
 
 def _hazards(goal: str, action: str) -> Iterable[str]:
-    for listed in words("business")["hazards"].values():
-        found = _first_said(listed, action)
-        if found and not _first_said(listed, goal):
+    for listed in lexicon()["hazards"].values():
+        found = next((word for word in listed if says(action, word)), None)
+        if found and not any(says(goal, word) for word in listed):
             yield found
-
-
-def _first_said(listed: Sequence[str], text: str) -> str | None:
-    padded = spaced(text)
-    return next(
-        (word for word in listed if (word in text if HAN.search(word) else spaced(word) in padded)), None
-    )
 
 
 @cache
 def _concepts() -> Mapping[str, str]:
-    concepts = words("business")["concepts"].items()
-    return {word: concept for concept, listed in concepts for word in listed}
+    return {word: concept for concept, listed in lexicon()["concepts"].items() for word in listed}
 
 
 @cache
 def _ignored() -> frozenset[str]:
-    neutral = words("business")["neutral"]
-    return frozenset((*neutral["words"], *neutral["stop"]))
+    return frozenset(lexicon()["comparing"]["neutral"])
 
 
 @cache

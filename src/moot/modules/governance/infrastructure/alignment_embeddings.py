@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from moot.modules.governance.application.goal_alignment_checker import HAZARD_FACTOR, bounded, compared
-from moot.modules.governance.application.words.lexicon import HAN
+from moot.modules.governance.application.lexicon import HAN
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 

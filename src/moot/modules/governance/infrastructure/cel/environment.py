@@ -1,7 +1,7 @@
 """What a condition may name: the fields of its decision types with their types, and what happened before."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import lru_cache
@@ -121,13 +121,8 @@ def count(tool: str, window: str | timedelta) -> int:
     return sum(call.tool == tool and call.at > since for call in facts.history)
 
 
-def exposes(sql: str, columns: list[str]) -> bool:
-    """Whether a statement returns any of these columns, or lets one guess at it; true when nobody can tell."""
-    return _exposed(sql, tuple(columns))
-
-
 @lru_cache(maxsize=1024)
-def _exposed(sql: str, columns: tuple[str, ...]) -> bool:
+def _exposes(sql: str, columns: tuple[str, ...]) -> bool:
     return bool(rewriting.exposes(sql, columns))
 
 
@@ -144,22 +139,25 @@ def seconds(window: str) -> timedelta:
     return timedelta(seconds=sum(float(amount) * UNITS[unit] for amount, unit in pieces))
 
 
-_STRING = cel.Type.STRING
-FLOW: Final = [
-    cel.FunctionDecl("after", [cel.Overload("after_tool", cel.Type.BOOL, [_STRING], impl=after)]),
-    cel.FunctionDecl("tainted", [cel.Overload("tainted_argument", cel.Type.BOOL, [_STRING], impl=tainted)]),
-    cel.FunctionDecl(
-        "count",
-        [
-            cel.Overload("count_text", cel.Type.INT, [_STRING, _STRING], impl=count),
-            cel.Overload("count_period", cel.Type.INT, [_STRING, cel.Type.DURATION], impl=count),
-        ],
-    ),
-    cel.FunctionDecl(
-        "exposes",
-        [cel.Overload("exposes_columns", cel.Type.BOOL, [_STRING, cel.Type.List(_STRING)], impl=exposes)],
-    ),
+_TEXT, _LIST = cel.Type.STRING, cel.Type.List(cel.Type.STRING)
+
+
+def _function(name: str, returns: cel.Type, *overloads: tuple[list[cel.Type], Callable[..., Any]]) -> Any:
+    return cel.FunctionDecl(
+        name,
+        [cel.Overload(f"{name}_{n}", returns, takes, impl=impl) for n, (takes, impl) in enumerate(overloads)],
+    )
+
+
+FUNCTIONS: Final = [
+    _function("after", cel.Type.BOOL, ([_TEXT], after)),
+    _function("tainted", cel.Type.BOOL, ([_TEXT], tainted)),
+    _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
+    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: _exposes(sql, tuple(names)))),
+    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], lru_cache(rewriting.is_filtered))),
+    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], lru_cache(rewriting.is_limited))),
 ]
+"""What happened before, where an argument comes from; which columns a statement shows, which rows, how many."""
 
 
 def environment(fields: Declared) -> cel.Env:
@@ -171,7 +169,7 @@ def environment(fields: Declared) -> cel.Env:
 def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     variables = {name: TYPES[kind] for name, kind in fields}
     variables |= {asking(name): cel.Type.BOOL for name, _ in fields}
-    return cel.NewEnv(variables=variables, functions=FLOW, extensions=[ext_strings.ExtStrings()])
+    return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 
 _TIMES = {

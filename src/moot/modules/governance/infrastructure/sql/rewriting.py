@@ -1,6 +1,6 @@
 """Statements changed so that a rule is kept: columns masked or left out, `*` spelt out, a limit, a time filter."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
@@ -71,6 +71,29 @@ def exposes(
     except (Unclear, SqlglotError, RecursionError):
         return list(fields)
     return [field for field in fields if field.lower() in found]
+
+
+def is_filtered(sql: str, column: str, since: str, until: str) -> bool:
+    """Whether a statement reads only rows whose time lies from `since` on and before `until`."""
+    return _is_kept(sql, lambda tree: _filter_time(tree, column, since, until, None))
+
+
+def is_limited(sql: str, most: int) -> bool:
+    """Whether a statement asks for so many rows at most."""
+    return _is_kept(sql, lambda tree: _limit(tree, most))
+
+
+def _is_kept(sql: str, change: Callable[[exp.Query], None]) -> bool:
+    """Whether what a rule would change is so already."""
+    tree = parsed(sql, DIALECT)
+    if isinstance(tree, SqlProblem):
+        return False
+    try:
+        changed = tree.copy()
+        change(changed)
+    except (Unclear, SqlglotError, RecursionError):
+        return False
+    return bool(changed == tree)
 
 
 class SqlRewriter:
@@ -149,6 +172,8 @@ def _add(select: exp.Expr, alias: str, test: exp.Expr) -> None:
 
 
 def _both(now: exp.Expr, test: exp.Expr) -> exp.Expr:
-    """`now AND test`, once."""
+    """`now AND test`, once: a column that only one table has needs no table before it."""
     parts = list(now.flatten(unnest=False)) if isinstance(now, exp.And) else [now]
-    return now if test in parts else exp.and_(*parts, test)
+    bare = test.copy()
+    bare.this.set("table", None)
+    return now if test in parts or bare in parts else exp.and_(*parts, test)
