@@ -107,11 +107,11 @@ class Moot(Desk):
         self.coordinator = CoordinatorContainer(
             trail=self.trail,
             market_data=market_data,
-            research=lambda _session: ResearchContainer(
+            research=lambda _sessions: ResearchContainer(
                 market_data, choice, speaker, self.llm_platform.web_to_search()
             ),
-            debate=lambda _session: DebateContainer(choice, speaker),
-            judge=lambda _session: JudgeContainer(self.settings.judge_quorum, choice, speaker),
+            debate=lambda _sessions: DebateContainer(choice, speaker),
+            judge=lambda _sessions: JudgeContainer(self.settings.judge_quorum, choice, speaker),
             llm_platform=self.llm_platform,
             clock=clock,
             node_timeout=self.settings.node_timeout,

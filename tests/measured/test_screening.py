@@ -107,7 +107,7 @@ async def test_a_bad_row_is_refused_by_name_and_takes_no_good_one_with_it(
 async def test_the_technical_analyst_sees_traded_days_only(
     market: RealMarket, symbol: str, day: date, last_traded: date
 ) -> None:
-    analyst = ResearchContainer(market.reading(symbol)).technical_analyst_service()
+    analyst = ResearchContainer(market.reading(symbol)).service("technical_analyst")
     seen = (await analyst.run(symbol, day, as_of=at(day, 20), locale="zh-CN"))["technical_indicators"]
     year = market.rows(symbol).filter(pl.col("date").is_between(day.replace(year=day.year - 1), day))
     assert seen["bars"] == year.filter(pl.col("tradestatus") == 1).height < year.height

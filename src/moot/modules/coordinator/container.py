@@ -4,8 +4,6 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
 from moot.modules.coordinator.application.admission import Admission
 from moot.modules.coordinator.application.pack_check import PackVerification, check_pack
 from moot.modules.coordinator.application.replay import ReplayService
@@ -48,16 +46,16 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 
 
 class CoordinatorContainer:
-    """`trail` None means that nothing is stored. The factories get the session of the call they serve."""
+    """`trail` None means that nothing is stored. The factories make a container for one call."""
 
     def __init__(
         self,
         *,
         trail: AuditTrail | None,
         market_data: MarketData,
-        research: Callable[[AsyncSession | None], ResearchContainer],
-        debate: Callable[[AsyncSession | None], DebateContainer],
-        judge: Callable[[AsyncSession | None], JudgeContainer],
+        research: Callable[[SessionFactory], ResearchContainer],
+        debate: Callable[[SessionFactory], DebateContainer],
+        judge: Callable[[SessionFactory], JudgeContainer],
         llm_platform: LLMPlatformContainer | None = None,
         clock: Clock,
         node_timeout: float,

@@ -6,23 +6,8 @@ from dataclasses import dataclass
 from moot.modules.debate.domain.debate import ExpertSummary
 from moot.modules.debate.domain.texts import SAY
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.experts import STANCES
 from moot.shared.domain.messages import Message
-
-STANCES: dict[str, float] = {
-    "STRONG_BULLISH": 1.0,
-    "BULLISH": 0.7,
-    "NEUTRAL": 0.0,
-    "BEARISH": -0.7,
-    "STRONG_BEARISH": -1.0,
-    "Undervalued": 0.7,
-    "Fair": 0.0,
-    "Overvalued": -0.7,
-    "Favorable (有利)": 0.7,
-    "Unfavorable (不利)": -0.7,
-    "Positive (正面催化)": 0.7,
-    "Negative (负面催化)": -0.7,
-    "Neutral (中性)": 0.0,
-}
 
 
 class UnknownSignal(AppError):
@@ -46,7 +31,7 @@ class Opinion:
 
     @property
     def name(self) -> Message:
-        return SAY(f"expert.{self.expert}")
+        return SAY(f"node.{self.expert}")
 
     @property
     def label(self) -> Message:
@@ -78,7 +63,7 @@ def camps(opinions: Sequence[Opinion]) -> tuple[list[Opinion], list[Opinion]]:
 def _stance(expert: str, signal: str) -> float:
     if signal not in STANCES:
         raise UnknownSignal(
-            SAY("unknown_signal", expert=SAY(f"expert.{expert}"), signal=signal, known=list(STANCES)),
+            SAY("unknown_signal", expert=SAY(f"node.{expert}"), signal=signal, known=list(STANCES)),
             expert=expert,
             signal=signal,
         )

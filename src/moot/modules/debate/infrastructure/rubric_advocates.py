@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from moot.modules.debate.domain.debate import Argument, DebateInput, Side
 from moot.modules.debate.domain.opinions import Opinion, weigh
 from moot.modules.debate.domain.texts import SAY, bullets
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Message
-
-SEE_EVENTS = {"catalyst_detective", "macro_intelligence"}
 
 Opinions = Sequence[Opinion]
 
@@ -68,7 +67,7 @@ class RubricBull(RubricAdvocate):
         return _warnings(others or backers)
 
     def _awaits(self, backers: Opinions, others: Opinions) -> list[Message]:
-        return [backer.argues for backer in backers if backer.expert in SEE_EVENTS]
+        return [backer.argues for backer in backers if ExpertType(backer.expert).sees_events]
 
 
 class RubricBear(RubricAdvocate):

@@ -27,10 +27,10 @@ def bands(*steps: tuple[float, float, str], rest: tuple[float, str]) -> tuple[Ba
 
 @dataclass(frozen=True)
 class Rule(Generic[S]):
-    """One question to the data; `measure` is None where the data cannot answer it."""
+    """A question to the data: a field of the snapshot, or what `measure` makes of it. None is no answer."""
 
     name: str
-    measure: Callable[[S], float | None]
+    measure: str | Callable[[S], float | None]
     bands: tuple[Band, ...]
     dimension: str = ""
 
@@ -39,7 +39,7 @@ class Rule(Generic[S]):
         return max(abs(band.points) for band in self.bands)
 
     def judge(self, snapshot: S) -> Band | None:
-        value = self.measure(snapshot)
+        value = getattr(snapshot, self.measure) if isinstance(self.measure, str) else self.measure(snapshot)
         return None if value is None else next(band for band in self.bands if value < band.below)
 
 
@@ -110,13 +110,17 @@ class Scorecard:
         return round(self.completeness * one_sided, 2)
 
 
-def mark(expert: str, rules: Sequence[Rule[S]], snapshot: S, say: Voice) -> Scorecard:
-    """Apply the rules; the sentence of a finding is `<expert>.<rule>.<band>` in the catalogue."""
-    return Scorecard(tuple(_finding(f"{expert}.{rule.name}", rule, snapshot, say) for rule in rules))
+def difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
 
 
-def _finding(key: str, rule: Rule[S], snapshot: S, say: Voice) -> Finding:
-    name, band = say(f"{key}.name"), rule.judge(snapshot)
+def mark(rules: Sequence[Rule[S]], snapshot: S, say: Voice) -> Scorecard:
+    """Apply the rules; the sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
+    return Scorecard(tuple(_finding(rule, snapshot, say) for rule in rules))
+
+
+def _finding(rule: Rule[S], snapshot: S, say: Voice) -> Finding:
+    name, band = say(f"{rule.name}.name"), rule.judge(snapshot)
     if band is None:
         return Finding(name, say("no_data"), None, rule.weight, rule.dimension)
-    return Finding(name, say(f"{key}.{band.says}"), band.points, rule.weight, rule.dimension)
+    return Finding(name, say(f"{rule.name}.{band.says}"), band.points, rule.weight, rule.dimension)

@@ -15,7 +15,7 @@ import talib
 from numpy.typing import NDArray
 
 from moot.modules.research.domain.facts import Bar
-from moot.modules.research.domain.technical import Indicators
+from moot.modules.research.domain.indicators import Indicators
 from moot.modules.research.infrastructure.price_action import levels, patterns
 
 Series = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 import talib
 from numpy.typing import NDArray
 
-from moot.modules.research.domain.technical import Pattern
+from moot.modules.research.domain.indicators import Pattern
 
 Series = NDArray[np.float64]
 

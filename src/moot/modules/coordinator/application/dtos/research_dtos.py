@@ -1,8 +1,8 @@
 """What a client may ask, strictly checked; and the domain's request and result, for those outside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import date, datetime
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import (
     AfterValidator,
@@ -11,6 +11,7 @@ from pydantic import (
     StrictBool,
     StrictInt,
     ValidationInfo,
+    create_model,
     field_validator,
 )
 
@@ -21,6 +22,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
 __all__ = ["EXPERTS", "ExpertResultItem", "ExpertType", "ResearchBody", "ResearchRequest", "ResearchResult"]
@@ -71,34 +73,61 @@ def _periods(limit: int) -> int:
     return limit
 
 
-class TechnicalOptions(Strict):
+class Options(Strict):
+    """What one expert understands; without fields of its own, nothing."""
+
+    def arguments(self, symbol: str, as_of: datetime) -> dict[str, Any]:
+        """What the expert's service is called with."""
+        return {"symbol": symbol, **dict(self)}
+
+
+class TechnicalOptions(Options):
     analysis_date: Annotated[date, BeforeValidator(_day)] | None = Field(
         default=None, description="last day to look at; default: the exchange's date at as_of"
     )
 
+    def arguments(self, symbol: str, as_of: datetime) -> dict[str, Any]:
+        day = self.analysis_date or Symbol.parse(symbol).local_date(as_of)
+        return {"ticker": symbol, "analysis_date": day}
 
-class AuditorOptions(Strict):
+
+class AuditorOptions(Options):
     limit: Annotated[StrictInt, AfterValidator(_periods)] = Field(
         default=5, description="how many reporting periods to show, 1 to 20"
     )
 
 
-class NoOptions(Strict):
+class NoOptions(Options):
     """This expert has nothing to set."""
 
 
-class ExpertOptions(Strict):
-    """Per expert, what that expert understands."""
+OPTIONS: Mapping[ExpertType, type[Options]] = {
+    ExpertType.TECHNICAL_ANALYST: TechnicalOptions,
+    ExpertType.FINANCIAL_AUDITOR: AuditorOptions,
+}
 
-    technical_analyst: TechnicalOptions | None = None
-    financial_auditor: AuditorOptions | None = None
-    valuation_modeler: NoOptions | None = None
-    macro_intelligence: NoOptions | None = None
-    catalyst_detective: NoOptions | None = None
+
+def options_of(expert: ExpertType) -> type[Options]:
+    return OPTIONS.get(expert, NoOptions)
+
+
+class _OptionsByExpert(Strict):
+    """Per expert, what that expert understands."""
 
     def by_expert(self) -> dict[str, dict[str, Any]]:
         """What was set, by expert name, ready for JSON."""
         return self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
+
+
+if TYPE_CHECKING:
+    ExpertOptions = _OptionsByExpert
+else:
+    ExpertOptions = create_model(
+        "ExpertOptions",
+        __base__=_OptionsByExpert,
+        __doc__=_OptionsByExpert.__doc__,
+        **{expert.value: (options_of(expert) | None, None) for expert in ExpertType},
+    )
 
 
 class ResearchBody(Strict):

@@ -1,14 +1,10 @@
-"""The technical analyst's view of a price series and what it may conclude from it."""
+"""What code computes from a price series, and the port through which it does."""
 
 from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict
-
-from moot.modules.research.domain.analyst import Confidence, ExpertResult, Signal
 from moot.modules.research.domain.evidence import (
-    DAYS,
     PRICE,
     Count,
     Index,
@@ -19,7 +15,6 @@ from moot.modules.research.domain.evidence import (
 )
 from moot.modules.research.domain.facts import Bar
 
-LOOKBACK_DAYS = 365
 MIN_BARS_REQUIRED = 30
 
 Pattern = Literal[
@@ -75,30 +70,6 @@ class Indicators(Snapshot):
     detected_patterns: list[Pattern]
 
 
-class TechnicalSnapshot(Indicators):
-    ticker: str
-    stock_name: str
-    analysis_date: date
-    days_since_last_trade: Annotated[int, DAYS]
-
-
 class IndicatorCalculator(Protocol):
     def compute(self, bars: Sequence[Bar]) -> Indicators:
         """At least `MIN_BARS_REQUIRED` bars, oldest first."""
-
-
-class KeyTechnicalLevels(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-    support: float
-    resistance: float
-
-
-class TechnicalResult(ExpertResult):
-    """`risk_warning` names the level at which the view is wrong."""
-
-    signal: Signal
-    confidence: Confidence
-    summary_reasoning: str
-    key_technical_levels: KeyTechnicalLevels
-    risk_warning: str

@@ -1,19 +1,18 @@
 """The catalyst detective's view of what was published about a company and what it may conclude from it."""
 
 from collections.abc import Mapping, Sequence
-from datetime import date
 from enum import StrEnum
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.modules.research.domain.analyst import Confidence, DimensionAnalysis, Engine, ExpertResult
-from moot.modules.research.domain.events import Event, Probability, Timeframe, Topic, told
-from moot.modules.research.domain.evidence import COUNT, Count, Snapshot
-from moot.modules.research.domain.facts import Company
+from moot.modules.research.domain.events import WINDOW_DAYS, Event, Probability, Timeframe, Topic, told
+from moot.modules.research.domain.evidence import COUNT, Count
+from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.web_context import Reported
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import Locale
 
 CatalystAssessment = Literal["Positive (正面催化)", "Neutral (中性)", "Negative (负面催化)"]
 
@@ -34,19 +33,14 @@ TOPICS: Mapping[CatalystDimension, Topic] = {
 MOST_EVENTS: Mapping[Topic, int] = {"company": 8, "industry": 6, "sentiment": 8, "earnings": 6}
 
 
-class CatalystContext(Snapshot):
+class CatalystContext(Reported):
     """The newest events of each dimension, and the same as texts."""
 
-    stock_name: str
-    third_code: str
-    industry: str
-    current_date: date
     window_days: Annotated[int, COUNT]
     company_events_context: str
     industry_catalyst_context: str
     market_sentiment_context: str
     earnings_context: str
-    all_source_urls: list[str]
     event_count: Count
     positive_count: Count
     negative_count: Count
@@ -91,22 +85,20 @@ class CatalystDetectiveAgentResult(BaseModel):
     warnings: list[str] = []
 
 
-def catalyst_context(
-    company: Company, events: Sequence[Event], window_days: int, current_date: date, locale: Locale
-) -> CatalystContext:
+def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
     """`events` are newest first; each dimension keeps its newest."""
     kept = {topic: [e for e in events if e.topic == topic][:most] for topic, most in MOST_EVENTS.items()}
     chosen = [event for of_topic in kept.values() for event in of_topic]
     return CatalystContext(
-        stock_name=company.names[locale],
-        third_code=company.symbol,
-        industry=company.industries[locale],
-        current_date=current_date,
-        window_days=window_days,
-        company_events_context=told(kept["company"], locale),
-        industry_catalyst_context=told(kept["industry"], locale),
-        market_sentiment_context=told(kept["sentiment"], locale),
-        earnings_context=told(kept["earnings"], locale),
+        stock_name=case.stock_name,
+        third_code=case.company.symbol,
+        industry=case.industry,
+        current_date=case.today,
+        window_days=WINDOW_DAYS,
+        company_events_context=told(kept["company"], case.locale),
+        industry_catalyst_context=told(kept["industry"], case.locale),
+        market_sentiment_context=told(kept["sentiment"], case.locale),
+        earnings_context=told(kept["earnings"], case.locale),
         all_source_urls=[event.url for event in chosen],
         event_count=len(chosen),
         positive_count=sum(event.points > 0 for event in chosen),

@@ -1,17 +1,39 @@
-"""How the valuation modeler weighs a price by rule: first whether it is low, then whether it deserves to be."""
+"""The valuation modeler weighs a price by rule: first whether it is low, then whether it deserves to be."""
 
+from datetime import datetime, timedelta
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
-from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, mark
-from moot.modules.research.domain.valuation import (
+import structlog
+
+from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.application.remit import Answer, Remit
+from moot.modules.research.application.valuation_modeler.snapshot import (
+    FOLDER,
+    FROM_REPORTS,
+    SAY,
     IntrinsicValueRange,
     ValuationResult,
     ValuationSnapshot,
     ValuationVerdict,
+    valuation_snapshot,
 )
+from moot.modules.research.domain.evidence import measured
+from moot.modules.research.domain.rubric import Rubric, narrative, summary
+from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, mark
 from moot.modules.research.domain.voice import Voice
-from moot.modules.research.infrastructure.rubrics.rubric import Rubric, narrative, summary
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Locale
+
+logger = structlog.get_logger(__name__)
+
+HISTORY_DAYS = 3 * 365
+FINANCE_PERIODS = 8
+GLOSSED = {
+    f"{verdict}{gloss}": verdict
+    for verdict, chinese in (("Undervalued", "低估"), ("Fair", "合理"), ("Overvalued", "高估"))
+    for gloss in (f" ({chinese})", f"({chinese})", f"（{chinese}）", f" （{chinese}）")
+}
 
 PRICE, QUALITY = "price", "quality"
 CHEAP_AT = 0.25
@@ -37,21 +59,21 @@ def _debt(s: ValuationSnapshot) -> float | None:
 RULES: tuple[Rule[ValuationSnapshot], ...] = (
     Rule(
         "pe",
-        lambda s: s.pe_percentile,
+        "pe_percentile",
         bands((20, 2, "cheap"), (40, 1, "low"), (60, 0, "middle"), (81, -1, "high"), rest=(-2, "dear")),
         PRICE,
     ),
-    Rule("pb", lambda s: s.pb_percentile, RANK, PRICE),
-    Rule("ps", lambda s: s.ps_percentile, RANK, PRICE),
+    Rule("pb", "pb_percentile", RANK, PRICE),
+    Rule("ps", "ps_percentile", RANK, PRICE),
     Rule(
         "peg",
-        lambda s: s.peg_ratio,
+        "peg_ratio",
         bands((1, 2, "cheap"), (1.5, 0, "fair"), (2, -1, "full"), rest=(-2, "dear")),
         PRICE,
     ),
     Rule(
         "graham",
-        lambda s: s.graham_safety_margin,
+        "graham_safety_margin",
         bands(
             (-50, -2, "far_above"),
             (-15, -1, "above"),
@@ -61,23 +83,18 @@ RULES: tuple[Rule[ValuationSnapshot], ...] = (
         ),
         PRICE,
     ),
-    Rule("yield", lambda s: s.dv_ratio, bands((3, 0, "low"), rest=(1, "high")), PRICE),
-    Rule("profit", lambda s: s.eps_ttm, bands((0, -2, "loss"), rest=(0, "profit")), QUALITY),
-    Rule(
-        "roe",
-        lambda s: s.roe_annualised,
-        bands((5, -2, "poor"), (10, 0, "modest"), rest=(2, "good")),
-        QUALITY,
-    ),
+    Rule("yield", "dv_ratio", bands((3, 0, "low"), rest=(1, "high")), PRICE),
+    Rule("profit", "eps_ttm", bands((0, -2, "loss"), rest=(0, "profit")), QUALITY),
+    Rule("roe", "roe_annualised", bands((5, -2, "poor"), (10, 0, "modest"), rest=(2, "good")), QUALITY),
     Rule(
         "growth",
-        lambda s: s.growth_rate_avg,
+        "growth_rate_avg",
         bands((0, -2, "shrinking"), (10, 0, "slow"), rest=(2, "growing")),
         QUALITY,
     ),
     Rule(
         "margin_change",
-        lambda s: s.gross_margin_change,
+        "gross_margin_change",
         bands((-1, -1, "down"), (1, 0, "steady"), rest=(1, "up")),
         QUALITY,
     ),
@@ -104,9 +121,9 @@ def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
 
 def _risks(s: ValuationSnapshot, case: Case, has_range: bool, say: Voice) -> list[str]:
     """The price that would prove the view wrong, and what weakens the figures themselves."""
-    caveats = {"valuation.rebased": s.rebased, "valuation.implausible": bool(s.implausible)}
+    caveats = {"rebased": s.rebased, "implausible": bool(s.implausible)}
     return [
-        say(f"valuation.risk.{case if has_range else 'no_range'}"),
+        say(f"risk.{case if has_range else 'no_range'}"),
         *(say(key) for key, holds in caveats.items() if holds),
     ]
 
@@ -115,7 +132,7 @@ def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationRe
     case = case_for(card.of(PRICE).score or 0.0, card.of(QUALITY).score or 0.0)
     worth = value_range(s, say)
     say = say.also(lower=worth.lower_bound, upper=worth.upper_bound)
-    conclusion = say(f"valuation.conclusion.{case}")
+    conclusion = say(f"conclusion.{case}")
     risks = _risks(s, case, worth.lower_bound != say("not_available"), say)
     basis = card.of(PRICE) if case in ("fair", "overvalued") else card
     return ValuationResult(
@@ -129,4 +146,40 @@ def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationRe
     )
 
 
-VALUATION_RUBRIC = Rubric(partial(mark, "valuation", RULES), _concludes)
+def without_gloss(snapshot: ValuationSnapshot, answer: Answer) -> Answer:
+    """`Undervalued (低估)` is how some models write `Undervalued`."""
+    plain = GLOSSED.get(str(answer.get("valuation_verdict")))
+    return answer | {"valuation_verdict": plain} if plain else answer
+
+
+class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult]):
+    expert = ExpertType.VALUATION_MODELER
+    rubric = Rubric(SAY, partial(mark, RULES), _concludes)
+    remit = Remit(
+        FOLDER,
+        ValuationResult,
+        shows=(
+            *("stock_name", "stock_code", "industry", "current_date", "report_period"),
+            *("gross_margin_trend", "rebased", "implausible"),
+        ),
+        checks=without_gloss,
+    )
+
+    async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
+        case = await self._open(symbol, as_of, locale)
+        start = case.today - timedelta(days=HISTORY_DAYS)
+        history = await self._facts.valuations(case.symbol, start, case.today, as_of=as_of)
+        if not history:
+            raise self._refusal(case, "no_valuations")
+        reports = await self._facts.reports(case.symbol, FINANCE_PERIODS, as_of=as_of)
+        if not reports:
+            raise self._refusal(case, "no_reports")
+        snapshot = valuation_snapshot(case, history, reports)
+        if snapshot.implausible:
+            logger.warning("implausible figures left out", symbol=symbol, fields=snapshot.implausible)
+        origins = dict.fromkeys(FROM_REPORTS, reports[0])
+        evidence = measured(self.expert.prefix, snapshot, history[-1], origins=origins)
+        return await self._report(case, snapshot, evidence)
+
+
+SERVICE = ValuationModelerService

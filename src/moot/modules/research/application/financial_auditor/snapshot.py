@@ -20,13 +20,8 @@ from moot.modules.research.domain.evidence import (
     Ratio,
     Snapshot,
 )
-from moot.modules.research.domain.facts import Company, Report
+from moot.modules.research.domain.facts import Case, Report
 from moot.modules.research.domain.periods import Periods, annualised, positive, quarter_name, ratio
-from moot.shared.domain.messages import Locale
-
-LIMITS = range(1, 21)
-EARLIER_PERIODS = 4
-"""Loaded beyond the asked ones, so that the oldest of them has its year-on-year."""
 
 FinancialSignal = Literal["STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH"]
 SIGNAL_FROM: Mapping[int, FinancialSignal] = {
@@ -120,17 +115,15 @@ class FinancialResult(ExpertResult):
     risk_warning: str
 
 
-def financial_snapshot(
-    company: Company, reports: Sequence[Report], limit: int, locale: Locale
-) -> FinancialSnapshot:
+def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> FinancialSnapshot:
     """`reports` are newest first and may reach further back than the `limit` periods that are shown."""
     latest, shown = reports[0], reports[:limit]
     periods = Periods(reports)
     profit_growth = [periods.growth(report, "profit_dedt") for report in reports]
     return FinancialSnapshot(
-        symbol=company.symbol,
-        stock_name=company.names[locale],
-        industry=company.industries[locale],
+        symbol=case.company.symbol,
+        stock_name=case.stock_name,
+        industry=case.industry,
         report_period=quarter_name(latest.period_end),
         **{name: getattr(latest, name) for name in REPORTED},
         **_derived(latest, periods),

@@ -1,55 +1,30 @@
 """The analyst that is a language model: it reads the same evidence as the rubric and answers in the same shape."""
 
-from collections.abc import Callable, Sequence
+import json
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.research.application.remit import Remit, nothing_blank
 from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
 from moot.modules.research.domain.evidence import Snapshot
-from moot.modules.research.infrastructure.llm.answers import nothing_blank
-from moot.modules.research.infrastructure.llm.case import case_of
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale
 
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R", bound=ExpertResult)
 
-PROMPTS = Prompts(Path(__file__).parents[1] / "prompts")
 OWN_NUMBERS = frozenset({"confidence", "confidence_score", "score", "financial_score"})
-
-
-def as_answered(snapshot: Any, answer: dict[str, Any]) -> dict[str, Any]:
-    return answer
-
-
-def as_it_is(result: R) -> tuple[R, Sequence[Message]]:
-    return result, ()
-
-
-@dataclass(frozen=True)
-class Remit(Generic[S, R]):
-    """What one expert is asked; `agent` also names its prompt.
-
-    `shows` and `quotes` are the fields of the snapshot it sees beside the evidence: facts of the desk, and texts that
-    others wrote. `checks` sees the parsed answer before it is validated and refuses what the snapshot contradicts.
-    `settles` has the last word on what code decides, and tells the reader if it had to speak.
-    """
-
-    agent: str
-    answer: type[R]
-    shows: tuple[str, ...]
-    quotes: tuple[str, ...] = ()
-    checks: Callable[[S, dict[str, Any]], dict[str, Any]] = as_answered
-    settles: Callable[[R], tuple[R, Sequence[Message]]] = as_it_is
+MISSING = "N/A"
 
 
 @dataclass(frozen=True)
 class LLMAnalyst(Generic[S, R]):
+    agent: str
     remit: Remit[S, R]
     speaker: Speaker
 
@@ -62,8 +37,8 @@ class LLMAnalyst(Generic[S, R]):
     def _brief(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Brief[R]:
         return Brief(
             module="research",
-            agent=self.remit.agent,
-            system=PROMPTS.text(self.remit.agent, locale),
+            agent=self.agent,
+            system=prompt(self.remit.folder, locale),
             case=case_of(snapshot, self.remit.shows, self.remit.quotes),
             evidence=evidence,
             answer=self.remit.answer,
@@ -83,7 +58,49 @@ class ChosenAnalyst(Generic[S, R]):
 
     async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
         return await self.choice.make(
-            self.model.remit.agent,
+            self.model.agent,
             partial(self.model.analyse, snapshot, evidence, locale),
             partial(self.rubric.analyse, snapshot, evidence, locale),
         )
+
+
+@cache
+def prompt(folder: Path, locale: Locale) -> str:
+    return (folder / f"{locale}.md").read_text("utf-8").strip()
+
+
+def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> str:
+    """What a model is shown beside the evidence: whom it is about, what is missing, what others wrote.
+
+    Measurements come with the evidence; here they appear only where one is missing, lest it be overlooked.
+    """
+    holes = [name for name in snapshot.units() if _has_hole(getattr(snapshot, name))]
+    return "\n".join(
+        [
+            *(f"{name}: {_shown(getattr(snapshot, name))}" for name in [*shows, *holes]),
+            *(f"{name}:\n{_quoted(getattr(snapshot, name))}" for name in quotes),
+        ]
+    )
+
+
+def _has_hole(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and None in value)
+
+
+def _shown(value: Any) -> str:
+    """On one line."""
+    if value is None:
+        return MISSING
+    if isinstance(value, list):
+        value = [MISSING if member is None else member for member in value]
+    return _no_markup(" ".join(json.dumps(value, ensure_ascii=False, default=str).splitlines()))
+
+
+def _quoted(text: str) -> str:
+    """Every line is marked, so that nothing in a text can pose as a line of the desk's own."""
+    return "\n".join(f"> {_no_markup(line)}" for line in text.splitlines())
+
+
+def _no_markup(text: str) -> str:
+    """Nor as one of the tags that frame the evidence."""
+    return text.replace("<", "\\u003c")

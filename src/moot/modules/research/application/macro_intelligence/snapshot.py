@@ -1,8 +1,9 @@
 """The macro intelligence officer's view of the economy around a company and what it may conclude from it."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import date, timedelta
+from datetime import timedelta
 from enum import StrEnum
+from pathlib import Path
 from typing import Literal, NamedTuple
 
 from pydantic import Field
@@ -17,15 +18,18 @@ from moot.modules.research.domain.evidence import (
     Rate,
     RatePoints,
     Ratio,
-    Snapshot,
     measured,
 )
-from moot.modules.research.domain.facts import Company, MacroFigure
-from moot.modules.research.domain.texts import SAY
+from moot.modules.research.domain.facts import Case, MacroFigure
+from moot.modules.research.domain.texts import COMMON
+from moot.modules.research.domain.web_context import Reported
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Catalogue, Locale, Message
 
-FIGURE_DAYS = 200
+FOLDER = Path(__file__).parent
+SAY = Catalogue(COMMON, FOLDER)
+PREFIX = ExpertType.MACRO_INTELLIGENCE.prefix
 QUARTER = timedelta(days=80)
 """How far back a figure must lie to show a change over about three months."""
 
@@ -46,18 +50,13 @@ SERIES: Mapping[MacroDimension, tuple[str, ...]] = {
 }
 
 
-class MacroSnapshot(Snapshot):
+class MacroSnapshot(Reported):
     """The latest figures, their change over three months, and what policy said; the contexts tell it as texts."""
 
-    stock_name: str
-    third_code: str
-    industry: str
-    current_date: date
     monetary_context: str
     policy_context: str
     economic_context: str
     industry_context: str
-    all_source_urls: list[str]
     m2_yoy: Percent = None
     m2_yoy_change: Points = None
     lpr_1y: Rate = None
@@ -109,26 +108,22 @@ def _change(points: Sequence[MacroFigure]) -> float | None:
     return round(latest.value - earlier[-1].value, 2) if earlier else None
 
 
-def macro_snapshot(
-    company: Company,
-    by_series: Mapping[str, Trend],
-    policies: Sequence[Event],
-    current_date: date,
-    locale: Locale,
-) -> MacroSnapshot:
+def macro_snapshot(case: Case, by_series: Mapping[str, Trend], policies: Sequence[Event]) -> MacroSnapshot:
     """`policies` are newest first."""
+    locale = case.locale
     known = {name: by_series[name] for names in SERIES.values() for name in names if name in by_series}
     context = {dimension: _told(names, known, locale) for dimension, names in SERIES.items()}
+    urls = [*(trend.latest.url for trend in known.values()), *(policy.url for policy in policies)]
     return MacroSnapshot(
-        stock_name=company.names[locale],
-        third_code=company.symbol,
-        industry=company.industries[locale],
-        current_date=current_date,
+        stock_name=case.stock_name,
+        third_code=case.company.symbol,
+        industry=case.industry,
+        current_date=case.today,
         monetary_context=context[MacroDimension.MONETARY],
         policy_context=told(policies, locale),
         economic_context=context[MacroDimension.ECONOMY],
         industry_context=context[MacroDimension.INDUSTRY],
-        all_source_urls=_unique([*(t.latest.url for t in known.values()), *(p.url for p in policies)]),
+        all_source_urls=list(dict.fromkeys(urls)),
         policy_balance=balance(policies),
         supportive_policies=sum(policy.points > 0 for policy in policies),
         restrictive_policies=sum(policy.points < 0 for policy in policies),
@@ -146,8 +141,8 @@ def macro_evidence(snapshot: MacroSnapshot, by_series: Mapping[str, Trend]) -> l
     if newest_notice is None:
         return []
     return [
-        *measured("macro", snapshot, newest_notice, origins=origins),
-        *event_evidence("macro", snapshot.policy_events),
+        *measured(PREFIX, snapshot, newest_notice, origins=origins),
+        *event_evidence(PREFIX, snapshot.policy_events),
     ]
 
 
@@ -159,12 +154,8 @@ def _told(names: Iterable[str], known: Mapping[str, Trend], locale: Locale) -> s
 def _figure_line(name: str, figure: MacroFigure) -> Message:
     return SAY(
         "figure_line",
-        series=SAY(f"macro.series.{name}"),
+        series=SAY(f"series.{name}"),
         period=f"{figure.period:%Y-%m}",
         value=f"{figure.value:g}{figure.unit if figure.unit == '%' else ''}",
         url=figure.url,
     )
-
-
-def _unique(urls: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(urls))

@@ -10,9 +10,10 @@ from moot.modules.research.domain.evidence import Snapshot, rendered
 from moot.modules.research.domain.scorecard import Band, Scorecard, bands
 from moot.modules.research.domain.texts import SAY
 from moot.modules.research.domain.voice import Voice
+from moot.modules.research.domain.web_context import Reported, before_the_web
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Catalogue, Locale
 
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R")
@@ -28,13 +29,19 @@ COMPLETENESS = bands((0.6, 0, "sparse"), (0.95, 0, "partial"), rest=(0, "full"))
 
 @dataclass(frozen=True)
 class Rubric(Generic[S, R]):
-    """`marks` fills the scorecard, `concludes` turns it into the expert's result."""
+    """`marks` fills the scorecard, `concludes` turns it into the expert's result, both in the words of `texts`.
 
+    A rubric cannot read prose: it judges, and cites, what was there before anybody searched the web.
+    """
+
+    texts: Catalogue
     marks: Callable[[S, Voice], Scorecard]
     concludes: Callable[[S, Scorecard, Voice], R]
 
     async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
-        say = Voice(snapshot, locale)
+        if isinstance(snapshot, Reported):
+            snapshot, evidence = before_the_web(snapshot, evidence)
+        say = Voice(self.texts, snapshot, locale)
         card = self.marks(snapshot, say)
         if card.score is None:
             raise InvalidInput(SAY("nothing_to_judge", missing=[hole.name for hole in card.holes]))
@@ -76,30 +83,28 @@ def summary(card: Scorecard, say: Voice, conclusion: str, *, basis: Scorecard | 
     )
 
 
-def analyses(
-    expert: str, dimensions: Iterable[StrEnum], card: Scorecard, say: Voice
-) -> list[DimensionAnalysis]:
-    return [_analysis(expert, dimension, card.of(dimension), say) for dimension in dimensions]
+def analyses(dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> list[DimensionAnalysis]:
+    return [_analysis(dimension, card.of(dimension), say) for dimension in dimensions]
 
 
-def with_extremes(expert: str, dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> Voice:
+def with_extremes(dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> Voice:
     """A voice that can name the `best` and the `worst` dimension that has data, and their scores."""
     scores = {d: score for d in dimensions if (score := card.of(d).score_100) is not None}
     best, worst = max(scores, key=lambda d: scores[d]), min(scores, key=lambda d: scores[d])
     return say.also(
-        best=dimension_name(expert, best, say),
+        best=dimension_name(best, say),
         best_score=scores[best],
-        worst=dimension_name(expert, worst, say),
+        worst=dimension_name(worst, say),
         worst_score=scores[worst],
     )
 
 
-def dimension_name(expert: str, dimension: StrEnum, say: Voice) -> str:
-    return say(f"{expert}.dimension.{dimension.name.lower()}")
+def dimension_name(dimension: StrEnum, say: Voice) -> str:
+    return say(f"dimension.{dimension.name.lower()}")
 
 
-def _analysis(expert: str, dimension: StrEnum, card: Scorecard, say: Voice) -> DimensionAnalysis:
-    name, score = dimension_name(expert, dimension, say), card.score_100
+def _analysis(dimension: StrEnum, card: Scorecard, say: Voice) -> DimensionAnalysis:
+    name, score = dimension_name(dimension, say), card.score_100
     if score is None:
         empty = say("dimension.empty", dimension=name, score=NEUTRAL_SCORE)
         return DimensionAnalysis(dimension=dimension, score=NEUTRAL_SCORE, assessment=empty, key_findings=[])

@@ -1,7 +1,13 @@
-"""The valuation modeler's view: what the market pays, what it used to pay, and what simple models would pay."""
+"""The valuation modeler's view: what the market pays, what it used to pay, and what simple models would pay.
+
+What the data do not allow is None: a loss has no PE rank, a shrinking profit no PEG.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import date
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, median
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -19,23 +25,18 @@ from moot.modules.research.domain.evidence import (
     Snapshot,
     Times,
 )
-from moot.modules.research.domain.facts import Company, Report, Valuation
+from moot.modules.research.domain.facts import Case, Report, Valuation
 from moot.modules.research.domain.periods import Periods, annualised
-from moot.modules.research.domain.texts import SAY
-from moot.modules.research.domain.valuation_models import (
-    graham_value,
-    growth_average,
-    implied_value,
-    on_todays_shares,
-    peg,
-    percentile,
-    safety_margin,
-    usual,
-)
-from moot.shared.domain.messages import Locale
+from moot.modules.research.domain.texts import COMMON
+from moot.shared.domain.messages import Catalogue, Locale
 
-HISTORY_DAYS = 3 * 365
-FINANCE_PERIODS = 8
+FOLDER = Path(__file__).parent
+SAY = Catalogue(COMMON, FOLDER)
+MIN_VALID_HISTORY = 60
+GROWTH_PERIODS = 4
+GRAHAM_FACTOR = 22.5
+SHARE_BASIS_TOLERANCE = 0.05
+"""How far a reported per-share figure may be from the one the market's multiple implies."""
 
 PLAUSIBLE: Mapping[str, tuple[float, float]] = {
     "gross_margin": (-100, 100),
@@ -117,26 +118,22 @@ def margin_trend(change: float | None, locale: Locale) -> str:
         return SAY("not_available").in_locale(locale)
     size = round(change, 1)
     direction = "flat" if size == 0 else "up" if size > 0 else "down"
-    return SAY(f"valuation.margin.{direction}", change=f"{abs(size):.1f}").in_locale(locale)
+    return SAY(f"margin.{direction}", change=f"{abs(size):.1f}").in_locale(locale)
 
 
 def valuation_snapshot(
-    company: Company,
-    history: Sequence[Valuation],
-    reports: Sequence[Report],
-    current_date: date,
-    locale: Locale,
+    case: Case, history: Sequence[Valuation], reports: Sequence[Report]
 ) -> ValuationSnapshot:
     """`history` is oldest first and ends today; `reports` are newest first."""
     today, latest = history[-1], reports[0]
     return ValuationSnapshot(
-        stock_name=company.names[locale],
-        stock_code=company.symbol,
-        current_date=current_date,
-        industry=company.industries[locale],
+        stock_name=case.stock_name,
+        stock_code=case.company.symbol,
+        current_date=case.today,
+        industry=case.industry,
         report_period=latest.period_end,
         **_market(today, history),
-        **_quality(reports, locale),
+        **_quality(reports, case.locale),
         **_models(today, history, reports),
     )
 
@@ -199,3 +196,53 @@ def _plausible(report: Report, name: str) -> bool:
 
 def _cleaned(report: Report) -> Report:
     return report.model_copy(update={name: None for name in PLAUSIBLE if not _plausible(report, name)})
+
+
+def percentile(current: float | None, history: Sequence[float | None]) -> int | None:
+    """The share of past days that were no dearer, in per cent; loss years and short histories have none."""
+    valid = _valid(history)
+    if current is None or current <= 0 or len(valid) < MIN_VALID_HISTORY:
+        return None
+    return round(100 * sum(value <= current for value in valid) / len(valid))
+
+
+def usual(history: Sequence[float | None]) -> float | None:
+    valid = _valid(history)
+    return round(median(valid), 2) if len(valid) >= MIN_VALID_HISTORY else None
+
+
+def implied_value(price: float, multiple: float | None, usual: float | None) -> float | None:
+    """What the share would cost at its usual multiple."""
+    return round(price * usual / multiple, 2) if multiple and usual and multiple > 0 else None
+
+
+def peg(pe: float | None, growth: float | None) -> float | None:
+    return round(pe / growth, 2) if pe and growth and pe > 0 and growth > 0 else None
+
+
+def growth_average(reports: Sequence[Report]) -> tuple[float | None, int]:
+    """The mean year-on-year growth of deducted profit over the last four periods, and how many of them had one."""
+    periods = Periods(reports)
+    rates = [rate for r in reports[:GROWTH_PERIODS] if (rate := periods.growth(r, "profit_dedt")) is not None]
+    return (round(fmean(rates), 1), len(rates)) if rates else (None, 0)
+
+
+def graham_value(eps: float | None, bps: float | None) -> float | None:
+    return round(sqrt(GRAHAM_FACTOR * eps * bps), 2) if eps and bps and eps > 0 and bps > 0 else None
+
+
+def safety_margin(value: float | None, price: float) -> float | None:
+    """How far the value lies above the price, in per cent of the price; positive is cheap."""
+    return None if value is None else round(100 * (value - price) / price, 1)
+
+
+def on_todays_shares(reported: float | None, price: float, multiple: float | None) -> float | None:
+    """A per-share figure on today's share count: after a bonus issue, what the market's multiple implies."""
+    if not reported or not multiple:
+        return reported
+    implied = price / multiple
+    return reported if abs(reported / implied - 1) <= SHARE_BASIS_TOLERANCE else round(implied, 4)
+
+
+def _valid(history: Sequence[float | None]) -> list[float]:
+    return [value for value in history if value is not None and value > 0]
