@@ -1,8 +1,6 @@
 """Everything a session's record can hold, known without a database: so that a pack can be examined anywhere."""
 
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
-    EARLIER_END,
-    EARLIER_SESSION,
     NODE,
     SESSION,
     SESSION_END,
@@ -15,9 +13,8 @@ from moot.shared.infrastructure.audit_trail import Kind
 from moot.shared.infrastructure.audit_verification import examine
 from moot.shared.infrastructure.pruning import EXTERNAL_KINDS
 
-OF_SESSIONS = (SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
-OF_OTHERS = (*CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
-RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in (*OF_SESSIONS, *OF_OTHERS)}
+KINDS = (SESSION, SESSION_END, NODE, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
+RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
 
 
 def examine_record(chain: Chain, locale: Locale) -> Verification:

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyTaken
 from moot.modules.coordinator.domain.model.events import SessionEvent
+from moot.modules.coordinator.domain.model.question import Asked
 from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
     NodeExecution,
@@ -24,41 +25,33 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     IResearchSessionRepository,
     KeyedSession,
 )
-from moot.modules.coordinator.domain.ports.session_leases import Lease
 from moot.modules.coordinator.infrastructure.persistence.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-AT_FIRST = (
-    "id",
-    "workspace_id",
-    "symbol",
-    "selected_experts",
-    "options",
-    "trigger_source",
-    "as_of",
-    "locale",
-    "retry_count",
-    "parent_session_id",
-    "created_at",
-)
-FIXED = (*AT_FIRST, "skip_debate", "max_cost")
+ASKED = [ResearchSession.model_fields[name].alias or name for name in Asked.model_fields]
+FIXED = ("id", "created_at", *ASKED)
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
-ENDING = ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms")
-
+ENDING = (
+    "status",
+    "verdict_status",
+    "verdict_action",
+    "reason",
+    "audit_gaps",
+    "completed_at",
+    "duration_ms",
+)
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
-SESSION_END = Kind("session_outcome", ResearchSessionRow, (*ENDING, "verdict_action"), fixed=frozenset(FIXED))
-EARLIER_SESSION = Kind("session", ResearchSessionRow, AT_FIRST)
-EARLIER_END = Kind("session_end", ResearchSessionRow, ENDING)
-"""Vouch for sessions opened or ended before there were the columns that came later; no longer written."""
+SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
 EVENT = Kind("event", SessionEventRow, ())
 """Events are told from what the chain vouches for, and have no link of their own."""
@@ -71,7 +64,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         self._trail = trail
         self._database = trail.database
         self._listeners: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
-        trail.vouches_for(SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
+        trail.vouches_for(SESSION, SESSION_END, NODE)
 
     async def save_session(
         self,

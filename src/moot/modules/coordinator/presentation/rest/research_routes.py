@@ -6,7 +6,7 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.coordinator.application.session_runs import SessionRuns
+from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.presentation.rest.waiting import (
     RECEIPT,
@@ -34,12 +34,12 @@ def research_service(
     return coordinator.research_orchestration_service()
 
 
-def session_runs(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> SessionRuns:
-    return coordinator.runs
+def sessions_door(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> Sessions:
+    return coordinator.sessions
 
 
 Service = Annotated[ResearchOrchestrationService, Depends(research_service)]
-Runs = Annotated[SessionRuns, Depends(session_runs)]
+Runs = Annotated[Sessions, Depends(sessions_door)]
 
 
 class ResearchOrder(ResearchBody):
