@@ -8,8 +8,8 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.past_result import past_result, past_usage
 from moot.modules.coordinator.application.report_page import render_page, to_html
+from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory
 from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
@@ -225,7 +225,7 @@ class TestAPastResult:
         )
         evidence = [{"id": "technical.rsi", "value": 50}]
         said = a_node(session.id, node_type=TECHNICAL, result_data={"signal": "BULLISH"}, evidence=evidence)
-        result = past_result(session, [said], ModelUsage())
+        result = past_result(session, [said], [], "")
 
         assert (result.overall_status, result.verdict, result.verdict_status) == ("partial", None, "failed")
         heard, missing = result.expert_results
@@ -242,7 +242,7 @@ class TestAPastResult:
             a_node(session.id, node_type="debate", status="failed", error_message="down"),
             a_node(session.id, node_type="judge", status="skipped"),
         ]
-        result = past_result(session, nodes, ModelUsage())
+        result = past_result(session, nodes, [], "")
         assert [item.expert_type for item in result.expert_results] == [TECHNICAL, MACRO]
         assert (result.debate_outcome, result.verdict) == (None, None)
 
@@ -252,10 +252,12 @@ class TestAPastResult:
 
         failed = call(status="failed", total_tokens=None, cost=None)
         replayed = call(origin="record", cost=None)
-        assert past_usage([call(), failed, replayed], "CNY") == ModelUsage(
-            requests=2, tokens=10, cost=0.5, currency="CNY"
-        )
-        assert past_usage([call(), call(cost=None)], "CNY").cost is None
+
+        def usage(*calls: dict[str, Any]) -> ModelUsage:
+            return past_result(a_session(status="completed"), [], calls, "CNY").usage
+
+        assert usage(call(), failed, replayed) == ModelUsage(requests=2, tokens=10, cost=0.5, currency="CNY")
+        assert usage(call(), call(cost=None)).cost is None
 
 
 class Tags(HTMLParser):
@@ -293,7 +295,7 @@ class TestAPage:
             a_node(session.id, status="failed", error_message=HOSTILE),
             a_node(session.id, node_type="judge", result_data=verdict),
         ]
-        return past_result(session, nodes, ModelUsage())
+        return past_result(session, nodes, [], "")
 
     def test_keeps_hostile_text_as_text(self, result: ResearchResult) -> None:
         page = Tags(render_page(result))

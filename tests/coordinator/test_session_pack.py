@@ -14,11 +14,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.desk import Moot
-from moot.modules.coordinator.application import pack_archive
-from moot.modules.coordinator.application.pack_archive import BrokenPack, unzipped, zipped
-from moot.modules.coordinator.application.pack_check import check_pack
+from moot.modules.coordinator.application import session_pack
 from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.application.session_pack import ANSWERS, FILES, MANIFEST, ROWS
+from moot.modules.coordinator.application.session_pack import (
+    ANSWERS,
+    FILES,
+    MANIFEST,
+    ROWS,
+    BrokenPack,
+    check_pack,
+    unzipped,
+    zipped,
+)
 from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS, examine_record
 from moot.shared.domain.errors import Conflict, NotFound, Unavailable
 from moot.shared.infrastructure.audit_verification import columns_of
@@ -353,12 +360,12 @@ class TestAHostileFile:
         assert problem(twice) == "report.md is in it twice."
 
     def test_that_unpacks_to_more_than_a_pack_can_hold_is_not_unpacked(self, pack, monkeypatch) -> None:
-        monkeypatch.setattr(pack_archive, "LARGEST", 1_000_000)
+        monkeypatch.setattr(session_pack, "LARGEST", 1_000_000)
         files = unzipped(pack, FILES)
         bomb = zipped(files | {"report.md": b"0" * 2_000_000})
         assert len(bomb) < 100_000
         assert problem(bomb) == "it holds more than 1,000,000 bytes."
-        monkeypatch.setattr(pack_archive, "LARGEST", 1000)
+        monkeypatch.setattr(session_pack, "LARGEST", 1000)
         assert problem(pack) == "it holds more than 1,000 bytes."
 
     @settings(max_examples=100)

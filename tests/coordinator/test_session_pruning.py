@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import text
 
 from moot.desk import Moot
-from moot.modules.coordinator.application.pack_check import check_pack
+from moot.modules.coordinator.application.session_pack import check_pack
 from moot.modules.coordinator.application.session_pruning import CallTexts
 from moot.modules.coordinator.infrastructure import text_store
 from moot.modules.coordinator.infrastructure.record_kinds import examine_record

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import select
 
 from moot.desk import Moot
-from moot.modules.coordinator.application import session_runs
+from moot.modules.coordinator.application import sessions
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.modules.market_data.infrastructure.demo import provider
@@ -103,7 +103,7 @@ async def test_the_answer_is_that_of_a_synchronous_run(desk: Served):
 
 @ON_SQLITE
 async def test_a_detached_answer_comes_when_the_session_ends_and_not_a_while_later(desk: Served, monkeypatch):
-    monkeypatch.setattr(session_runs, "LOOK_AGAIN", IN_TIME)
+    monkeypatch.setattr(sessions, "LOOK_AGAIN", IN_TIME)
     async with asyncio.timeout(IN_TIME / 2):
         answer = await desk.http.post(RESEARCH, json=question(mode="detached"))
     assert answer.status_code == 200

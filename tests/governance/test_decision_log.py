@@ -36,8 +36,11 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
-from moot.shared.infrastructure.replay_context import ReplayContext
+from moot.shared.infrastructure.execution_context import (
+    ExecutionContext,
+    ReplayContext,
+    current_execution_ctx,
+)
 from tests.governance.factories import NOON, request
 
 DESK = "desk"

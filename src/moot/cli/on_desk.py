@@ -22,7 +22,7 @@ def on_desk(work: Work[T]) -> T:
 
 def at_desk(settings: Settings, work: Work[T]) -> T:
     async def opened() -> T:
-        async with Moot(settings) as desk:
+        async with Moot(settings, trigger_source="cli") as desk:
             return await work(desk)
 
     return asyncio.run(opened())

@@ -17,7 +17,7 @@ from moot.cli.texts import SAY, environment_locale
 from moot.cli.verdict_view import show_result
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
-from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.run import Watch
 from moot.modules.llm_platform.application.spending import Estimate
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
@@ -68,13 +68,13 @@ def run_research(question: Question, *, as_json: bool) -> None:
 async def _ask(
     settings: Settings, asked: dict[str, Any], announce: Console, watch: Watch | None
 ) -> tuple[ResearchResult, Path | OSError]:
-    async with Moot(settings) as desk:
+    async with Moot(settings, trigger_source="cli") as desk:
         estimate = await estimate_of(desk, asked["experts"], skip_debate=asked["skip_debate"])
         if estimate is not None:
             text = _announced(estimate).in_locale(known_locale(asked["locale"]))
             announce.print(text, soft_wrap=True, markup=False, highlight=False)
             _refuse_too_dear(estimate, asked["max_cost"])
-        result = await desk.research(**asked, trigger_source="cli", watch=watch)
+        result = await desk.research(**asked, watch=watch)
         return result, report_of(desk, result)
 
 

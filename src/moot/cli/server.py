@@ -15,7 +15,7 @@ from moot.cli.outcome import command
 from moot.cli.texts import SAY, say
 from moot.desk import Moot
 from moot.modules.access.presentation.guard import is_loopback
-from moot.modules.coordinator.application.session_runs import SessionRuns
+from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.infrastructure.settings import Settings
 
@@ -49,7 +49,7 @@ class DrainingServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     def _drain(self) -> None:
-        async def drain(runs: SessionRuns, grace: float) -> None:
+        async def drain(runs: Sessions, grace: float) -> None:
             await runs.close(grace=grace)
             self.should_exit = True
 

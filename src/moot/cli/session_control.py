@@ -18,7 +18,7 @@ from moot.cli.texts import SAY, environment_locale, say
 from moot.cli.verdict_view import show_result
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
-from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.settings import Settings
@@ -33,9 +33,7 @@ class Finished(NamedTuple):
 
 def retry(session_id: str, *, skip_debate: bool, as_json: bool) -> None:
     async def again(desk: Moot, watch: Watch | None) -> ResearchResult:
-        return await desk.retry(
-            session_id_of(session_id), skip_debate=skip_debate, trigger_source="cli", watch=watch
-        )
+        return await desk.retry(session_id_of(session_id), skip_debate=skip_debate, watch=watch)
 
     with command(as_json=as_json) as settings:
         session = at_desk(settings, lambda desk: desk.session(session_id_of(session_id)))

@@ -57,7 +57,7 @@ def is_pack(target: str) -> bool:
 
 def verify_pack(path: Path) -> None:
     """Without settings, which this machine may not have. Exit code 0: the pack holds; 1: it does not."""
-    from moot.modules.coordinator.application.pack_archive import LARGEST
+    from moot.modules.coordinator.application.session_pack import LARGEST
     from moot.modules.coordinator.container import check_session_pack
 
     locale = environment_locale()

@@ -37,7 +37,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
-from moot.shared.infrastructure.replay_context import current_replay
+from moot.shared.infrastructure.execution_context import current_replay
 from moot.shared.infrastructure.settings import Settings
 
 ABANDONED_AFTER = 4

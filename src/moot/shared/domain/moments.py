@@ -1,33 +1,39 @@
-"""Days and moments as people write them; what cannot be meant is refused in words."""
+"""Days and moments as people write them: one way only, with a zone where there is a time."""
 
 from collections.abc import Callable
 from datetime import date, datetime
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
 
 from moot.shared.domain.validation import refuse
 
-EARLIEST = date(1990, 1, 1)
-"""Before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
+FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(2199, 12, 31)
+"""From before the oldest exchange Moot knows; arithmetic with dates stays within what a calendar can hold."""
 
 
-def parse_day(value: Any) -> date:
-    """Days are written one way only: no numbers, no times."""
+def read_day(value: Any) -> date:
+    """No numbers, no times."""
     day = _read(date.fromisoformat, value) if isinstance(value, str) else value
     if type(day) is not date:
         raise refuse("date_malformed", got=repr(value))
-    return _not_too_early(day, value)
+    return _within(day, value)
 
 
-def parse_day_or_moment(value: Any) -> date | datetime:
+def read_moment(value: Any) -> date | datetime:
     """A day, or a moment with its zone: without one it could be any of 24."""
     is_text = isinstance(value, str)
-    found = _read(date.fromisoformat, value) or _read(datetime.fromisoformat, value) if is_text else value
-    if isinstance(found, datetime) and found.tzinfo is not None:
-        _not_too_early(found.date(), value)
-        return found
-    if type(found) is date:
-        return _not_too_early(found, value)
+    moment = _read(date.fromisoformat, value) or _read(datetime.fromisoformat, value) if is_text else value
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        _within(moment.date(), value)
+        return moment
+    if type(moment) is date:
+        return _within(moment, value)
     raise refuse("moment_malformed", got=repr(value))
+
+
+Day = Annotated[date, BeforeValidator(read_day)]
+Moment = Annotated[date | datetime, BeforeValidator(read_moment)]
 
 
 def _read(parse: Callable[[str], date], text: str) -> date | None:
@@ -37,7 +43,9 @@ def _read(parse: Callable[[str], date], text: str) -> date | None:
         return None
 
 
-def _not_too_early(day: date, value: Any) -> date:
-    if day < EARLIEST:
-        raise refuse("too_early", got=repr(value), allowed=[f">= {EARLIEST}"])
+def _within(day: date, value: Any) -> date:
+    if day < FIRST_DAY:
+        raise refuse("too_early", got=repr(value), allowed=[f">= {FIRST_DAY}"])
+    if day > LAST_DAY:
+        raise refuse("out_of_range", got=repr(value), allowed=[f"<= {LAST_DAY}"])
     return day

@@ -9,9 +9,8 @@ from moot.shared.infrastructure.audit_trail import Kind
 from moot.shared.infrastructure.audit_verification import examine
 from moot.shared.infrastructure.call_audit import EXTERNAL_KINDS
 
-OF_SESSIONS = (SESSION, SESSION_END, NODE)
-OF_OTHERS = (*CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
-RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in (*OF_SESSIONS, *OF_OTHERS)}
+KINDS = (SESSION, SESSION_END, NODE, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
+RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
 
 
 def examine_record(chain: Chain, locale: Locale) -> Verification:

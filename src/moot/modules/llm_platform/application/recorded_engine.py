@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.shared.infrastructure.replay_context import current_replay
+from moot.shared.infrastructure.execution_context import current_replay
 
 T = TypeVar("T")
 

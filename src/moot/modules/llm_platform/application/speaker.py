@@ -30,7 +30,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx, current_feedback, tell_retry
+from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -138,7 +138,8 @@ class Speaker:
 
 def _last_time(locale: Locale) -> list[ChatMessage]:
     """What went wrong when this was tried before, if it was."""
-    feedback = current_feedback.get()
+    context = current_execution_ctx.get()
+    feedback = context.feedback if context else None
     if feedback is None:
         return []
     said = SAY("answer.last_time", error=feedback["error"], suggestion=feedback["suggestion"])

@@ -17,7 +17,6 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
     field_serializer,
@@ -29,7 +28,7 @@ from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale, Message
-from moot.shared.domain.moments import EARLIEST, parse_day_or_moment
+from moot.shared.domain.moments import FIRST_DAY, Moment
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import Strict, checked, refuse, refused
 
@@ -151,7 +150,7 @@ class DatabaseTool:
         demo = [company.symbol for company in await self._companies()]
         facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
         for subject in demo if dataset.by_symbol else [Market.DEMO.value]:
-            for fact in await self._demo.read(dataset, subject, EARLIEST, end):
+            for fact in await self._demo.read(dataset, subject, FIRST_DAY, end):
                 facts[tuple(getattr(fact, name, None) for name in ("symbol", *dataset.key))] = fact
             await asyncio.sleep(0)  # the demo market is worked out on the spot: let others run in between
         return list(facts.values())
@@ -187,7 +186,7 @@ class Statement(Strict):
 
 
 class SqlQuestion(Statement):
-    as_of: Annotated[date | datetime, BeforeValidator(parse_day_or_moment)] | None = Field(
+    as_of: Moment | None = Field(
         default=None,
         description="what was known then: a day (its end, in UTC) or a moment with zone; default: now",
     )

@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyTaken
 from moot.modules.coordinator.domain.model.events import SessionEvent
+from moot.modules.coordinator.domain.model.question import Asked
 from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
     NodeExecution,
@@ -24,45 +25,31 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     IResearchSessionRepository,
     KeyedSession,
 )
-from moot.modules.coordinator.domain.ports.session_leases import Lease
 from moot.modules.coordinator.infrastructure.persistence.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-FIXED = (
-    "id",
-    "workspace_id",
-    "symbol",
-    "selected_experts",
-    "options",
-    "trigger_source",
-    "as_of",
-    "locale",
-    "retry_count",
-    "parent_session_id",
-    "created_at",
-    "skip_debate",
-    "max_cost",
-)
+ASKED = [ResearchSession.model_fields[name].alias or name for name in Asked.model_fields]
+FIXED = ("id", "created_at", *ASKED)
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
 ENDING = (
     "status",
     "verdict_status",
+    "verdict_action",
     "reason",
     "audit_gaps",
     "completed_at",
     "duration_ms",
-    "verdict_action",
 )
-
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
 SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))

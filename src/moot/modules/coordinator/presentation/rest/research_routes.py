@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, StrictBool
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import ResearchSession
-from moot.modules.coordinator.application.session_runs import SessionRuns
+from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
@@ -36,12 +36,12 @@ def research_service(
     return coordinator.research_orchestration_service()
 
 
-def session_runs(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> SessionRuns:
-    return coordinator.runs
+def sessions_door(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> Sessions:
+    return coordinator.sessions
 
 
 Service = Annotated[ResearchOrchestrationService, Depends(research_service)]
-Runs = Annotated[SessionRuns, Depends(session_runs)]
+Runs = Annotated[Sessions, Depends(sessions_door)]
 
 Mode = Literal["sync", "async", "detached"]
 AskedMode = Annotated[
