@@ -206,7 +206,7 @@ def test_the_database_is_upgraded_and_shown(moot):
     assert (before.returncode, "revision none" in before.stdout) == (0, True)
     assert "Run: moot db upgrade" in before.stdout
     assert moot("db", "upgrade").stdout == "The database is at revision 0001.\n"
-    assert moot("db", "current").stdout == "Database: revision 0001; this version needs 0007.\n"
+    assert moot("db", "current").stdout == "Database: revision 0001; this version needs 0001.\n"
 
 
 def test_doctor_says_what_is_there_and_what_to_try(moot, home):

@@ -115,11 +115,13 @@ def _numbers(text: str) -> Iterator[_Number]:
     plain = text.translate(HALF_WIDTH)
     for not_a_claim in (URL, *NAMES_AND_DATES):
         plain = not_a_claim.sub(lambda found: " " * len(found.group()), plain)
-    for found in NUMBER.finditer(plain):
+    place = 0
+    while found := NUMBER.search(plain, place):
         digits = found["digits"].replace(",", "")
         unit = _unit_at(plain, found.end())
+        place = found.end() + len(unit)
         yield _Number(
-            stated=text[found.start() : found.end() + len(unit)].strip(),
+            stated=text[found.start() : place].strip(),
             value=float(digits),
             decimals=len(digits.partition(".")[2]),
             sign={None: 0, "+": 1, "-": -1}[found["sign"]],
@@ -192,6 +194,8 @@ FIRST_DIGIT = r"(?<![0-9.,])(?=[0-9])"
 NAMES_AND_DATES = [
     re.compile(pattern, re.MULTILINE)
     for pattern in (
+        r"^[ \t]*[(（]?[0-9]{1,2}[.)）、](?![0-9])",
+        rf"(?<=[A-Za-z])\s?[(（]{WINDOW}(?:\s?[,，/]\s?{WINDOW})*[)）]",
         rf"{FIRST_DIGIT}{YEAR}[-/.年]\s?[0-9]{{1,2}}[-/.月]\s?[0-9]{{1,2}}(?![0-9])日?",
         rf"{FIRST_DIGIT}{YEAR}[-/][0-9]{{1,2}}(?![0-9])",
         rf"{FIRST_DIGIT}{YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9.])",
@@ -203,8 +207,6 @@ NAMES_AND_DATES = [
         rf"{FIRST_DIGIT}{WINDOW}(?:\s?(?:日|天|个?交易日)|[\s-]?(?:trading\s)?day)",
         rf"{FIRST_DIGIT}[0-9]+(?:\.[0-9]+){{2,}}",
         rf"{MONTH}\.?\s[0-9]{{1,2}}(?:st|nd|rd|th)?(?!\.?[0-9]|\s?%)",
-        rf"(?<=[A-Za-z])\s?[(（]{WINDOW}(?:\s?[,，/]\s?{WINDOW})*[)）]",
         r"第\s?[0-9]+",
-        r"^[ \t]*[(（]?[0-9]{1,2}[.)）、](?![0-9])",
     )
 ]
