@@ -379,7 +379,8 @@ async def test_without_a_model_or_against_one_it_is_the_rubric(
 async def test_what_is_missing_is_shown_as_missing() -> None:
     llm = FakeLLM("no idea")
     facts = FakeMarketFacts(daily=bars_of(waves(45, 0.003)))
-    analyst = LLMAnalyst("technical_analyst", TechnicalAnalystService.remit, Speaker(llm))
+    kind = TechnicalAnalystService
+    analyst = LLMAnalyst("technical_analyst", kind.remit, Speaker(llm), EngineChoice(llm), kind.rubric)
     service = TechnicalAnalystService(Sources(facts, TalibIndicators()), analyst)
     with pytest.raises(AppError):
         await service.run(FAKE_SYMBOL, TODAY, as_of=FAKE_AS_OF, locale="en-US")

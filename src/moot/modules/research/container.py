@@ -10,7 +10,7 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.application import expert_service
 from moot.modules.research.application.expert_service import ExpertService, Sources
 from moot.modules.research.infrastructure.indicators import TalibIndicators
-from moot.modules.research.infrastructure.llm_analyst import ChosenAnalyst, LLMAnalyst
+from moot.modules.research.infrastructure.llm_analyst import LLMAnalyst
 from moot.modules.research.infrastructure.market_facts import MarketDataFacts
 from moot.modules.research.infrastructure.web_context import SearchedWeb
 
@@ -36,5 +36,5 @@ class ResearchContainer:
         if choice is None or speaker is None:
             return kind(Sources(self._facts, TalibIndicators()))
         web = SearchedWeb(self._web) if self._web is not None and choice.by_model else None
-        model = LLMAnalyst(kind.expert.value, kind.remit, speaker)
-        return kind(Sources(self._facts, TalibIndicators(), web), ChosenAnalyst(kind.rubric, model, choice))
+        analyst = LLMAnalyst(kind.expert.value, kind.remit, speaker, choice, kind.rubric)
+        return kind(Sources(self._facts, TalibIndicators(), web), analyst)

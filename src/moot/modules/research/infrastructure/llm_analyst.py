@@ -24,11 +24,20 @@ MISSING = "N/A"
 
 @dataclass(frozen=True)
 class LLMAnalyst(Generic[S, R]):
+    """The model or the rubric, as the desk is set up; the opinion says which of them it was."""
+
     agent: str
     remit: Remit[S, R]
     speaker: Speaker
+    choice: EngineChoice
+    rubric: Analyst[S, R]
 
     async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
+        given = (snapshot, evidence, locale)
+        by_rule = partial(self.rubric.analyse, *given)
+        return await self.choice.make(self.agent, partial(self._ask, *given), by_rule)
+
+    async def _ask(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
         spoken = await self.speaker.ask(self._brief(snapshot, evidence, locale))
         result, remarks = self.remit.settles(spoken.answer)
         warnings = (*spoken.warnings, *(remark.in_locale(locale) for remark in remarks))
@@ -45,22 +54,6 @@ class LLMAnalyst(Generic[S, R]):
             locale=locale,
             normalise=lambda answer: self.remit.checks(snapshot, nothing_blank(answer)),
             own=OWN_NUMBERS,
-        )
-
-
-@dataclass(frozen=True)
-class ChosenAnalyst(Generic[S, R]):
-    """The rubric or the model, as the desk is set up; the opinion says which of them it was."""
-
-    rubric: Analyst[S, R]
-    model: LLMAnalyst[S, R]
-    choice: EngineChoice
-
-    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
-        return await self.choice.make(
-            self.model.agent,
-            partial(self.model.analyse, snapshot, evidence, locale),
-            partial(self.rubric.analyse, snapshot, evidence, locale),
         )
 
 
