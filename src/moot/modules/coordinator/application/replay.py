@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
 from moot.modules.coordinator.application.node_results import whole
-from moot.modules.coordinator.application.research_run import error_text, research_run
+from moot.modules.coordinator.application.research_run import research_run
 from moot.modules.coordinator.application.resume import request_of
 from moot.modules.coordinator.application.retry import Past
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
@@ -24,7 +24,7 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import current_execution_ctx
-from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.redaction import REDACT, error_text
 from moot.shared.infrastructure.replay_context import ReplayContext
 
 NODES = (*(expert.value for expert in ExpertType), "debate", "judge")

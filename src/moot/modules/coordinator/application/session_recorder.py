@@ -14,7 +14,6 @@ from moot.modules.coordinator.application.live_runs import LiveRuns
 from moot.modules.coordinator.application.research_run import (
     ResearchRun,
     Watch,
-    error_text,
     research_run,
 )
 from moot.modules.coordinator.application.retry import reused_nodes
@@ -30,6 +29,7 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.infrastructure.execution_context import ExecutionContext, Tally, current_execution_ctx
+from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
 

@@ -13,7 +13,6 @@ from moot.modules.coordinator.application.research_run import (
     NodeEvent,
     current_node,
     current_run,
-    error_text,
 )
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout, RecordedFailure
 from moot.modules.coordinator.domain.model.session import NodeExecution
@@ -36,6 +35,7 @@ from moot.shared.infrastructure.execution_context import (
     current_execution_ctx,
     current_feedback,
 )
+from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
 
