@@ -7,12 +7,12 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from moot.modules.governance.application.alignment_opinion import OpinionOnAlignment
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
 from moot.modules.governance.application.decision_validator import ActiveRules, DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor
+from moot.modules.governance.application.goal_alignment_checker import OpinionOnAlignment
 from moot.modules.governance.domain.decision_record import (
     BY_A_PERSON,
     DecisionLog,

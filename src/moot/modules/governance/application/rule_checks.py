@@ -6,14 +6,12 @@ from datetime import UTC, datetime
 from difflib import get_close_matches
 
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.domain.conditions import Finding, Problem
+from moot.modules.governance.domain.conditions import Finding, Problem, ToolProfile
 from moot.modules.governance.domain.decision_types import DECISION_TYPES
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.engine import ConditionEngine, RuleIndex
 from moot.modules.governance.domain.exceptions import Complaint
-from moot.modules.governance.domain.rules import EnhancedRule, Example
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Example, RuleIndex
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 
 NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 """When examples take place."""

@@ -14,12 +14,11 @@ from pydantic import ValidationError
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_checks import complaints, nearest, tried
 from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
-from moot.modules.governance.domain.engine import ConditionEngine
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleSource
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition, RuleSource
 from moot.modules.governance.domain.rulesets import CALL, Registered, as_data
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import invalid_input
 

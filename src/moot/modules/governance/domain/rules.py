@@ -1,12 +1,12 @@
 """A rule: when it is broken, and what follows."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from moot.modules.governance.domain.conditions import Facts, Finding
+from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.correctors import Corrector
 from moot.shared.domain.validation import Strict, refuse
 
@@ -111,3 +111,25 @@ class EnhancedRule(BaseModel):
 
 
 CHECKED = list(RuleCategory)
+
+
+class Fired(NamedTuple):
+    """A rule that is broken, and why."""
+
+    rule: EnhancedRule
+    finding: Finding
+
+
+class RuleIndex(Protocol):
+    """Rules made ready to be tried. Immutable: a decision is made by one index from beginning to end."""
+
+    def fired(self, facts: Facts) -> list[Fired]:
+        """Every rule of the index that applies and is broken, in the order in which rules are checked."""
+
+
+class ConditionEngine(Protocol):
+    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+        """What keeps the rule's condition from being used: syntax, unknown names, types. Empty: nothing."""
+
+    def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> RuleIndex:
+        """Make `rules` ready, all without problems; disabled ones are left out, shadowed ones are not."""

@@ -6,9 +6,9 @@ from typing import Any, Final
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import Facts, Finding
+from moot.modules.governance.infrastructure.cel.environment import Part, parted
 from moot.modules.governance.infrastructure.cel.program import Judged, Program, step_into, value_of
 from moot.modules.governance.infrastructure.cel.references import Path, spelt
-from moot.modules.governance.infrastructure.cel.syntax import Part, parted
 from moot.shared.domain.messages import Message
 
 LONG: Final = 200

@@ -14,9 +14,17 @@ from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.decision_types import FieldType
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.cel import tree
-from moot.modules.governance.infrastructure.cel.environment import ACTIVATIONS, Declared, environment
+from moot.modules.governance.infrastructure.cel.environment import (
+    ACTIVATIONS,
+    Declared,
+    Part,
+    asking,
+    environment,
+    parted,
+    uncommented,
+    with_has,
+)
 from moot.modules.governance.infrastructure.cel.references import EACH, Path, References, spelt
-from moot.modules.governance.infrastructure.cel.syntax import Part, asking, parted, uncommented, with_has
 from moot.modules.governance.infrastructure.cel.values import READY, WrongValueError, expect
 from moot.shared.domain.messages import Message
 
