@@ -9,8 +9,7 @@ import pytest
 from moot.modules.governance.application.corrections import Corrections, patched
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_checks import complaints, tried
-from moot.modules.governance.application.rule_files import read_rules, write_rules
+from moot.modules.governance.application.rule_files import complaints, read_rules, tried, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest

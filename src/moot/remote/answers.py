@@ -6,7 +6,7 @@ import httpx
 from pydantic import BaseModel, ValidationError
 
 from moot.modules.coordinator.domain import exceptions
-from moot.modules.governance.application.tool_calls import PersonAsked
+from moot.modules.governance.application.coordinator_agent import PersonAsked
 from moot.modules.intake.application.intake_service import NoSuchConversation, NotItsTurn
 from moot.remote.texts import SAY
 from moot.shared.domain.errors import AppError, TooManyRequests, Unavailable, UpstreamFailed

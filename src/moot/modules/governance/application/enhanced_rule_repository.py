@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType
 
-from moot.modules.governance.application.rule_checks import complaints
+from moot.modules.governance.application.rule_files import complaints
 from moot.modules.governance.domain.conditions import Facts, ToolProfile
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.domain.rules import (

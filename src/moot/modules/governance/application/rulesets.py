@@ -11,7 +11,7 @@ import structlog
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_checks import complaints, tried
+from moot.modules.governance.application.rule_files import complaints, tried
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.exceptions import (
     Complaint,

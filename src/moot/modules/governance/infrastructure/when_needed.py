@@ -4,8 +4,13 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
-from moot.modules.governance.domain.correctors import RewriteSql
-from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition, RuleIndex
+from moot.modules.governance.domain.rules import (
+    ConditionEngine,
+    EnhancedRule,
+    NamedCondition,
+    RewriteSql,
+    RuleIndex,
+)
 
 Columns = Mapping[str, list[str]]
 """Tables, and their columns."""

@@ -11,8 +11,15 @@ from typing import Any, Final, Literal
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
-from moot.modules.governance.domain.conditions import Facts, ToolProfile
-from moot.modules.governance.domain.decision_types import CONTEXT, DECISION_TYPES, MAP, FieldType, Kind
+from moot.modules.governance.domain.conditions import (
+    CONTEXT,
+    DECISION_TYPES,
+    MAP,
+    Facts,
+    FieldType,
+    Kind,
+    ToolProfile,
+)
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.infrastructure.sql import rewriting
 

@@ -6,14 +6,12 @@ from typing import Any, Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
-from moot.modules.governance.domain.decision_types import FieldType
+from moot.modules.governance.domain.conditions import Facts, FieldType, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired
 from moot.modules.governance.infrastructure.cel.atoms import Cover, cover
 from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
-from moot.modules.governance.infrastructure.cel.explain import finding
 from moot.modules.governance.infrastructure.cel.problems import problems_of
-from moot.modules.governance.infrastructure.cel.program import Judged, Program
+from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding
 from moot.modules.governance.infrastructure.cel.references import EACH, Path
 from moot.modules.governance.infrastructure.cel.watches import (
     FLOW_FUNCTIONS,

@@ -8,8 +8,7 @@ from typing import Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Problem, ToolProfile
-from moot.modules.governance.domain.decision_types import DECISION_TYPES
+from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.infrastructure.cel import tree

@@ -5,8 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
-from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.decision_types import Kind
+from moot.modules.governance.domain.conditions import Facts, Kind
 from moot.modules.governance.infrastructure.cel.atoms import Atom, Constant, Op
 from moot.modules.governance.infrastructure.cel.environment import after, count, tainted
 from moot.modules.governance.infrastructure.cel.program import step_into

@@ -6,7 +6,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope
 
-from moot.modules.governance.domain.correctors import RewriteSql
+from moot.modules.governance.domain.rules import RewriteSql
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.statement import (
     DIALECT,
