@@ -30,8 +30,7 @@ from moot.modules.coordinator.application.session_history import (
 from moot.modules.coordinator.container import CoordinatorContainer, workflow_journal
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.circuit_breaker import Breakers
-from moot.modules.governance.application.coordinator_agent import Escalation
-from moot.modules.governance.application.tool_calls import ToolCalls
+from moot.modules.governance.application.coordinator_agent import Escalation, ToolCalls
 from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
 from moot.modules.intake.application.intake_service import (
     Conversation,

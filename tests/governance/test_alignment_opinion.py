@@ -14,16 +14,22 @@ from sqlalchemy import select
 from structlog.testing import capture_logs
 
 from moot.desk import Moot
-from moot.modules.governance.application.alignment_opinion import AlignmentOpinion, OpinionOnAlignment
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
-from moot.modules.governance.application.goal_alignment_checker import compared
+from moot.modules.governance.application.goal_alignment_checker import (
+    AlignmentOpinion,
+    OpinionOnAlignment,
+    compared,
+)
 from moot.modules.governance.application.simulation import simulate
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.infrastructure import alignment_embeddings
-from moot.modules.governance.infrastructure.alignment_embeddings import EmbeddingOpinion, word_llama
-from moot.modules.governance.infrastructure.alignment_model import ModelOpinion
+from moot.modules.governance.infrastructure.alignment_measures import (
+    EmbeddingOpinion,
+    ModelOpinion,
+    word_llama,
+)
 from moot.modules.llm_platform.application.config_service import ConfigBody
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.domain.clock import FixedClock

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.provenance import Assessment, assess, tainted
-from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.domain.conditions import ToolProfile
 
 
 def judged(goal: str | None, tool: str, facts: Any = None, **args: Any) -> Assessment:

@@ -9,14 +9,19 @@ import pytest
 from moot.modules.governance.application.corrections import Corrections, patched
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_checks import complaints, tried
-from moot.modules.governance.application.rule_files import read_rules, write_rules
+from moot.modules.governance.application.rule_files import complaints, read_rules, tried, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.engine import Fired, RuleIndex
-from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleSource
-from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.domain.rules import (
+    EnhancedRule,
+    Fired,
+    RuleAction,
+    RuleCategory,
+    RuleIndex,
+    RuleSource,
+)
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import InvalidInput

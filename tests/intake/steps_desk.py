@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.desk import Moot
-from moot.modules.governance.application.coordinator_agent import DecisionRecord
-from moot.modules.governance.application.tool_calls import ToolCalls
+from moot.modules.governance.application.coordinator_agent import DecisionRecord, ToolCalls
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox

@@ -9,7 +9,7 @@ import pytest
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.governance.domain.decision_types import DECISION_TYPES
+from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.intake.application.plan_templates import plan_by_rules
 from moot.modules.intake.domain.plan import Plan, Step

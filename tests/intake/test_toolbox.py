@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.application.tool_calls import Allowed, ToolCalls
+from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
 from moot.modules.intake.domain.ports import ToolOutcome
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.shared.infrastructure.execution_context import on_behalf_of

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from moot.cli.texts import environment_locale, say
 from moot.modules.governance.application.decision_log import DecisionRecord
+from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data
 from moot.modules.governance.application.rulesets import Ruleset
-from moot.modules.governance.application.wording import in_locale
 
 SHORT = 12
 """As much of a digest as people compare."""

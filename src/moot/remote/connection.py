@@ -10,7 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import to_json
 
 from moot.modules.coordinator.domain import exceptions
-from moot.modules.governance.application.tool_calls import PersonAsked
+from moot.modules.governance.application.coordinator_agent import PersonAsked
 from moot.modules.intake.application.intake_service import NoSuchConversation, NotItsTurn
 from moot.remote.texts import SAY
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests, Unavailable, UpstreamFailed

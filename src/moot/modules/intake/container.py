@@ -6,8 +6,7 @@ from functools import cached_property
 from pathlib import Path
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
-from moot.modules.governance.application.tool_calls import ToolCalls
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, ToolCalls
 from moot.modules.intake.application.intake_graph import IntakeGraph
 from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.metrics import IntakeMetrics

@@ -13,6 +13,9 @@ from uuid import UUID
 
 from pydantic_core import PydanticSerializationError, to_json
 
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import Locale
+
 HIDDEN = "***"
 SHORTEST = 6
 """A shorter secret would blank out ordinary words."""
@@ -106,3 +109,9 @@ def storable(text: str) -> str:
 
 REDACT = Redactor()
 """What this process must not write down. One for all: a secret is a secret whoever logs."""
+
+
+def error_text(error: Exception, locale: Locale) -> str:
+    """What an error says to a reader, secrets taken out; one that says nothing is at least named."""
+    said = error.in_locale(locale) if isinstance(error, AppError) else str(error)
+    return REDACT.text(said) or type(error).__name__

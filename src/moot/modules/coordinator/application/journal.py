@@ -7,7 +7,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.results import error_text, tally_of
+from moot.modules.coordinator.application.results import tally_of
 from moot.modules.coordinator.application.retry import request_of, reused_nodes
 from moot.modules.coordinator.application.run import Run, Watch
 from moot.modules.coordinator.application.session_events import at_the_end, at_the_start, when_done
@@ -26,6 +26,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import Lease, LeaseHolder, passed
 from moot.shared.infrastructure.execution_context import LeaseLost
+from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
 

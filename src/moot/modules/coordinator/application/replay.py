@@ -9,7 +9,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
-from moot.modules.coordinator.application.results import error_text, error_type, from_columns
+from moot.modules.coordinator.application.results import error_type, from_columns
 from moot.modules.coordinator.application.retry import Past, request_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionRunning
@@ -22,7 +22,7 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import ReplayContext
-from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.redaction import REDACT, error_text
 
 NODES = (*(expert.value for expert in ExpertType), "debate", "judge")
 SHOWN = 5

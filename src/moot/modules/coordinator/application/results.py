@@ -23,6 +23,7 @@ from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY as COMMON
 from moot.shared.infrastructure.execution_context import Tally
+from moot.shared.infrastructure.redaction import error_text
 
 EXPERTS = set(ExpertType)
 
@@ -97,12 +98,6 @@ def notices(symbol: str, locale: Locale) -> list[str]:
     """What a reader must know whatever the result says."""
     about = [COMMON("synthetic")] if Symbol.parse(symbol).synthetic else []
     return [message.in_locale(locale) for message in (*about, COMMON("not_advice"))]
-
-
-def error_text(error: Exception, locale: Locale) -> str:
-    """What an error says to a reader; one that says nothing is at least named."""
-    said = error.in_locale(locale) if isinstance(error, AppError) else str(error)
-    return said or type(error).__name__
 
 
 def error_type(error: Exception) -> str:

@@ -8,6 +8,7 @@ from moot.shared.domain.errors import (
     AppError,
     Conflict,
     DecisionRejected,
+    ErrorKind,
     InvalidInput,
     NotFound,
     TooManyRequests,
@@ -137,6 +138,7 @@ class DeskBusy(TooManyRequests):
 
 class DeskClosing(Unavailable):
     code = "DESK_CLOSING"
+    passing = False
 
     def __init__(self) -> None:
         super().__init__(SAY("desk_closing"), retry_after=5)
@@ -187,6 +189,8 @@ class Abstention(AppError):
 
 class NodeTimeout(AppError):
     code = "NODE_TIMEOUT"
+    kind = ErrorKind.TIMEOUT
+    passing = True
 
     def __init__(self, node_type: str, seconds: float) -> None:
         super().__init__(SAY("node_timeout", node=SAY(f"node.{node_type}"), seconds=f"{seconds:g}"))

@@ -21,8 +21,8 @@ from moot.modules.governance.application.tool_knowledge import (
     sink_kind,
     traits,
 )
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.shared.domain.messages import Message
 
 Kind = SinkKind | Literal["link", "content"]

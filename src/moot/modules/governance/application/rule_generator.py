@@ -18,7 +18,7 @@ import yaml
 from pydantic import AfterValidator, BeforeValidator, Field, StrictInt, StrictStr
 from pydantic_core import to_json
 
-from moot.modules.governance.application.rule_checks import NOON
+from moot.modules.governance.application.rule_files import NOON
 from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -26,27 +26,23 @@ from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 from moot.shared.domain.validation import Strict, checked, refuse
 
 HIDING = re.compile(
-    r"脱敏|打码|掩码|屏蔽|隐藏|匿名|敏感|隐私|泄露|\b(?:mask|anonymi|redact|hid|sensitive)", re.IGNORECASE
+    r"(?i)脱敏|打码|掩码|屏蔽|隐藏|匿名|敏感|隐私|泄露|\b(?:mask|anonymi|redact|hid|sensitive)"
 )
 PRODUCED = re.compile(
-    r"(?:生成|输出|导出|制作|generat\w*|export|produce|write|output|create|make)[^。；;.!?\n]*?"
-    r"(excel|csv|json|pdf|markdown|html|report|报表|报告)",
-    re.IGNORECASE,
+    r"(?i)(?:生成|输出|导出|制作|generat\w*|export|produce|write|output|create|make)[^。；;.!?\n]*?"
+    r"(excel|csv|json|pdf|markdown|html|report|报表|报告)"
 )
 PERIODS = {"本月|this month": (1, 0), "上个月|上月|last month": (1, 1), "本季度|this quarter": (3, 0),
            "今年|本年|this year": (12, 0), "去年|last year": (12, 1)}  # fmt: skip
 """How many months each is long, and how many of its length ago."""
 DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\s*(?:至|到|to|~)\s*(\d{4}-\d\d-\d\d)")
 LIMITS = ("max_iterations", "max_tokens", "max_cost", "timeout_seconds", "max_retries")
-IF_SQL = r'payload.args.query.matches("(?is)^[\\s(]*(?:select|with|from|table|values)\\b") &&'
-"""`query` is as often what somebody searches for."""
 
 
 def _period(text: str) -> str:
+    allowed = [*"|".join(PERIODS).split("|"), "2024-01-01 to 2024-03-31"]
     if period_in(text, NOON.date()) is None:
-        raise refuse(
-            "literal_error", got=text, allowed=[*"|".join(PERIODS).split("|"), "2024-01-01 to 2024-03-31"]
-        )
+        raise refuse("literal_error", got=text, allowed=allowed)
     return text
 
 
@@ -54,10 +50,9 @@ def _rate(raw: Any) -> Any:
     """`10/min`, `100 per hour`."""
     if not isinstance(raw, str):
         return raw
-    match = re.fullmatch(r"\s*(\d+)\s*(?:/|per)\s*([smhd])[a-z]*\s*", raw.lower())
-    if match is None:
-        raise refuse("literal_error", got=raw, allowed=["10/min", '{"calls": 10, "per_seconds": 60}'])
-    return {"calls": int(match[1]), "per_seconds": {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]}
+    if match := re.fullmatch(r"\s*(\d+)\s*(?:/|per)\s*([smhd])[a-z]*\s*", raw.lower()):
+        return {"calls": int(match[1]), "per_seconds": {"s": 1, "m": 60, "h": 3600, "d": 86400}[match[2]]}
+    raise refuse("literal_error", got=raw, allowed=["10/min", '{"calls": 10, "per_seconds": 60}'])
 
 
 Name = Annotated[StrictStr, Field(min_length=1, max_length=200, pattern=r"\S")]
@@ -205,13 +200,12 @@ class Draft:
         for template in _data()["rules"][kind]:
             for argument in template.get("arguments", [""]):
                 gaps = {**said, "argument": argument, "field": f"payload.args.{argument}"}
-                gaps["if_sql"] = IF_SQL if argument == "query" else ""
+                gaps["if_sql"] = _data()["if_sql"].get(argument, "")
                 yield self._rule(kind, template, gaps | _filled(template.get("gaps", {}), gaps))
 
     def about_tools(self, kind: str, names: Sequence[str] | None) -> Iterator[EnhancedRule]:
         if names:
-            other = max(names, key=len) + "_"
-            yield from self.rules(kind, tools=list(names), tool=names[0], other=other)
+            yield from self.rules(kind, tools=list(names), tool=names[0], other=max(names, key=len) + "_")
 
     def _rule(self, kind: str, template: Mapping[str, Any], gaps: Mapping[str, Any]) -> EnhancedRule:
         texts = {

@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple
 
 from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, name_words, plain, singular
-from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.domain.conditions import ToolProfile
 
 SinkKind = Literal["receiver", "secret", "command", "amount", "place", "thing"]
 """`thing` is what is changed: its key is often found out on the way. Nobody but the user may choose a `receiver`."""

@@ -119,6 +119,7 @@ class SecretUnreadable(Unavailable):
     """Something was encrypted with another secret than the present one."""
 
     code = "SECRET_UNREADABLE"
+    passing = False
 
 
 def no_such_config(alias: str) -> ConfigNotFound:

@@ -140,6 +140,7 @@ class NotKept(Unavailable):
     """A replay reads what is kept and fetches nothing; of this, nothing is kept."""
 
     code = "NOT_KEPT"
+    passing = False
 
 
 @dataclass

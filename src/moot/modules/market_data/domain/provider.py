@@ -35,6 +35,7 @@ class NotOffered(Unavailable):
     """This source does not have this kind of data, or not for this market; another one may."""
 
     code = "NOT_OFFERED"
+    passing = False
 
 
 @runtime_checkable

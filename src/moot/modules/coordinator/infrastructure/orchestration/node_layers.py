@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 import structlog
 
 from moot.modules.coordinator.application.results import (
-    error_text,
     error_type,
     from_columns,
     to_columns,
@@ -38,6 +37,7 @@ from moot.shared.infrastructure.execution_context import (
     current_execution_ctx,
     tell_retry,
 )
+from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
 

@@ -13,7 +13,7 @@ from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field
 
-from moot.modules.governance.application.tool_calls import Allowed, ToolCalls
+from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
 from moot.modules.intake.application.tables import as_table
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.ports import ToolOutcome, ToolSpec
