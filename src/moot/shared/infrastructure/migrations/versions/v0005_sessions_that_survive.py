@@ -10,14 +10,13 @@ down_revision = "0004"
 JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 MOMENT = sa.DateTime(timezone=True)
 SESSIONS = "research_sessions"
-NEW = ("skip_debate", "max_cost", "idempotency_key", "request_digest", "cancel_requested")
+NEW = ("question", "idempotency_key", "request_digest", "cancel_requested")
 BY_KEY = "ix_research_sessions_workspace_id_idempotency_key"
 BY_LEASE = "ix_research_sessions_status_lease_expires_at"
 
 
 def upgrade() -> None:
-    op.add_column(SESSIONS, sa.Column("skip_debate", sa.Boolean, server_default=sa.false(), nullable=False))
-    op.add_column(SESSIONS, sa.Column("max_cost", sa.Float))
+    op.add_column(SESSIONS, sa.Column("question", JSON))
     op.add_column(SESSIONS, sa.Column("idempotency_key", sa.String(255)))
     op.add_column(SESSIONS, sa.Column("request_digest", sa.String(64)))
     op.add_column(

@@ -1,4 +1,4 @@
-"""The texts of a desk's calls, and taking them out: row and link in one transaction, a batch at a time."""
+"""What a session's record can hold; and taking the texts of its calls out, a batch at a time."""
 
 import asyncio
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,20 +9,34 @@ from uuid import UUID
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, update
 
 from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
+from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+    NODE,
+    SESSION,
+    SESSION_END,
+)
 from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
-from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS, examine_record
-from moot.modules.llm_platform.container import CALL_BODIES
-from moot.shared.domain.messages import LOG_LOCALE
-from moot.shared.infrastructure.audit_trail import AuditTrail
-from moot.shared.infrastructure.audit_verification import read_chain
-from moot.shared.infrastructure.pruning import EXTERNAL_BODIES, Bodies
+from moot.modules.governance.container import DECISION_KINDS
+from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
+from moot.shared.domain.audit import Chain, Verification
+from moot.shared.domain.messages import LOG_LOCALE, Locale
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.shared.infrastructure.audit_verification import examine, read_chain
+from moot.shared.infrastructure.pruning import EXTERNAL_BODIES, EXTERNAL_KINDS, Bodies
 from moot.shared.infrastructure.transactions import transaction
 
 ALL_BODIES = (CALL_BODIES, EXTERNAL_BODIES)
 BATCH = 500
 """Rows in memory, and in a transaction, at a time."""
 
-SESSION = ResearchSessionRow
+ROW = ResearchSessionRow
+
+KINDS = (SESSION, SESSION_END, NODE, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
+RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
+"""Everything a session's record can hold, known without a database: so that a pack can be examined anywhere."""
+
+
+def examine_record(chain: Chain, locale: Locale) -> Verification:
+    return examine(chain, RECORD_KINDS, locale)
 
 
 class SqlTextStore(TextStore):
@@ -94,10 +108,8 @@ class SqlTextStore(TextStore):
 def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:
     """Calls of sessions that ended before that moment; without a session, those made before it."""
     calls = bodies.kind.rows
-    its_session = SESSION.id == calls.c.session_id
-    ended = exists().where(
-        its_session, SESSION.completed_at < before, SESSION.status.not_in(["queued", "running"])
-    )
+    its_session = ROW.id == calls.c.session_id
+    ended = exists().where(its_session, ROW.completed_at < before, ROW.status.not_in(["queued", "running"]))
     loose = ~exists().where(its_session)
     yield calls.c.workspace_id == workspace
     yield bodies.remain()
