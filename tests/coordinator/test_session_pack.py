@@ -26,7 +26,10 @@ from moot.modules.coordinator.application.session_pack import (
     unzipped,
     zipped,
 )
-from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS, examine_record
+from moot.modules.coordinator.infrastructure.records import (
+    RECORD_KINDS,
+    examine_record,
+)
 from moot.shared.domain.errors import Conflict, NotFound, Unavailable
 from moot.shared.infrastructure.audit_verification import columns_of
 from moot.shared.infrastructure.database import Database
@@ -90,7 +93,10 @@ class TestAPack:
         assert told["result.json"] == result.model_dump(mode="json")
         assert told["verdict.json"] == {"verdict_status": "judged", "reason": None, "verdict": VERDICT}
         assert told["evidence.json"] == {TECHNICAL: EVIDENCE}
-        assert (told["session.json"]["symbol"], told["session.json"]["max_cost"]) == ("900001.DEMO", 1.5)
+        assert (told["session.json"]["symbol"], told["session.json"]["question"]["max_cost"]) == (
+            "900001.DEMO",
+            1.5,
+        )
         assert {node["node_type"] for node in told["nodes.json"]} == {TECHNICAL, "debate", "judge"}
         answered, failed = told["llm-calls.json"]
         assert (answered["prompt_text"], answered["completion_text"]) == (PROMPT, ANSWER)

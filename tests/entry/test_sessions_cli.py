@@ -98,7 +98,7 @@ async def test_a_failed_session_and_one_that_runs_are_shown_too(moot, home):
     assert failed.returncode == 1
     (session,) = json.loads((await moot("sessions", "list", "--status", "failed", "--json")).stdout)["items"]
     seen = await moot("sessions", "show", session["id"])
-    assert "NodeTimeout: Macro intelligence gave no answer within 1e-06 s." in " ".join(seen.stdout.split())
+    assert "NODE_TIMEOUT: Macro intelligence gave no answer within 1e-06 s." in " ".join(seen.stdout.split())
     assert "No verdict (failed). No expert succeeded" in seen.stdout
     assert fits(seen.stdout)
 

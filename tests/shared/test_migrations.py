@@ -65,8 +65,7 @@ SESSIONS_ALSO = """
     lease_owner VARCHAR(100) null
     lease_token BIGINT
     lease_expires_at TIMESTAMP null
-    skip_debate BOOLEAN
-    max_cost FLOAT null
+    question JSONB null
     idempotency_key VARCHAR(255) null
     request_digest VARCHAR(64) null
     cancel_requested BOOLEAN
@@ -243,7 +242,6 @@ class TestTables:
             "audit_gaps": "0",
             "retry_count": "0",
             "lease_token": "0",
-            "skip_debate": no,
             "cancel_requested": no,
         }
         assert schema.defaults("node_executions") in (

@@ -37,6 +37,7 @@ BY_CODE: dict[str, type[AppError]] = {
     kind.code: kind
     for kind in vars(exceptions).values()
     if isinstance(kind, type) and issubclass(kind, AppError) and kind.__module__ == exceptions.__name__
+    if "code" in vars(kind)
 } | {kind.code: kind for kind in (PersonAsked, NoSuchConversation, NotItsTurn)}
 """What only the coordinator or intake raises, and the one error that comes with 202."""
 FROM_A_PROXY: dict[int, type[AppError]] = {502: Unavailable, 503: Unavailable, 504: Unavailable}

@@ -30,8 +30,7 @@ from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessio
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.record_kinds import examine_record
-from moot.modules.coordinator.infrastructure.text_store import SqlTextStore
+from moot.modules.coordinator.infrastructure.records import SqlTextStore, examine_record
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import WorkflowJournal

@@ -1,6 +1,6 @@
 """What a session tells, to whoever listens: from the beginning or from where they left, until it is done."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
@@ -86,17 +86,14 @@ async def events_of(
     """
     last = after
     while True:
+        # before the events: a session's end is stored together with its `done`
         ended = (await repository.known_session(session.id, session.workspace_id)).ended
         for event in await repository.events_after(session.id, last):
             yield event
             last = event.seq
             if event.type == "done":
                 return
-        if ended:
-            for event in await _untold(repository, session, last):
-                yield event
-            return
-        if closing():
+        if ended or closing():
             return
         yield None
         await repository.wait_for_events(session.id, LOOK_AGAIN)
@@ -113,14 +110,6 @@ def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> lis
     return list(nodes.values())
 
 
-def told_by(session: ResearchSession, nodes: Sequence[NodeExecution]) -> list[SessionEvent]:
-    """What a session would have told, from its record: for one whose events were not kept."""
-    return [
-        SessionEvent(seq=seq, type=kind, at=at, data=data)
-        for seq, (kind, at, data) in enumerate(_story(session, nodes), 1)
-    ]
-
-
 def _step(event: SessionEvent) -> dict[str, Any]:
     match event.type:
         case "node_started":
@@ -131,28 +120,3 @@ def _step(event: SessionEvent) -> dict[str, Any]:
             return {"status": "failed", "ended_at": event.at, "said": event.data.get("error")}
         case _:
             return {"status": event.data.get("status", "success"), "ended_at": event.at, "said": None}
-
-
-async def _untold(
-    repository: IResearchSessionRepository, session: ResearchSession, last: int
-) -> list[SessionEvent]:
-    """The rest of the story of a session that has ended but never said so."""
-    ended = await repository.known_session(session.id, session.workspace_id)
-    told = await repository.events_after(session.id, 0)
-    if told:
-        seq, at = told[-1].seq + 1, ended.completed_at or told[-1].at
-        heard = told[-1].type == "done" or last >= seq
-        return [] if heard else [SessionEvent(seq=seq, type="done", at=at, data=when_done(ended))]
-    nodes = await repository.get_node_executions_by_session(session.id)
-    return [event for event in told_by(ended, nodes) if event.seq > last]
-
-
-def _story(session: ResearchSession, nodes: Sequence[NodeExecution]) -> Iterator[Any]:
-    yield "session", session.created_at, at_the_start(session)
-    for node in nodes:
-        if not node.reused:
-            yield "node_started", node.started_at, {"node": node.node_type}
-        for kind, data in at_the_end(node):
-            yield kind, node.completed_at or node.started_at, data
-    if session.ended:
-        yield "done", session.completed_at or session.created_at, when_done(session)

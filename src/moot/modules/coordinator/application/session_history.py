@@ -9,7 +9,6 @@ from moot.modules.coordinator.application.session_events import (
     NodeProgress,
     events_of,
     progress_of,
-    told_by,
 )
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionRunning
@@ -59,7 +58,7 @@ class SessionHistory:
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
         session = await self._repository.known_session(session_id, workspace_id)
         nodes = await self._repository.get_node_executions_by_session(session_id)
-        events = await self._repository.events_after(session_id, 0) or told_by(session, nodes)
+        events = await self._repository.events_after(session_id, 0)
         return SessionDetail(
             **session.model_dump(),
             nodes=nodes,

@@ -1,7 +1,7 @@
 """What a reader may ask of the history: one strict shape for REST and the command line."""
 
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any
+from typing import Annotated, Any, TypeVar
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
@@ -14,9 +14,12 @@ from moot.modules.coordinator.domain.model.session import (
 )
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.moments import Day, read_moment
+from moot.shared.domain.moments import FIRST_DAY, Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
+
+D = TypeVar("D", bound=date)
+LAST_YEAR = 2199
 
 
 def _moment_in_utc(value: Any) -> datetime:
@@ -25,13 +28,21 @@ def _moment_in_utc(value: Any) -> datetime:
     return moment.astimezone(UTC) if isinstance(moment, datetime) else _midnight(moment)
 
 
+def _not_too_late(value: D) -> D:
+    """A day after the last one could not be counted any more."""
+    if value.year > LAST_YEAR:
+        raise refuse("out_of_range", got=f"'{value}'", allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+    return value
+
+
 def _some_text(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise refuse("blank")
     return text
 
 
-Moment = Annotated[datetime, BeforeValidator(_moment_in_utc)]
+SomeDay = Annotated[Day, AfterValidator(_not_too_late)]
+Moment = Annotated[datetime, BeforeValidator(_moment_in_utc), AfterValidator(_not_too_late)]
 
 TWO_FORMS = {
     "created_after": "start_date",
@@ -50,8 +61,8 @@ class SessionQuery(Strict):
     trigger_source: Annotated[str, AfterValidator(_some_text)] | None = Field(
         default=None, description="how they were started: api, cli, sdk, …"
     )
-    start_date: Day | None = Field(default=None, description="first day (UTC)")
-    end_date: Day | None = Field(default=None, description="last day (UTC)")
+    start_date: SomeDay | None = Field(default=None, description="first day (UTC)")
+    end_date: SomeDay | None = Field(default=None, description="last day (UTC)")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
     created_after: Moment | None = Field(default=None, description="from this moment on; or start_date")

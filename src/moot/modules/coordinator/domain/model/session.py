@@ -1,9 +1,10 @@
 """A session is one run of the desk on one symbol; a node execution is what one of its nodes did."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.question import Asked
@@ -43,6 +44,14 @@ class ResearchSession(Asked):
     created_at: AwareDatetime
     completed_at: AwareDatetime | None = None
     duration_ms: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_row(cls, values: Any) -> Any:
+        """A row keeps in `question` what was asked and has no column of its own."""
+        if not isinstance(values, Mapping) or not values.get("question"):
+            return values
+        return {**values["question"], **values}
 
     @property
     def selected_experts(self) -> list[ExpertType]:

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.domain.ports.session_record import SessionRecord
-from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS
+from moot.modules.coordinator.infrastructure.records import RECORD_KINDS
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,

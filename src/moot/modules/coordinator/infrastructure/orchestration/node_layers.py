@@ -23,8 +23,7 @@ from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolic
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import ResearchGraphState
 from moot.modules.coordinator.infrastructure.orchestration.nodes import (
-    DEBATE,
-    JUDGE,
+    OUTCOMES,
     Node,
     StateUpdate,
     failure_of,
@@ -142,7 +141,7 @@ def retried(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> N
                 update = await within_time(node, node_type, seconds, ends)(state)
             except Exception as e:
                 after = await policy.after_error(node_type, e)
-                if after.action == "skip" and node_type in (DEBATE, JUDGE):
+                if after.action == "skip" and node_type in OUTCOMES:
                     return update_of(node_type, {})
                 again = after.action == "retry" or (after.action == "feedback" and not told)
                 if not again or time.monotonic() + after.delay >= ends or isinstance(e, NodeTimeout):

@@ -37,8 +37,12 @@ from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-ASKED = [ResearchSession.model_fields[name].alias or name for name in Asked.model_fields]
-FIXED = ("id", "created_at", *ASKED)
+COLUMNS = set(ResearchSessionRow.__table__.columns.keys())
+NAMES = {name: field.alias or name for name, field in ResearchSession.model_fields.items()}
+LOOSE = {name for name in NAMES if NAMES[name] not in COLUMNS}
+"""Of what was asked, what has no column of its own, and is kept in `question`."""
+
+FIXED = ("id", "created_at", "question", *(NAMES[name] for name in Asked.model_fields if name not in LOOSE))
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
 ENDING = (
@@ -76,7 +80,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
     ) -> None:
-        row = session.model_dump() | _lease_columns(lease) | _key_columns(key)
+        row = _row(session) | _lease_columns(lease) | _key_columns(key)
         reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
         beside = [*reused, *_event_records(session.id, events)]
         try:
@@ -92,7 +96,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
     async def update_session(self, session: ResearchSession, *, events: Sequence[SessionEvent] = ()) -> None:
         beside = _event_records(session.id, events)
         await self._trail.append(
-            SESSION_END, session.model_dump(), session_id=session.id, write="upsert", beside=beside
+            SESSION_END, _row(session), session_id=session.id, write="upsert", beside=beside
         )
         self._tell_listeners(session.id)
 
@@ -206,8 +210,13 @@ def _key_columns(key: IdempotencyKey | None) -> dict[str, Any]:
     return {} if key is None else {"idempotency_key": key.key, "request_digest": key.digest}
 
 
+def _row(session: ResearchSession) -> dict[str, Any]:
+    asked = session.model_dump(mode="json", include=LOOSE)
+    return session.model_dump(exclude=LOOSE) | {"question": asked}
+
+
 def _session(row: ResearchSessionRow) -> ResearchSession:
-    return ResearchSession.model_validate(row, from_attributes=True)
+    return ResearchSession.model_validate({name: getattr(row, name) for name in COLUMNS})
 
 
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:

@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Float, ForeignKey, Index, String, Text, false, text
+from sqlalchemy import ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -32,8 +32,8 @@ class ResearchSessionRow(LeasedRow, Base):
     status: Mapped[str] = mapped_column(String(20))
     selected_experts: Mapped[list[str]]
     options: Mapped[dict[str, Any]]
-    skip_debate: Mapped[bool] = mapped_column(server_default=false())
-    max_cost: Mapped[float | None] = mapped_column(Float)
+    question: Mapped[dict[str, Any] | None]
+    """What was asked, as far as it has no column of its own: what nobody searches by needs none."""
     trigger_source: Mapped[str] = mapped_column(String(50))
     requested_by: Mapped[str | None] = mapped_column(String(100))
     as_of: Mapped[datetime]
