@@ -1,12 +1,12 @@
 """The reporter writes the answer: by a model that is held to what was found, or by rules that only quote it."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import reduce
 
 import structlog
 
+from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.headings import language_name
-from moot.modules.intake.application.keeping import spent_so_far
 from moot.modules.intake.application.report_answer import Commission, Written, finished
 from moot.modules.intake.application.report_checks import cites, faults, only_known
 from moot.modules.intake.application.report_draft import SHAPES, Draft, read_draft, shaped
@@ -49,15 +49,14 @@ class Reporter:
         style: Style,
         background: Sequence[Citation] = (),
         warnings: Sequence[str] = (),
-        on_chunk: Callable[[str], None] | None = None,
+        errand: Errand,
     ) -> Answer:
-        """The answer. `on_chunk` gets its Markdown in pieces, once all of it is checked."""
+        """The answer. Its Markdown is told in pieces, once all of it is checked."""
         asked = Commission(gathered(question, plan, findings, background), locale, style)
         written = await self._written(asked)
-        answer = finished(written, asked, warnings, spent_so_far())
-        if on_chunk:
-            for piece in pieces(answer.markdown):
-                on_chunk(piece)
+        answer = finished(written, asked, warnings, errand.spent)
+        for piece in pieces(answer.markdown):
+            errand.tell("message_chunk", text=piece)
         return answer
 
     async def _written(self, asked: Commission) -> Written:

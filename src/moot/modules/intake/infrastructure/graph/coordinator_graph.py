@@ -6,7 +6,7 @@ Without a model, rules understand the question and say so in a model's words: fr
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Literal, Protocol, TypedDict, cast
 
 import structlog
 from langgraph.graph import END, START, StateGraph
@@ -24,16 +24,10 @@ from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.graph.coordinator_state import (
-    CoordinatorState,
-    WorkingState,
-    question_of,
-)
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -43,6 +37,58 @@ TOOL = Tool(**HAND_TO_PLANNER.model_dump())
 LONGEST_TITLE = 200
 LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
+
+
+class Turn(TypedDict):
+    role: Literal["user", "assistant"]
+    content: str
+
+
+class LimitsGiven(TypedDict, total=False):
+    """What is left out has the value `Limits` means."""
+
+    max_step_num: int
+    max_plan_iterations: int
+
+
+class Failure(TypedDict):
+    code: str
+    message: str
+    """In the reader's language."""
+
+
+class CoordinatorState(TypedDict, total=False):
+    """What comes in and what goes out: the last of `messages` by a user is the question."""
+
+    messages: list[Turn]
+    locale: str
+    """In: of the conversation or the request, if known. Out: what everybody after the coordinator writes in."""
+    limits: LimitsGiven
+    enable_background_investigation: bool
+    understanding: dict[str, Any] | None
+    """An `Understanding`. In: of the turn before. Out: of this one, or unchanged where nothing is to be found out."""
+
+    goto: str
+    task_title: str | None
+    reply: str | None
+    error: Failure | None
+    detected_locale: str
+    handed_locale: str | None
+    """As the model wrote it."""
+
+
+class WorkingState(CoordinatorState, total=False):
+    """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it."""
+
+    prompt: list[dict[str, Any]]
+    said: dict[str, Any]
+    understood: dict[str, Any]
+    by_model: bool
+
+
+def question_of(state: CoordinatorState) -> str:
+    return next((turn["content"] for turn in reversed(state["messages"]) if turn["role"] == "user"), "")
+
 
 Update = dict[str, Any]
 Route = Callable[[CoordinatorState], str | None]
@@ -96,13 +142,16 @@ class Coordinator:
         self._default_locale, self._routes = default_locale, routes
         self.graph = self._compiled()
 
-    async def run(self, state: CoordinatorState) -> CoordinatorState:
+    async def run(self, state: CoordinatorState, workspace: str) -> CoordinatorState:
         """A node of the main graph, timed. An `AppError` of prompt or model is the caller's to tell."""
         began = time.perf_counter()
         ending: Ending = "failed"
         try:
             ended = cast(CoordinatorState, await self.graph.ainvoke(state))
             ending = _ending(ended)
+            if handed := ended["handed_locale"]:
+                question, detected = question_of(state), ended["detected_locale"]
+                self._metrics.locale_handed(question, handed, detected, workspace=workspace)
             return ended
         finally:
             self._metrics.coordinated(ending, time.perf_counter() - began)
@@ -197,8 +246,6 @@ class Coordinator:
         title = (decision.title or question)[:LONGEST_TITLE]
         if state["by_model"]:
             self._metrics.hand_off_called(followed=True)
-            if decision.locale:
-                self._metrics.locale_handed(question, decision.locale, detected, workspace=_workspace())
         handed_locale = decision.locale if state["by_model"] else None
         if asked_back := _asked_back(state):
             return asked_back | {"handed_locale": handed_locale}
@@ -248,11 +295,6 @@ def _asked_back(state: WorkingState) -> Update | None:
 def _half_a_question(state: WorkingState) -> bool:
     """Asked back by rules which company is meant: the next turn may bring the other half."""
     return not state["by_model"] and bool(Understanding.model_validate(state["understood"]).ambiguous)
-
-
-def _workspace() -> str:
-    running = current_execution_ctx.get()
-    return running.workspace if running else DEFAULT_WORKSPACE
 
 
 def _failed(state: WorkingState, error: AppError) -> Update:
