@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from moot.modules.intake.application.errand import Errand
-from moot.modules.intake.application.headings import headings_for
+from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.application.report_views import leaning, measured
 from moot.modules.intake.domain.answer import STYLES, Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View

@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from moot.modules.governance.application.tool_calls import Allowed, ToolCalls
 from moot.modules.intake.application.errand import Task
 from moot.modules.intake.application.ports import ToolOutcome, ToolSpec
-from moot.modules.intake.application.tables import as_table
+from moot.modules.intake.application.report_text import as_table
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.llm_platform.application.web_pages import WebPageService

@@ -12,7 +12,7 @@ from pydantic import Field, StringConstraints, ValidationError
 
 from moot.modules.intake.application.errand import Task
 from moot.modules.intake.application.ports import Toolbox
-from moot.modules.intake.application.tables import as_table, side_by_side
+from moot.modules.intake.application.report_text import as_table, side_by_side
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
