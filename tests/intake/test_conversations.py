@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from moot.modules.intake.application.turns import FRESH
+from moot.modules.intake.application.intake_state import FRESH
 from moot.modules.intake.domain.question import Mention
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import SystemClock

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from moot.modules.intake.application.hand_off import HAND_TO_PLANNER
+from moot.modules.intake.application.intake_state import CoordinatorState
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.domain.question import Intent, Mention, Understanding
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
@@ -20,7 +21,6 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     PLANNER,
     ROUTES,
     Coordinator,
-    CoordinatorState,
 )
 from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptMissing, PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService

@@ -21,26 +21,35 @@ OF_THE_TURN = ("handed_locale", "detected_locale", "understanding", "plan", "ans
 """Fields of the state that are fields of the turn."""
 
 
-class IntakeState(TypedDict, total=False):
-    """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
+class CoordinatorState(TypedDict, total=False):
+    """What the coordinator's sub-graph takes and gives: the last of `messages` by a user is the question.
 
-    `goto` is where the question goes next. `earlier` are findings of the turns before. `escalation`: the rules want
-    somebody to approve the plan first.
+    `locale` comes in as that of the conversation or the request, if known, and goes out as what everybody writes in
+    from there on; `handed_locale` is as the model wrote it. `understanding` comes in as that of the turn before, and
+    stays so where nothing is to be found out. `goto` is where the question goes next.
     """
 
     messages: list[dict[str, Any]]
-    goto: str
     locale: str
-    handed_locale: str | None
-    detected_locale: str | None
-    task_title: str | None
+    limits: dict[str, Any]
+    enable_background_investigation: bool
     understanding: dict[str, Any] | None
+    goto: str
+    task_title: str | None
     reply: str | None
     error: dict[str, Any] | None
-    enable_background_investigation: bool
+    detected_locale: str
+    handed_locale: str | None
+
+
+class IntakeState(CoordinatorState, total=False):
+    """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
+
+    `earlier` are findings of the turns before. `escalation`: the rules want somebody to approve the plan first.
+    """
+
     auto_accepted_plan: bool
     style: str
-    limits: dict[str, Any]
     background: list[dict[str, Any]]
     plan: dict[str, Any] | None
     plan_iterations: int
@@ -51,6 +60,10 @@ class IntakeState(TypedDict, total=False):
     earlier: list[dict[str, Any]]
     answer: dict[str, Any] | None
     warnings: list[str]
+
+
+def question_of(state: CoordinatorState) -> str:
+    return next((turn["content"] for turn in reversed(state["messages"]) if turn["role"] == "user"), "")
 
 
 class Stand(NamedTuple):

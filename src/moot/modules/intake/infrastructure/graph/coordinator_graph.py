@@ -6,7 +6,7 @@ Without a model, rules understand the question and say so in a model's words: fr
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypedDict, cast
+from typing import Any, Protocol, cast
 
 import structlog
 from langgraph.graph import END, START, StateGraph
@@ -20,6 +20,7 @@ from moot.modules.intake.application.hand_off import (
     Reply,
     decided_by,
 )
+from moot.modules.intake.application.intake_state import CoordinatorState, question_of
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
@@ -39,44 +40,6 @@ LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
 
 
-class Turn(TypedDict):
-    role: Literal["user", "assistant"]
-    content: str
-
-
-class LimitsGiven(TypedDict, total=False):
-    """What is left out has the value `Limits` means."""
-
-    max_step_num: int
-    max_plan_iterations: int
-
-
-class Failure(TypedDict):
-    code: str
-    message: str
-    """In the reader's language."""
-
-
-class CoordinatorState(TypedDict, total=False):
-    """What comes in and what goes out: the last of `messages` by a user is the question."""
-
-    messages: list[Turn]
-    locale: str
-    """In: of the conversation or the request, if known. Out: what everybody after the coordinator writes in."""
-    limits: LimitsGiven
-    enable_background_investigation: bool
-    understanding: dict[str, Any] | None
-    """An `Understanding`. In: of the turn before. Out: of this one, or unchanged where nothing is to be found out."""
-
-    goto: str
-    task_title: str | None
-    reply: str | None
-    error: Failure | None
-    detected_locale: str
-    handed_locale: str | None
-    """As the model wrote it."""
-
-
 class WorkingState(CoordinatorState, total=False):
     """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it."""
 
@@ -84,10 +47,6 @@ class WorkingState(CoordinatorState, total=False):
     said: dict[str, Any]
     understood: dict[str, Any]
     by_model: bool
-
-
-def question_of(state: CoordinatorState) -> str:
-    return next((turn["content"] for turn in reversed(state["messages"]) if turn["role"] == "user"), "")
 
 
 Update = dict[str, Any]
@@ -264,7 +223,8 @@ class Coordinator:
         if not decision.text:
             raise NothingSaid(SAY("coordinator.nothing_said"))
         locale = locale_of(decision.locale, question_of(state), state["detected_locale"])
-        remembered = {"understanding": state["understood"]} if _half_a_question(state) else {}
+        asked_back = not state["by_model"] and Understanding.model_validate(state["understood"]).ambiguous
+        remembered = {"understanding": state["understood"]} if asked_back else {}
         return {"locale": locale, "reply": decision.text, **remembered}
 
 
@@ -290,11 +250,6 @@ def _asked_back(state: WorkingState) -> Update | None:
     if not understood.ambiguous:
         return None
     return {"locale": understood.locale, "reply": understood.reply, "understanding": state["understood"]}
-
-
-def _half_a_question(state: WorkingState) -> bool:
-    """Asked back by rules which company is meant: the next turn may bring the other half."""
-    return not state["by_model"] and bool(Understanding.model_validate(state["understood"]).ambiguous)
 
 
 def _failed(state: WorkingState, error: AppError) -> Update:

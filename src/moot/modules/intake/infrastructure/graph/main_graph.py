@@ -15,7 +15,14 @@ from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
 from moot.modules.intake.application.errand import Errand, Task
-from moot.modules.intake.application.intake_state import OPTIONS, IntakeGraph, IntakeState, Stand
+from moot.modules.intake.application.intake_state import (
+    OPTIONS,
+    CoordinatorState,
+    IntakeGraph,
+    IntakeState,
+    Stand,
+    question_of,
+)
 from moot.modules.intake.application.keeper import Keeper
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Toolbox
@@ -30,8 +37,6 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     BACKGROUND_INVESTIGATOR,
     PLANNER,
     Coordinator,
-    CoordinatorState,
-    question_of,
 )
 from moot.shared.domain.errors import AppError
 
@@ -105,7 +110,7 @@ class LangGraphIntake(IntakeGraph):
         try:
             return dict(await self._parts.coordinator.run(cast(CoordinatorState, asked), workspace))
         except AppError as e:
-            locale = locale_of(state.get("locale"), _question(state), "")
+            locale = locale_of(state.get("locale"), question_of(state), "")
             said = e.in_locale(reading_language(locale))
             return {"goto": END, "locale": locale, "error": {"code": e.code, "message": said}}
 
@@ -185,7 +190,7 @@ class LangGraphIntake(IntakeGraph):
     async def _report(self, state: IntakeState, runtime: Run) -> Update:
         plan, errand = state.get("plan"), runtime.context.errand
         answer = await self._parts.reporter.write(
-            _question(state),
+            question_of(state),
             Plan.model_validate(plan) if plan else None,
             _findings(state),
             locale=state["locale"],
@@ -247,12 +252,12 @@ def _warnings(state: IntakeState) -> list[str]:
 
 def _task(state: IntakeState, runtime: Run) -> Task:
     background = quote_sources(_citations(state))
-    return Task(_question(state), state["locale"], runtime.context.errand, _limits(state), background)
+    return Task(question_of(state), state["locale"], runtime.context.errand, _limits(state), background)
 
 
 def _inquiry(state: IntakeState, errand: Errand) -> Inquiry:
     return Inquiry(
-        _question(state),
+        question_of(state),
         _understanding(state),
         errand,
         limits=_room_for_edits(state),
@@ -262,10 +267,6 @@ def _inquiry(state: IntakeState, errand: Errand) -> Inquiry:
         previous=Plan.model_validate(state["plan"]) if state.get("plan") else None,
         iteration=state.get("plan_iterations", 0),
     )
-
-
-def _question(state: IntakeState) -> str:
-    return question_of(cast(CoordinatorState, state))
 
 
 def _limits(state: IntakeState) -> Limits:
