@@ -5,7 +5,7 @@ from datetime import timedelta
 
 import pytest
 
-from moot.modules.intake.application.turns import FRESH
+from moot.modules.intake.application.intake_state import FRESH
 from moot.modules.intake.domain.question import Mention
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import SystemClock
@@ -38,15 +38,6 @@ async def test_an_equity_question_is_answered_from_a_session_of_research(desk, q
     assert words in turn.answer.markdown.lower()
     assert (turn.answer.engine, turn.answer.locale) == ("rules", locale)
     assert SAY("common.no_model").in_locale(locale) in turn.warnings
-
-
-async def test_a_research_question_without_a_web_says_what_is_missing_and_invents_nothing(desk):
-    ended = await desk.ask(TRENDS, auto_accepted_plan=True)
-    turn = ended.last
-    assert {found.status for found in turn.findings} == {"failed"}
-    assert (turn.answer.citations, turn.answer.key_points, turn.sessions) == ((), (), ())
-    assert "MOOT_SEARXNG_URL" in turn.answer.markdown
-    assert await desk.sessions() == 0
 
 
 @pytest.mark.parametrize(
@@ -125,17 +116,6 @@ async def test_a_name_of_several_companies_asks_back_and_goes_on_with_the_choice
     assert (ended.status, ended.last.locale) == ("answered", "en-US")
     assert ended.last.understanding.symbols == ("900007.DEMO",)
     assert [step.symbol for step in ended.last.plan.steps] == ["900007.DEMO"]
-
-
-async def test_a_company_nobody_names_is_asked_for_and_the_next_turn_brings_it(desk):
-    asked = await desk.ask("这只股票现在能买吗？", auto_accepted_plan=True)
-    assert (asked.status, asked.last.reply) == (
-        "replied",
-        SAY("understanding.which_company").in_locale("zh-CN"),
-    )
-    ended = await desk.ask(MIRAGE, thread_id=asked.id, auto_accepted_plan=True)
-    assert (ended.status, ended.last.locale) == ("answered", "zh-CN")
-    assert ended.last.understanding.symbols == (MIRAGE,)
 
 
 async def test_conversations_are_listed_with_the_newest_first(desk):

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from moot.modules.intake.application.hand_off import HAND_TO_PLANNER
+from moot.modules.intake.application.intake_state import CoordinatorState
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.domain.question import Intent, Mention, Understanding
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
@@ -21,7 +22,6 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     ROUTES,
     Coordinator,
 )
-from moot.modules.intake.infrastructure.graph.coordinator_state import CoordinatorState
 from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptMissing, PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
@@ -84,7 +84,7 @@ class Desk:
 
     async def ask(self, text: str, **state: Any) -> CoordinatorState:
         given: Any = {"messages": [{"role": "user", "content": text}], **state}
-        return await self.coordinator().run(given)
+        return await self.coordinator().run(given, self.workspace)
 
 
 async def _no_pause(seconds: float) -> None:
@@ -180,7 +180,7 @@ class TestShape:
             {"role": "user", "content": "那和五粮液比呢？{{ locale }}"},
         ]
         state: Any = {"messages": talk, "limits": {"max_step_num": 6, "max_plan_iterations": 2}}
-        await desk.coordinator().run(state)
+        await desk.coordinator().run(state, DEFAULT_WORKSPACE)
         (seen,) = llm_server.requests
         prompt, *conversation = seen.body["messages"]
         assert (prompt["role"], conversation) == ("system", talk)
@@ -241,7 +241,7 @@ class TestRouter:
         shipped = await desk.ask(NOBODY_KNOWS)
         known = await desk.ask(NOBODY_KNOWS, locale="ja-JP")
         state: Any = {"messages": [{"role": "user", "content": NOBODY_KNOWS}]}
-        configured = await desk.coordinator(default_locale="zh-CN").run(state)
+        configured = await desk.coordinator(default_locale="zh-CN").run(state, DEFAULT_WORKSPACE)
         assert [ended["locale"] for ended in (shipped, known, configured)] == ["en-US", "ja-JP", "zh-CN"]
 
     @pytest.mark.accepts("W44", "A4-15")
@@ -318,7 +318,7 @@ class TestRouter:
             "messages": [{"role": "user", "content": "茅台"}],
             "enable_background_investigation": True,
         }
-        gone = [(await coordinator.run(state))["goto"] for _ in range(2)]
+        gone = [(await coordinator.run(state, DEFAULT_WORKSPACE))["goto"] for _ in range(2)]
         assert gone == ["fact_checker", BACKGROUND_INVESTIGATOR]
 
 
@@ -462,7 +462,7 @@ class TestFailure:
         coordinator = Coordinator(desk.llm(), prompts, desk.rules, CLOCK, desk.metrics)
         state: Any = {"messages": [{"role": "user", "content": ENGLISH}]}
         with capture_logs(), pytest.raises(PromptMissing, match=r"coordinator\.md: no such file"):
-            await coordinator.run(state)
+            await coordinator.run(state, DEFAULT_WORKSPACE)
         assert desk.metrics.snapshot().runs == {"failed": 1}
 
     async def test_a_model_that_fails_is_the_callers_to_tell_and_counted(
@@ -500,7 +500,7 @@ class TestMetrics:
     ):
         llm_server.script(handing("AI", "en-US"))
         desk.workspace = "east"
-        with on_behalf_of("east"):
+        with on_behalf_of("east"):  # whose model it is
             await desk.ask(ENGLISH)
         assert [sample.text for sample in desk.metrics.locale_samples("east")] == [ENGLISH]
         assert desk.metrics.locale_samples() == ()

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from moot.modules.intake.application.team import Team
+from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.application.team import OnStep, Team
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits
@@ -24,17 +25,13 @@ class FakeTeamMates:
         self._deeds = deeds or {}
         self.ran: list[str] = []
         self.given: dict[str, Any] = {}
-        self.limits: Limits | None = None
         self.at_once = self.most_at_once = self.cancelled = 0
 
-    async def research(
-        self, step: Step, *, locale: str, goal: str = "", background: str = "", limits: Limits | None = None
-    ) -> Finding:
-        self.given[step.id] = background
-        self.limits = limits
+    async def research(self, step: Step, task: Task) -> Finding:
+        self.given[step.id] = task.background
         return await self._work(step)
 
-    async def process(self, step: Step, findings: Sequence[Finding], *, locale: str, goal: str) -> Finding:
+    async def process(self, step: Step, findings: Sequence[Finding], task: Task) -> Finding:
         self.given[step.id] = [finding.step_id for finding in findings]
         return await self._work(step)
 
@@ -70,10 +67,17 @@ def step(name: str, *after: str, kind: str = "research") -> Step:
     return Step.model_validate({"id": name, "type": kind, "title": f"Step {name}", "after": after})
 
 
-async def work(mates: FakeTeamMates, *steps: Step, limits: Mapping[str, Any] | None = None, **more: Any):
+async def work(
+    mates: FakeTeamMates,
+    *steps: Step,
+    limits: Mapping[str, Any] | None = None,
+    background: str = "",
+    on_step: OnStep = lambda *_: None,
+    **more: Any,
+):
     plan = Plan(locale="en-US", title="A plan", steps=steps)
-    team = Team(mates, mates, mates, Limits(**(limits or {})))
-    found = await team.work(plan, locale="en-US", goal=GOAL, **more)
+    task = Task(GOAL, "en-US", Errand(), Limits(**(limits or {})), background)
+    found = await Team(mates, mates, mates).work(plan, task, on_step=on_step, **more)
     return {finding.step_id: finding for finding in found}
 
 
@@ -192,15 +196,6 @@ async def test_whoever_watches_is_told_of_beginnings_and_ends():
         on_step=lambda about, finding: told.append((about.id, finding.status if finding else "begins")),
     )
     assert told == [("a", "begins"), ("a", "failed"), ("b", "skipped")]
-
-
-async def test_a_question_may_have_limits_of_its_own():
-    mates = FakeTeamMates({"a": hangs})
-    plan = Plan(locale="en-US", title="A plan", steps=(step("a"), step("b")))
-    own = Limits(step_timeout=0.05, max_tool_calls=2)
-    found = await Team(mates, mates, mates, Limits()).work(plan, locale="en-US", goal=GOAL, limits=own)
-    assert [finding.status for finding in found] == ["failed", "completed"]
-    assert mates.limits == own
 
 
 async def test_background_reaches_research_steps():

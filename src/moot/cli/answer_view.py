@@ -18,9 +18,9 @@ from rich.text import Text
 from moot.cli.texts import SAY, environment_locale
 from moot.cli.verdict_view import UNITS, Prose
 from moot.modules.coordinator.application.report import Wording
+from moot.modules.intake.application.errand import Happening
 from moot.modules.intake.application.intake_service import Conversation, Feedback, Turn
 from moot.modules.intake.application.report_text import clipped, seen
-from moot.modules.intake.application.telling import Happening
 from moot.shared.domain.messages import LOCALES, Locale
 
 MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", "skipped": "-"}

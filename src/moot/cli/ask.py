@@ -14,8 +14,8 @@ from moot.cli.on_desk import at_desk
 from moot.cli.outcome import command
 from moot.cli.texts import SAY, environment_locale
 from moot.desk import Moot
+from moot.modules.intake.application.errand import Tell
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
-from moot.modules.intake.application.telling import Tell
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

@@ -7,7 +7,7 @@ from functools import cache
 from typing import NamedTuple
 
 from moot.modules.intake.application.language import detect, words
-from moot.modules.intake.domain.ports import Companies
+from moot.modules.intake.application.ports import Companies
 from moot.modules.intake.domain.question import Mention, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import LIST_SEPARATOR, Locale

@@ -20,20 +20,15 @@ from moot.modules.intake.application.hand_off import (
     Reply,
     decided_by,
 )
+from moot.modules.intake.application.intake_state import CoordinatorState, question_of
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.graph.coordinator_state import (
-    CoordinatorState,
-    WorkingState,
-    question_of,
-)
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
@@ -43,6 +38,16 @@ TOOL = Tool(**HAND_TO_PLANNER.model_dump())
 LONGEST_TITLE = 200
 LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
+
+
+class WorkingState(CoordinatorState, total=False):
+    """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it."""
+
+    prompt: list[dict[str, Any]]
+    said: dict[str, Any]
+    understood: dict[str, Any]
+    by_model: bool
+
 
 Update = dict[str, Any]
 Route = Callable[[CoordinatorState], str | None]
@@ -96,13 +101,16 @@ class Coordinator:
         self._default_locale, self._routes = default_locale, routes
         self.graph = self._compiled()
 
-    async def run(self, state: CoordinatorState) -> CoordinatorState:
+    async def run(self, state: CoordinatorState, workspace: str) -> CoordinatorState:
         """A node of the main graph, timed. An `AppError` of prompt or model is the caller's to tell."""
         began = time.perf_counter()
         ending: Ending = "failed"
         try:
             ended = cast(CoordinatorState, await self.graph.ainvoke(state))
             ending = _ending(ended)
+            if handed := ended["handed_locale"]:
+                question, detected = question_of(state), ended["detected_locale"]
+                self._metrics.locale_handed(question, handed, detected, workspace=workspace)
             return ended
         finally:
             self._metrics.coordinated(ending, time.perf_counter() - began)
@@ -197,8 +205,6 @@ class Coordinator:
         title = (decision.title or question)[:LONGEST_TITLE]
         if state["by_model"]:
             self._metrics.hand_off_called(followed=True)
-            if decision.locale:
-                self._metrics.locale_handed(question, decision.locale, detected, workspace=_workspace())
         handed_locale = decision.locale if state["by_model"] else None
         if asked_back := _asked_back(state):
             return asked_back | {"handed_locale": handed_locale}
@@ -217,7 +223,8 @@ class Coordinator:
         if not decision.text:
             raise NothingSaid(SAY("coordinator.nothing_said"))
         locale = locale_of(decision.locale, question_of(state), state["detected_locale"])
-        remembered = {"understanding": state["understood"]} if _half_a_question(state) else {}
+        asked_back = not state["by_model"] and Understanding.model_validate(state["understood"]).ambiguous
+        remembered = {"understanding": state["understood"]} if asked_back else {}
         return {"locale": locale, "reply": decision.text, **remembered}
 
 
@@ -243,16 +250,6 @@ def _asked_back(state: WorkingState) -> Update | None:
     if not understood.ambiguous:
         return None
     return {"locale": understood.locale, "reply": understood.reply, "understanding": state["understood"]}
-
-
-def _half_a_question(state: WorkingState) -> bool:
-    """Asked back by rules which company is meant: the next turn may bring the other half."""
-    return not state["by_model"] and bool(Understanding.model_validate(state["understood"]).ambiguous)
-
-
-def _workspace() -> str:
-    running = current_execution_ctx.get()
-    return running.workspace if running else DEFAULT_WORKSPACE
 
 
 def _failed(state: WorkingState, error: AppError) -> Update:

@@ -5,10 +5,10 @@ from typing import Any, NamedTuple, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
+from moot.modules.intake.application.errand import Errand, Task
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Mention
-from moot.shared.domain.messages import LOG_LOCALE, Locale
 
 
 class Companies(Protocol):
@@ -20,7 +20,7 @@ class Companies(Protocol):
 
 
 class EquityDesk(Protocol):
-    async def research(self, step: Step, *, locale: str) -> Finding:
+    async def research(self, step: Step, task: Task) -> Finding:
         """A session of the research graph on the step's symbol; what keeps it from an answer is a failed finding."""
 
 
@@ -57,13 +57,12 @@ class Toolbox(Protocol):
         self,
         name: str,
         arguments: Mapping[str, Any],
+        task: Task,
         *,
-        goal: str,
-        read: Sequence[str],
+        read: Sequence[str] = (),
         iteration: int,
         tokens: int = 0,
         seconds: float = 0.0,
-        locale: Locale = LOG_LOCALE,
     ) -> ToolOutcome:
         """`read` are the tainted texts seen so far, `tokens` and `seconds` what the step has taken.
 
@@ -82,4 +81,4 @@ class PlanRuling(NamedTuple):
 
 
 class PlanReview(Protocol):
-    async def review(self, plan: Plan, *, goal: str, iteration: int) -> PlanRuling: ...
+    async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling: ...

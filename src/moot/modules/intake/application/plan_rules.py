@@ -1,4 +1,4 @@
-"""From whatever JSON a model gave to a plan that holds, or to what is wrong with it, field by field."""
+"""Plans by rules: drawn up without a model, or read from whatever JSON a model gave, field by field."""
 
 import re
 from collections.abc import Collection, Mapping, Sequence
@@ -6,9 +6,9 @@ from itertools import count
 from typing import Any, get_args
 
 from moot.modules.intake.domain.plan import Plan, PlanProblem, Step, StepType
-from moot.modules.intake.domain.question import Limits, reading_language
+from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.shared.domain.messages import LIST_SEPARATOR
+from moot.shared.domain.messages import LIST_SEPARATOR, Locale, Message
 
 STEP_TYPES: tuple[StepType, ...] = get_args(StepType)
 EXPERTS = (
@@ -27,7 +27,64 @@ SHOWN, MOST_ALLOWED = 60, 20
 UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
-def repaired(
+def draw_plan(understanding: Understanding, limits: Limits) -> tuple[Plan, tuple[str, ...]] | None:
+    """What a question always takes, and what of it found no place; None where nobody can tell what it is about."""
+    reader, title = reading_language(understanding.locale), understanding.title.strip()[:LONGEST_TITLE]
+    title = title or SAY("plan.untitled").in_locale(reader)
+    if understanding.intent == "equity" and understanding.symbols:
+        kind, steps = "equity", _company_steps(understanding, title, limits)
+    elif understanding.intent == "research":
+        step = Step(id="research", type="research", title=title, description=title, need_web_search=True)
+        kind, steps = "research", [step]
+    else:
+        return None
+    thought = SAY(f"plan.{kind}.thought").in_locale(reader)
+    plan = Plan(locale=understanding.locale, thought=thought, title=title, steps=tuple(steps))
+    left_out = understanding.symbols[limits.max_step_num :]
+    told = SAY("plan.left_out", symbols=left_out, most=limits.max_step_num).in_locale(reader)
+    return plan, (told,) if left_out else ()
+
+
+def _company_steps(understanding: Understanding, question: str, limits: Limits) -> list[Step]:
+    """A step for each company, all at once, and then one that compares them. Companies come before comparing."""
+    reader, most = reading_language(understanding.locale), limits.max_step_num
+    steps = [
+        Step(
+            id=f"equity-{number}",
+            type="equity",
+            title=SAY("plan.equity.title", company=company).in_locale(reader)[:LONGEST_TITLE],
+            description=question,
+            symbol=symbol,
+            experts=understanding.aspects,
+        )
+        for number, (symbol, company) in enumerate(_named(understanding, reader)[:most], 1)
+    ]
+    if 1 < len(steps) < most:
+        symbols = [step.symbol for step in steps]
+        compare = Step(
+            id="compare",
+            type="processing",
+            title=SAY("plan.comparison.title", symbols=symbols).in_locale(reader)[:LONGEST_TITLE],
+            description=SAY("plan.comparison.description", question=question).in_locale(reader),
+            after=tuple(step.id for step in steps),
+        )
+        return [*steps, compare]
+    return steps
+
+
+def _named(understanding: Understanding, reader: Locale) -> list[tuple[str, Message | str]]:
+    """Each symbol by a name the reader can read; others than Chinese read the code before a Chinese name."""
+    named: dict[str, Message | str] = {}
+    for mention in understanding.mentions:
+        if mention.certain:
+            symbol, name = mention.symbols[0], mention.named_for(reader)
+            foreign = reader != "zh-CN" and not "".join(mention.names_en)
+            key = "answer.code_first" if foreign else "plan.company"
+            named.setdefault(symbol, SAY(key, name=name, symbol=symbol) if name else symbol)
+    return list(named.items())
+
+
+def read_plan(
     data: Any,
     limits: Limits,
     *,
@@ -47,14 +104,14 @@ def repaired(
     return (None, reading.problems) if reading.problems else (plan, [])
 
 
-def written_symbols(data: Any) -> list[str]:
+def symbols_in(data: Any) -> list[str]:
     """What steps name as their symbol, as it is written there."""
     steps = _listed((_unwrapped(data) or {}).get("steps"))
     given = [step.get("symbol") for step in steps if isinstance(step, Mapping)]
     return list(dict.fromkeys(text for each in given if (text := _text(each, LONGEST_ID))))
 
 
-def spelled(text: str, known: Collection[str]) -> str | None:
+def find_symbol(text: str, known: Collection[str]) -> str | None:
     """The one known symbol that `text` is, with or without its exchange."""
     wanted = text.strip().upper()
     found = {symbol for symbol in known if wanted in (symbol, _code(symbol))}
@@ -143,7 +200,7 @@ class _Reading:
         return None
 
     def _symbol(self, where: str, given: Any) -> str | None:
-        symbol = spelled(_text(given, LONGEST_ID), self._known)
+        symbol = find_symbol(_text(given, LONGEST_ID), self._known)
         if symbol is None:
             self._wrong(f"{where}.symbol", "unknown_symbol", got=given, allowed=sorted(self._known))
         return symbol
