@@ -201,7 +201,7 @@ class AkshareProvider(OutsideSource):
         params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
 
         def read() -> Any:
-            return _padded(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
+            return _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
 
         articles: list[Row] = await self._ask("search", {"keyword": keyword}, read)
         return articles
@@ -285,7 +285,7 @@ def _steps(text: str) -> list[Step]:
     return sorted((date.fromisoformat(step["d"]), float(step["f"])) for step in told["data"])
 
 
-def _padded(text: str) -> Any:
+def _read_jsonp(text: str) -> Any:
     """JSONP: `name({...})`, with or without a semicolon."""
     return json.loads(text[text.find("(") + 1 : text.rfind(")")])
 

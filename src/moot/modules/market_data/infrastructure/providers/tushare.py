@@ -199,12 +199,12 @@ class TushareProvider(OutsideSource):
 
     async def _reports(self, symbol: str, *_: object) -> Batch[Row]:
         """Every version of every period; an interface the token may not use leaves its figures out, and says so."""
-        tables = await self._permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
+        tables = await self._read_permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
         return Batch(tushare_rows.report_rows(symbol, tables.rows), tables.missing)
 
     async def _macro(self, _: str, start: date, end: date) -> Batch[Row]:
         asked = {series.name: (series.api, series.question(start, end)) for series in SERIES}
-        tables = await self._permitted(asked)
+        tables = await self._read_permitted(asked)
         told = (s.observation(row) for s in SERIES for row in tables.rows.get(s.name, []))
         return Batch(told, tables.missing)
 
@@ -215,7 +215,7 @@ class TushareProvider(OutsideSource):
         newest = max((row["trade_date"] for row in found), default=None)
         return sorted({row["con_code"] for row in found if row["trade_date"] == newest})
 
-    async def _permitted(self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]) -> "_Permitted":
+    async def _read_permitted(self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]) -> "_Permitted":
         """The tables the token may read, and what it may not; nothing at all is `NotOffered`."""
         tables = _Permitted({}, [])
         for name, (api, params) in asked.items():

@@ -127,7 +127,7 @@ def dividend(row: Row) -> dict[str, Any] | None:
 
 def announcement(row: Row) -> dict[str, Any]:
     """Visible from its recorded time on; where only the printed day is known, from the end of that day."""
-    seen = _recorded(row.get("rec_time")) or moment(day(row.get("ann_date")), END_OF_DAY)
+    seen = _parse_recorded(row.get("rec_time")) or moment(day(row.get("ann_date")), END_OF_DAY)
     return {
         "kind": "announcement",
         "title": row.get("title"),
@@ -181,7 +181,7 @@ def _lasts(spell: SpecialTreatment, on: Any) -> bool:
     return isinstance(on, date) and spell.start <= on and (spell.end is None or on < spell.end)
 
 
-def _recorded(raw: Any) -> datetime | None:
+def _parse_recorded(raw: Any) -> datetime | None:
     """A time of day that is midnight sharp is a day without a time."""
     try:
         found = datetime.fromisoformat(str(raw)).replace(tzinfo=ZONE)
