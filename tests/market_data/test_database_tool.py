@@ -151,7 +151,7 @@ async def test_duckdb_itself_is_closed_where_the_check_would_let_a_query_pass(
     folder: Path, tmp_path: Path, sql: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "secret.csv").write_text("a\n1\n")
-    monkeypatch.setattr(lake_sql, "_checked", lambda _connection, _query: {BARS})
+    monkeypatch.setattr(lake_sql, "_check", lambda _connection, _query: {BARS})
     with pytest.raises(InvalidInput, match=r"disabled by configuration|locked"):
         await tool(folder).query(sql.format(home=tmp_path), as_of=AS_OF)
     assert not (tmp_path / "out.csv").exists()

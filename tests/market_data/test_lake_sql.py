@@ -114,7 +114,7 @@ def test_no_query_names_a_file_writes_or_changes_anything(lake: Lake, tmp_path: 
 def test_duckdb_itself_keeps_to_the_lake_where_the_check_would_let_a_query_pass(
     lake: Lake, tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(lake_sql, "_checked", lambda _connection, _query: {BARS})
+    monkeypatch.setattr(lake_sql, "_check", lambda _connection, _query: {BARS})
     with pytest.raises(InvalidInput, match=r"disabled by configuration|does not exist"):
         answered(tmp_path, query.format(home=tmp_path))
     assert not (tmp_path / "out.csv").exists()

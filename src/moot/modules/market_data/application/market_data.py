@@ -18,7 +18,7 @@ from moot.modules.market_data.domain.facts import (
     NewsItem,
 )
 from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
-from moot.modules.market_data.domain.spelling import unmarked
+from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
@@ -52,7 +52,7 @@ class MarketData:
     ) -> list[DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
         bars = await self._known(datasets.BARS, symbol, as_of, start, end)
-        return _adjusted(bars) if adjusted else bars
+        return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
@@ -138,21 +138,21 @@ def as_known(company: Company, today: date) -> Company:
     troubled = any(spell.end is None for spell in spells)
     return company.model_copy(
         update={
-            "name": company.name if troubled else unmarked(company.name),
+            "name": company.name if troubled else strip_marks(company.name),
             "delist_date": None,
             "st_history": tuple(spells),
         }
     )
 
 
-def _adjusted(bars: Sequence[DailyBar]) -> list[DailyBar]:
+def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
     """Scale raw prices so that the last known day keeps its own price and earlier days are comparable to it."""
     if not bars:
         return []
     last = bars[-1].adj_factor
-    return [bar if bar.adj_factor == last else _scaled(bar, bar.adj_factor / last) for bar in bars]
+    return [bar if bar.adj_factor == last else _scale(bar, bar.adj_factor / last) for bar in bars]
 
 
-def _scaled(bar: DailyBar, by: float) -> DailyBar:
+def _scale(bar: DailyBar, by: float) -> DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)

@@ -145,7 +145,7 @@ class DatabaseTool:
     async def _rows(self, dataset: Dataset[Any], as_of: datetime) -> Sequence[BaseModel]:
         if dataset is COMPANIES:
             kept = [c for market in Market for c in await self._kept.read(COMPANIES, market.value)]
-            return _listed([*kept, *await self._companies()], as_of)
+            return _list_at([*kept, *await self._companies()], as_of)
         end = as_of.astimezone(UTC).date() + timedelta(days=1)
         demo = [company.symbol for company in await self._companies()]
         facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
@@ -159,7 +159,7 @@ class DatabaseTool:
         return await self._demo.read(COMPANIES, Market.DEMO.value)
 
 
-def _listed(companies: Iterable[Company], as_of: datetime) -> list[Company]:
+def _list_at(companies: Iterable[Company], as_of: datetime) -> list[Company]:
     """The companies that were there at `as_of` or had been, without what happened to them later."""
     known = []
     for company in companies:

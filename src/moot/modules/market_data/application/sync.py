@@ -93,13 +93,13 @@ class SyncService:
     ) -> SyncEvent:
         """Fetch what is missing of one dataset and keep it."""
         now = self.clock.now()
-        wanted = self._wanted(dataset, subject, (start, min(end, last_day(market, now))), now, market)
+        wanted = self._find_missing(dataset, subject, (start, min(end, last_day(market, now))), now, market)
         if not wanted:
             return SyncEvent(dataset, subject, "up_to_date")
         events = [await self._fetch(dataset, subject, market, part, now) for part in wanted]
-        return _merged(events)
+        return _merge(events)
 
-    def _wanted(
+    def _find_missing(
         self, dataset: Dataset[Any], subject: str, asked: Range, now: datetime, market: Market
     ) -> list[Range]:
         kept = self.store.coverage(dataset, subject)
@@ -214,7 +214,7 @@ def last_day(market: Market, now: datetime) -> date:
     return local.date() if local.hour >= PUBLISHED_AT_HOUR else local.date() - timedelta(days=1)
 
 
-def _merged(events: list[SyncEvent]) -> SyncEvent:
+def _merge(events: list[SyncEvent]) -> SyncEvent:
     """One event for a dataset that was fetched in parts; it failed if a part did."""
     failed = next((event for event in events if event.outcome == "failed"), None)
     last = failed or events[-1]

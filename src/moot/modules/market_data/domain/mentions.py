@@ -12,7 +12,7 @@ from typing import Any
 
 from moot.modules.market_data.domain.company_index import How, Match
 from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.spelling import bare_name, canonical, typed
+from moot.modules.market_data.domain.spelling import bare_name, canonical, fold
 from moot.shared.domain.script import half_width, simplify
 
 _CODE = re.compile(
@@ -160,11 +160,11 @@ def _once(names: Sequence[Named]) -> list[Named]:
 
 def _keys(company: Company) -> dict[str, tuple[Grade, How]]:
     """What a sentence may call a company, each at its most telling: what comes later outdoes what came before."""
-    code = canonical(company.symbol) or typed(company.symbol)
+    code = canonical(company.symbol) or fold(company.symbol)
     found = (
         (set(_parts(company)) - _everyday(), Grade.PART, How.NAME),
         ({key for alias in company.aliases for key in _written(alias)}, Grade.WHOLE, How.FORMER_NAME),
-        ({typed(company.name), *_written(company.name)}, Grade.WHOLE, How.NAME),
+        ({fold(company.name), *_written(company.name)}, Grade.WHOLE, How.NAME),
         ({_english(company.name_en)}, Grade.WHOLE, How.ENGLISH_NAME),
         (map(_spaced, nicknames().get(company.symbol, ())), Grade.NICKNAME, How.NAME),
         ({code, code.partition(".")[0] if code[0].isdigit() else code}, Grade.CODE, How.CODE),
@@ -204,7 +204,7 @@ def _english(name: str) -> str:
 
 def _spaced(text: str) -> str:
     capitals = half_width(text).upper()
-    return " ".join(m["word"] for m in _WORD.finditer(capitals)) if capitals.isascii() else typed(capitals)
+    return " ".join(m["word"] for m in _WORD.finditer(capitals)) if capitals.isascii() else fold(capitals)
 
 
 def nicknames() -> dict[str, list[str]]:

@@ -24,7 +24,7 @@ from moot.modules.market_data.infrastructure.lake_files import (
     files_of,
     frame_in,
     frame_of,
-    locked,
+    hold_lock,
     replace,
     row_of,
     schema_of,
@@ -48,7 +48,7 @@ class Lake:
         market = _market_of(subject)
         names = dict.fromkeys([_file_name(dataset, subject), _file_name(dataset, market)])
         paths = [path for name in names if (path := self._path(dataset, name)).exists()]
-        where = _asked(dataset, market, start, end)
+        where = _filter_of(dataset, market, start, end)
         return await asyncio.to_thread(_facts, dataset, paths, where)
 
     def store(
@@ -93,7 +93,7 @@ class Lake:
     ) -> None:
         path = self._path(dataset, name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        with locked(path):
+        with hold_lock(path):
             frame, ranges = frame_of(dataset.model, facts), [covered] if covered else []
             if path.exists():
                 frame = pl.concat([frame_in(path, dataset), frame])
@@ -102,7 +102,7 @@ class Lake:
             coverage = Coverage(
                 dataset=dataset.name,
                 subject=name.removeprefix("_"),
-                ranges=joined(ranges),
+                ranges=join_ranges(ranges),
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
@@ -121,7 +121,7 @@ def _facts(dataset: Dataset[M], paths: Sequence[Path], where: pl.Expr | None) ->
     return Batch(facts)
 
 
-def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
+def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
     """The same days in as few ranges as there can be, oldest first; days between two ranges stay uncovered."""
     whole: list[Range] = []
     for start, end in sorted(ranges):
@@ -132,7 +132,7 @@ def joined(ranges: Iterable[Range]) -> tuple[Range, ...]:
     return tuple(whole)
 
 
-def _asked(dataset: Dataset[BaseModel], market: Market, start: date, end: date) -> pl.Expr | None:
+def _filter_of(dataset: Dataset[BaseModel], market: Market, start: date, end: date) -> pl.Expr | None:
     """What `Dataset.covers` says, for a whole file."""
     if dataset.whole:
         return None

@@ -70,7 +70,7 @@ def coverage_of(path: Path) -> Coverage:
     with reading(path):
         note = pl.read_parquet_metadata(path).get(NOTE)
     if note is None:
-        raise damaged(path, SAY("lake.foreign"))
+        raise damage(path, SAY("lake.foreign"))
     with reading(path):
         return COVERAGE.validate_json(note)
 
@@ -100,16 +100,16 @@ def reading(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as e:
-        raise damaged(path, str(e)) from e
+        raise damage(path, str(e)) from e
 
 
-def damaged(path: Path, why: str | Message) -> Unavailable:
+def damage(path: Path, why: str | Message) -> Unavailable:
     reason = why.splitlines()[0] if isinstance(why, str) and why else why
     return Unavailable(SAY("lake.damaged", file=path, why=reason), code="LAKE_DAMAGED", file=str(path))
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
+def hold_lock(path: Path) -> Iterator[None]:
     """One writer at a time per file, over all processes. The lock file stays: removing it would let two in."""
     with path.with_name(f".{path.name}.lock").open("wb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -152,9 +152,7 @@ def facts_of(model: type[M], frame: pl.DataFrame) -> list[M]:
         return [model.model_validate(row) for row in frame.to_dicts()]
     names, columns = frame.columns, [_values(column) for column in frame.get_columns()]
     fields = set(names)
-    return [
-        _restored(model, dict(zip(names, row, strict=True)), fields) for row in zip(*columns, strict=True)
-    ]
+    return [_restore(model, dict(zip(names, row, strict=True)), fields) for row in zip(*columns, strict=True)]
 
 
 def _values(column: pl.Series) -> list[Any]:
@@ -169,7 +167,7 @@ def _moment(microseconds: int | None) -> datetime | None:
     return None if microseconds is None else EPOCH + timedelta(microseconds=microseconds)
 
 
-def _restored(model: type[M], row: dict[str, Any], fields: set[str]) -> M:
+def _restore(model: type[M], row: dict[str, Any], fields: set[str]) -> M:
     """What `model_construct` does, without its look at every field: a year of bars takes a third of the time."""
     fact = object.__new__(model)
     keep = object.__setattr__  # the model is frozen

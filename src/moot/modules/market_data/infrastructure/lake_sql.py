@@ -50,7 +50,7 @@ class LakeDatabase:
     def named(self, sql: str) -> set[Dataset[BaseModel]]:
         """The datasets that `sql` reads; refuses what `answer` would."""
         with duckdb.connect() as connection:
-            return _checked(connection, sql)
+            return _check(connection, sql)
 
     def answer(
         self, sql: str, added: Mapping[Dataset[BaseModel], Sequence[BaseModel]], *, as_of: datetime, most: int
@@ -58,7 +58,7 @@ class LakeDatabase:
         """Columns and rows, one more than `most` when there are more. Companies tell no moment: `added` has all."""
         frames = {dataset: frame_of(dataset.model, facts) for dataset, facts in added.items()}
         with duckdb.connect() as connection:
-            datasets = _checked(connection, sql)
+            datasets = _check(connection, sql)
             timer = threading.Timer(self._most_seconds, connection.interrupt)
             timer.start()
             try:
@@ -67,41 +67,41 @@ class LakeDatabase:
                 names = [column[0] for column in connection.description or ()]
                 return names, [tuple(map(_aware, row)) for row in connection.fetchmany(most + 1)]
             except duckdb.InterruptException as e:
-                raise _refused(SAY("database.too_slow", seconds=self._most_seconds)) from e
+                raise _refuse(SAY("database.too_slow", seconds=self._most_seconds)) from e
             except duckdb.Error as e:
-                raise _refused(SAY("lake.sql_failed", why=str(e), tables=list(DATASETS))) from e
+                raise _refuse(SAY("lake.sql_failed", why=str(e), tables=list(DATASETS))) from e
             finally:
                 timer.cancel()
 
 
-def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> set[Dataset[BaseModel]]:
+def _check(connection: duckdb.DuckDBPyConnection, query: str) -> set[Dataset[BaseModel]]:
     """The datasets that `query` reads. Refuses all but one SELECT, and every way to name a file in it.
 
     Inside the lake DuckDB may open files: past the views and their `as_of`, and by a COPY within a WITH even to
     write. So that is refused here; files elsewhere DuckDB itself refuses to open.
     """
-    nodes = list(_nodes(_parsed(connection, query)))
+    nodes = list(_nodes(_parse(connection, query)))
     kinds = {node["type"] for node in nodes if node["type"].endswith("_NODE")}
     if kinds - READING:
-        raise _refused(SAY("lake.sql_one_select"))
+        raise _refuse(SAY("lake.sql_one_select"))
     tables = {node["table_name"] for node in nodes if node["type"] in ("BASE_TABLE", "SHOW_REF")} - {""}
     functions = {node["function"]["function_name"] for node in nodes if node["type"] == "TABLE_FUNCTION"}
     beyond = {table for table in tables if not WORD.fullmatch(table)} | (functions - TABLE_FUNCTIONS)
     if beyond:
-        raise _refused(SAY("lake.sql_beyond", names=sorted(beyond), tables=list(DATASETS)))
+        raise _refuse(SAY("lake.sql_beyond", names=sorted(beyond), tables=list(DATASETS)))
     return {DATASETS[name] for name in {table.lower() for table in tables} & DATASETS.keys()}
 
 
-def _parsed(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+def _parse(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
     found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
     try:
         tree: dict[str, Any] = json.loads(found[0][0])
     except RecursionError as e:
-        raise _refused(SAY("lake.sql_too_deep")) from e
+        raise _refuse(SAY("lake.sql_too_deep")) from e
     if tree.get("error_type") == "parser":
-        raise _refused(SAY("lake.sql_failed", why=tree["error_message"], tables=list(DATASETS)))
+        raise _refuse(SAY("lake.sql_failed", why=tree["error_message"], tables=list(DATASETS)))
     if tree["error"] or len(tree["statements"]) != 1:
-        raise _refused(SAY("lake.sql_one_select"))
+        raise _refuse(SAY("lake.sql_one_select"))
     return tree
 
 
@@ -137,7 +137,7 @@ def _attach(
             if files:
                 _view(connection, dataset, files, as_of, and_added=rows is not None)
     for setting in CLOSED:
-        connection.execute(setting.format(folder=_quoted(f"{folder}/")))
+        connection.execute(setting.format(folder=_quote(f"{folder}/")))
 
 
 def _view(
@@ -164,7 +164,7 @@ def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) 
     if "available_at" not in rows.columns:
         return rows
     utc = ", ".join(f"{name} AT TIME ZONE 'UTC' AS {name}" for name in ("event_time", "available_at"))
-    moment = _quoted(as_of.astimezone(UTC).isoformat())
+    moment = _quote(as_of.astimezone(UTC).isoformat())
     return rows.filter(f"available_at <= TIMESTAMPTZ {moment}").project(f"* REPLACE ({utc})")
 
 
@@ -172,9 +172,9 @@ def _aware(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _refused(message: Message) -> InvalidInput:
+def _refuse(message: Message) -> InvalidInput:
     return InvalidInput(message, code="SQL_REFUSED", field="query")

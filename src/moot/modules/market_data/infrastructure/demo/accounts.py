@@ -117,7 +117,7 @@ def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
         last = _next(firm, drivers, last, end, payouts[-1] if payouts else None)
         statements.append(last)
         if end.month == 12:
-            payouts += _declared(firm, seed, last)
+            payouts += _declare(firm, seed, last)
     gone = firm.company.delist_date or date.max
     return Accounts(opening.shares, tuple(s for s in statements if s.announced_on < gone), tuple(payouts))
 
@@ -196,7 +196,7 @@ def _announced_on(firm: Firm, drivers: _Drivers, last: Statement, end: date) -> 
     return max(end + timedelta(days=round(float(lag))), last.announced_on, prospectus)
 
 
-def _declared(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
+def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
     """The year's payout; none after a loss, and none to people who cannot hold the share."""
     year = full_year.period_end.year
     pick_day, pick_bonus, pick_size = uniforms(3, seed, firm.symbol, "payout", year).tolist()

@@ -217,7 +217,7 @@ def company_stories(firm: Firm, seed: int, accounts: Accounts, until: date) -> l
         item
         for month, level, count, picked in zip(periods, tide, counts, picks, strict=True)
         if month_end(month) >= max(FIRST_TRADING_DAY, firm.company.list_date)
-        for item in _stories_of_month(firm, seed, accounts, month, _ranked(level, picked)[: _number(count)])
+        for item in _stories_of_month(firm, seed, accounts, month, _rank(level, picked)[: _number(count)])
     ]
 
 
@@ -231,7 +231,7 @@ def _number(pick: float) -> int:
     return fewest + int(pick * (most - fewest + 1))
 
 
-def _ranked(tide: float, picks: list[list[float]]) -> list[tuple[Story, list[float]]]:
+def _rank(tide: float, picks: list[list[float]]) -> list[tuple[Story, list[float]]]:
     chosen = zip(phrases().story, picks, strict=True)
     return sorted(chosen, key=lambda pair: -pair[1][0] - TIDE_BIAS * tide * pair[0].tone)
 

@@ -262,7 +262,7 @@ def daily_valuations(firm: Firm, accounts: Accounts, tape: Tape) -> list[DailyVa
         "close": (tape.close / 100).tolist(),
         "total_mv": np.round(market_value, 2).tolist(),
         "turnover_rate": np.round(100 * tape.volume / tape.shares, 4).tolist(),
-        **{name: _rounded(ratio) for name, ratio in ratios.items()},
+        **{name: _round(ratio) for name, ratio in ratios.items()},
     }
     return [DailyValuation(symbol=firm.symbol, **row) for row in daily_rows(tape.sessions, columns)]
 
@@ -288,5 +288,5 @@ def _cash_of_the_year(accounts: Accounts, tape: Tape) -> Array:
     return paid
 
 
-def _rounded(ratio: Array) -> list[float | None]:
+def _round(ratio: Array) -> list[float | None]:
     return [None if isnan(value) else value for value in np.round(ratio, 4).tolist()]

@@ -1,7 +1,7 @@
 """The synthetic market as a provider: the history that the seed implies, shown up to yesterday."""
 
 from collections.abc import Callable, Sequence
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from functools import cached_property, lru_cache
 from typing import Any, TypeVar
 
@@ -39,7 +39,6 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.symbol import Market
 
 M = TypeVar("M", bound=BaseModel)
-FIRST_MOMENT = datetime.min.replace(tzinfo=UTC)
 
 
 class DemoMarket:
@@ -60,14 +59,12 @@ class DemoMarket:
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        asked = self._all().facts(dataset, subject)
+        found = dataset.between(self._all().facts(dataset, subject), start, end, Market.DEMO)
+        if dataset is COMPANIES:
+            return Batch(found)
         midnight = moment(_today(self._moment(self._clock.now())), 0)
-        return Batch(
-            fact
-            for fact in asked
-            if getattr(fact, "available_at", FIRST_MOMENT) < midnight
-            and dataset.covers(getattr(fact, dataset.day), start, end, Market.DEMO)
-        )
+        public = (fact for fact in found if fact.available_at < midnight)
+        return Batch(fact for fact in public if getattr(fact, "symbol", None) in (subject, None))
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""
@@ -96,9 +93,9 @@ class _World:
         """All there will have been of a dataset; what is public is for the reader to say."""
         if dataset is COMPANIES:
             return [firm.company for firm in firms().values()]
-        if dataset is NEWS:
-            return [item for item in self.news if item.symbol in (subject, None)]
-        return getattr(self if dataset is MACRO else self.histories.get(subject), dataset.name, ())
+        home = self if dataset in (MACRO, NEWS) else self.histories.get(subject)
+        facts: Sequence[Any] = getattr(home, dataset.name, ())
+        return facts
 
     @cached_property
     def macro(self) -> list[MacroObservation]:

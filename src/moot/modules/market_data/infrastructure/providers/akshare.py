@@ -60,12 +60,32 @@ ARTICLES = 100
 
 
 @dataclass(frozen=True)
-class Question:
-    """Where to ask whether the data centre has nothing, or AKShare could not read what it had."""
+class Page:
+    """A function that has all of a dataset for a symbol, by its `code` alone or as we spell it.
 
+    `report` of the data centre at `url` tells whether it has nothing, or AKShare could not read what it had.
+    """
+
+    function: str
+    row: Callable[[str, Row], Row | None]
     report: str
-    condition: str
+    spelled: str = "code"
+    column: str = "SECURITY_CODE"
     url: str = DATA_CENTRE
+
+
+PAGES: dict[Dataset[Any], Page] = {
+    datasets.VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
+    datasets.DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
+    datasets.REPORTS: Page(
+        "stock_financial_analysis_indicator_em",
+        akshare_rows.report,
+        "RPT_F10_FINANCE_MAINFINADATA",
+        spelled="symbol",
+        column="SECUCODE",
+        url=F10_DATA_CENTRE,
+    ),
+}
 
 
 class AkshareProvider(OutsideSource):
@@ -80,11 +100,9 @@ class AkshareProvider(OutsideSource):
         return {
             datasets.COMPANIES: self._companies,
             datasets.BARS: self._bars,
-            datasets.VALUATIONS: self._valuations,
-            datasets.REPORTS: self._reports,
-            datasets.DIVIDENDS: self._dividends,
             datasets.MACRO: self._macro,
             datasets.NEWS: self._news,
+            **{dataset: partial(self._page, page) for dataset, page in PAGES.items()},
         }
 
     async def _companies(self, *_: object) -> list[Row]:
@@ -110,22 +128,11 @@ class AkshareProvider(OutsideSource):
         factors = await self._factors(f"{exchange.lower()}{code}")
         return list(akshare_rows.bars(symbol, days, factors))
 
-    async def _valuations(self, symbol: str, *_: object) -> list[Row]:
-        code = symbol.partition(".")[0]
-        asked = Question("RPT_VALUEANALYSIS_DET", f'(SECURITY_CODE="{code}")')
-        found = await self._table("stock_value_em", {"symbol": code}, asked=asked)
-        return [akshare_rows.valuation(symbol, row) for row in found]
-
-    async def _reports(self, symbol: str, *_: object) -> list[Row]:
-        asked = Question("RPT_F10_FINANCE_MAINFINADATA", f'(SECUCODE="{symbol}")', F10_DATA_CENTRE)
-        found = await self._table("stock_financial_analysis_indicator_em", {"symbol": symbol}, asked=asked)
-        return [akshare_rows.report(symbol, row) for row in found]
-
-    async def _dividends(self, symbol: str, *_: object) -> list[Row]:
-        code = symbol.partition(".")[0]
-        asked = Question("RPT_SHAREBONUS_DET", f'(SECURITY_CODE="{code}")')
-        found = await self._table("stock_fhps_detail_em", {"symbol": code}, asked=asked)
-        return [row for raw in found if (row := akshare_rows.dividend(symbol, raw))]
+    async def _page(self, page: Page, symbol: str, *_: object) -> list[Row]:
+        asked = symbol if page.spelled == "symbol" else symbol.partition(".")[0]
+        has_nothing = partial(_has_nothing, page, asked)
+        found = await self._table(page.function, {"symbol": asked}, has_nothing)
+        return [told for row in found if (told := page.row(symbol, row)) is not None]
 
     async def _macro(self, *_: object) -> list[Row]:
         rows: list[Row] = []
@@ -161,13 +168,16 @@ class AkshareProvider(OutsideSource):
         return found
 
     async def _table(
-        self, function: str, params: Mapping[str, Any] | None = None, *, asked: Question | None = None
+        self,
+        function: str,
+        params: Mapping[str, Any] | None = None,
+        has_nothing: Callable[[], bool] = lambda: False,
     ) -> list[Row]:
         """The rows of an AKShare function, `None` for every missing value."""
         call = getattr(await in_thread(_library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
-        rows: list[Row] = await self._ask(function, given, lambda: _rows(fresh(**given)), asked)
+        rows: list[Row] = await self._ask(function, given, lambda: _rows(fresh(**given)), has_nothing)
         return rows
 
     async def _factors(self, symbol: str) -> list[Step]:
@@ -191,7 +201,7 @@ class AkshareProvider(OutsideSource):
         params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
 
         def read() -> Any:
-            return _padded(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
+            return _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
 
         articles: list[Row] = await self._ask("search", {"keyword": keyword}, read)
         return articles
@@ -201,7 +211,7 @@ class AkshareProvider(OutsideSource):
         operation: str,
         params: Mapping[str, Any],
         read: Callable[[], Any],
-        asked: Question | None = None,
+        has_nothing: Callable[[], bool] = lambda: False,
     ) -> Any:
         await in_thread(_library)  # loading it takes seconds
         errors = importlib.import_module("akshare.exceptions")
@@ -216,7 +226,7 @@ class AkshareProvider(OutsideSource):
                     Unavailable(SAY("akshare.refused", operation=operation, why=str(e))), passing=True
                 ) from e
             except MISREAD as e:
-                if asked is not None and await in_thread(partial(_has_nothing, asked)):
+                if await in_thread(has_nothing):
                     return []
                 raise Trouble(_unreadable(operation)) from e
 
@@ -258,10 +268,10 @@ def _notices_page(params: Mapping[str, Any]) -> Row:
     return page
 
 
-def _has_nothing(asked: Question) -> bool:
-    params = {"reportName": asked.report, "columns": "ALL", "filter": asked.condition}
+def _has_nothing(page: Page, asked: str) -> bool:
+    params = {"reportName": page.report, "columns": "ALL", "filter": f'({page.column}="{asked}")'}
     paging = {"pageNumber": 1, "pageSize": 1, "source": "WEB", "client": "WEB"}
-    text = _get(asked.url, params | paging)
+    text = _get(page.url, params | paging)
     try:
         answer = json.loads(text)
         return answer["result"] is None and answer["code"] == NOTHING_FOUND
@@ -275,7 +285,7 @@ def _steps(text: str) -> list[Step]:
     return sorted((date.fromisoformat(step["d"]), float(step["f"])) for step in told["data"])
 
 
-def _padded(text: str) -> Any:
+def _read_jsonp(text: str) -> Any:
     """JSONP: `name({...})`, with or without a semicolon."""
     return json.loads(text[text.find("(") + 1 : text.rfind(")")])
 

@@ -8,7 +8,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import inferred
+from moot.modules.market_data.domain.spelling import infer
 from moot.modules.market_data.domain.trading_rules import board_of
 from moot.modules.market_data.infrastructure.providers import release_times
 from moot.modules.market_data.infrastructure.providers.release_times import (
@@ -202,7 +202,7 @@ def dividend(symbol: str, row: Row) -> Row | None:
 
 def company(listing: Listing, row: Row) -> Row | None:
     """A company of the list; B shares stand in the same lists and are left out."""
-    symbol = inferred(str(row[listing.code]))
+    symbol = infer(str(row[listing.code]))
     if symbol is None:
         return None
     name = re.sub(r"\s", "", str(row[listing.name]))

@@ -12,7 +12,7 @@ import polars as pl
 from moot.modules.market_data.domain.datasets import BARS, COMPANIES, REPORTS, Dataset
 from moot.modules.market_data.domain.facts import DailyBar
 from moot.modules.market_data.domain.provider import Batch, Refusal, screen
-from moot.modules.market_data.domain.spelling import canonical, inferred, market_of
+from moot.modules.market_data.domain.spelling import canonical, infer, market_of
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers.file_mapping import TRADING, TableMapping
 from moot.modules.market_data.infrastructure.providers.release_times import (
@@ -51,13 +51,13 @@ def read_frame(path: Path) -> pl.DataFrame:
 
 def read_facts(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
     """The rows of `frame` as facts of `dataset`, by symbol and day; `name` is the file's, for messages."""
-    rows = [_timed(dataset, row) for row in _rows(dataset, table, frame, name)]
+    rows = [_add_times(dataset, row) for row in _rows(dataset, table, frame, name)]
     refused = [Refusal(_name(row, dataset.key), why) for row in rows if (why := _unit_doubt(row))]
     trusted = [row for row in rows if not _unit_doubt(row)]
     batch: Batch[Any] = screen(dataset, trusted, ("symbol", *(k for k in dataset.key if k != "symbol")))
     facts: Iterable[Any] = batch
     if dataset is BARS and "adj_factor" not in table.columns and table.adjusted is None:
-        facts = _factored(batch, rows)
+        facts = _add_factors(batch, rows)
     return Batch(facts, [*refused, *batch.refused])
 
 
@@ -102,7 +102,7 @@ def _row(table: TableMapping, wanted: Mapping[str, str], raw: Row, constant: str
 
 
 def _symbol(text: str) -> str:
-    return canonical(text) or inferred(text) or text
+    return canonical(text) or infer(text) or text
 
 
 def _value(table: TableMapping, field: str, value: Any) -> Any:
@@ -141,10 +141,10 @@ def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
     for row in sorted(rows, key=lambda r: (str(r["symbol"]), str(r.get("trade_date")))):
         last = before if before.get("symbol") == row["symbol"] else {}
         before = row
-        yield _completed(table, row, last)
+        yield _complete(table, row, last)
 
 
-def _completed(table: TableMapping, row: Row, last: Row) -> Row:
+def _complete(table: TableMapping, row: Row, last: Row) -> Row:
     full = {"adj_factor": 1.0, **row}
     if TRADING in full:
         full["suspended"] = not full.pop(TRADING)
@@ -169,7 +169,7 @@ def _middle(row: Row) -> float:
     return sum(prices) / len(prices) if prices else 0.0
 
 
-def _timed(dataset: Dataset[Any], row: Row) -> Row:
+def _add_times(dataset: Dataset[Any], row: Row) -> Row:
     """With the two times of its kind, where symbol and day could be read."""
     market = market_of(row["symbol"])
     if dataset is COMPANIES:
@@ -194,7 +194,7 @@ def _unit_doubt(row: Row) -> str | None:
     return f"amount / volume = {mean:.4g} lies far outside low..high = {low:g}..{high:g}: check the units"
 
 
-def _factored(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
+def _add_factors(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
     """Factors from reference prices: where `pre_close` is not the close before it, rights went ex.
 
     The factor starts at 1 and moves only between neighbouring rows: a refused row between two days is a gap,

@@ -64,7 +64,7 @@ class FilesProvider:
             there = facts.values()
             return Batch((f for batch in there for f in batch), (r for batch in there for r in batch.refused))
         found, days = facts.get(subject, Batch()), (start, end, Symbol.parse(subject).market)
-        return Batch((f for f in found if dataset.covers(getattr(f, dataset.day), *days)), found.refused)
+        return Batch(dataset.between(found, *days), found.refused)
 
     def _load(self, dataset: Dataset[Any], table: TableMapping) -> dict[str, Batch[Any]]:
         paths = sorted(self._folder.glob(table.path)) if table.path else []

@@ -31,7 +31,6 @@ from moot.modules.market_data.infrastructure.providers.outside import (
 )
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     FIGURES,
-    IMPLEMENTED,
     KEYS,
     SERIES,
     SOURCE,
@@ -116,6 +115,22 @@ class _Page(HttpAnswer):
     table: _Table
 
 
+@dataclass(frozen=True)
+class Interface:
+    """An interface that has all of a dataset; `around` is how far its days may lie from those we go by."""
+
+    api: str
+    row: Callable[[Row], Row | None]
+    around: timedelta = timedelta()
+
+
+INTERFACES: dict[Dataset[Any], Interface] = {
+    datasets.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    datasets.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
+    datasets.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+}
+
+
 class TushareProvider(OutsideSource):
     """A-shares, their companies and the Chinese economy, as far as the token's permissions reach.
 
@@ -148,11 +163,9 @@ class TushareProvider(OutsideSource):
         return {
             datasets.COMPANIES: self._companies,
             datasets.BARS: self._bars,
-            datasets.VALUATIONS: self._valuations,
             datasets.REPORTS: self._reports,
-            datasets.DIVIDENDS: self._dividends,
             datasets.MACRO: self._macro,
-            datasets.NEWS: self._announcements,
+            **{dataset: partial(self._interface, dataset) for dataset in INTERFACES},
         }
 
     async def aclose(self) -> None:
@@ -169,7 +182,7 @@ class TushareProvider(OutsideSource):
         return [tushare_rows.company(row, names.get(row.get("ts_code", ""), [])) for row in found]
 
     async def _bars(self, symbol: str, start: date, end: date) -> list[Row]:
-        asked = _in_range(symbol, start, end)
+        asked = {"ts_code": symbol, **_days(start, end)}
         quotes = await self._rows("daily", asked)
         if not quotes:
             return []
@@ -178,30 +191,22 @@ class TushareProvider(OutsideSource):
         spells = tushare_rows.special_treatments((await self._names_by_symbol()).get(symbol, []))
         return [tushare_rows.bar(row, factors.get(row.get("trade_date")), spells) for row in quotes]
 
-    async def _valuations(self, symbol: str, start: date, end: date) -> list[Row]:
-        found = await self._rows("daily_basic", _in_range(symbol, start, end))
-        return [tushare_rows.valuation(row) for row in found]
+    async def _interface(self, dataset: Dataset[Any], symbol: str, start: date, end: date) -> list[Row]:
+        interface = INTERFACES[dataset]
+        days = {} if dataset.whole else _days(start - interface.around, end + interface.around)
+        found = await self._rows(interface.api, {"ts_code": symbol, **days})
+        return [told for row in found if (told := interface.row(row)) is not None]
 
     async def _reports(self, symbol: str, *_: object) -> Batch[Row]:
         """Every version of every period; an interface the token may not use leaves its figures out, and says so."""
-        tables = await self._permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
+        tables = await self._read_permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
         return Batch(tushare_rows.report_rows(symbol, tables.rows), tables.missing)
-
-    async def _dividends(self, symbol: str, *_: object) -> list[Row]:
-        """Those that were carried out; plans are not dividends yet."""
-        found = await self._rows("dividend", {"ts_code": symbol})
-        return [tushare_rows.dividend(row) for row in found if row.get("div_proc") == IMPLEMENTED]
 
     async def _macro(self, _: str, start: date, end: date) -> Batch[Row]:
         asked = {series.name: (series.api, series.question(start, end)) for series in SERIES}
-        tables = await self._permitted(asked)
+        tables = await self._read_permitted(asked)
         told = (s.observation(row) for s in SERIES for row in tables.rows.get(s.name, []))
         return Batch(told, tables.missing)
-
-    async def _announcements(self, symbol: str, start: date, end: date) -> list[Row]:
-        """The service goes by the printed day, so it is asked for the days around as well."""
-        asked = _in_range(symbol, start - LONGEST_HOLIDAY, end + LONGEST_HOLIDAY)
-        return [tushare_rows.announcement(row) for row in await self._rows("anns_d", asked)]
 
     async def constituents(self, index: str, day: date) -> list[str]:
         """Published by the month: the newest list of the last two."""
@@ -210,7 +215,7 @@ class TushareProvider(OutsideSource):
         newest = max((row["trade_date"] for row in found), default=None)
         return sorted({row["con_code"] for row in found if row["trade_date"] == newest})
 
-    async def _permitted(self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]) -> "_Permitted":
+    async def _read_permitted(self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]) -> "_Permitted":
         """The tables the token may read, and what it may not; nothing at all is `NotOffered`."""
         tables = _Permitted({}, [])
         for name, (api, params) in asked.items():
@@ -266,10 +271,6 @@ class TushareProvider(OutsideSource):
 class _Permitted:
     rows: dict[str, list[Row]]
     missing: list[Refusal]
-
-
-def _in_range(symbol: str, start: date, end: date) -> dict[str, str]:
-    return {"ts_code": symbol, **_days(start, end)}
 
 
 def _days(start: date, end: date) -> dict[str, str]:

@@ -12,7 +12,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from itertools import groupby
 from typing import Any
 
-from moot.modules.market_data.domain.facts import SpecialTreatment
+from moot.modules.market_data.domain.facts import FinancialReport, SpecialTreatment
 from moot.modules.market_data.infrastructure.providers import release_times
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.release_times import (
@@ -30,28 +30,7 @@ END_OF_DAY = time(23, 59, 59)
 LOT, THOUSAND, TEN_THOUSAND = 100, 1_000, 10_000
 IMPLEMENTED = "实施"
 ST_NAME = re.compile(r"S?\*?ST")
-FIGURES: dict[str, dict[str, str]] = {
-    "fina_indicator": {
-        "gross_margin": "grossprofit_margin",  # the column `gross_margin` is an amount in CNY
-        "netprofit_margin": "netprofit_margin",
-        "roe_waa": "roe_waa",
-        "roic": "roic",
-        "eps": "eps",
-        "bps": "bps",
-        "profit_dedt": "profit_dedt",
-        "ocfps": "ocfps",
-        "fcff_ps": "fcff_ps",
-        "fcff": "fcff",
-        "current_ratio": "current_ratio",
-        "quick_ratio": "quick_ratio",
-        "debt_to_assets": "debt_to_assets",
-        "interestdebt": "interestdebt",
-        "netdebt": "netdebt",
-        "invturn_days": "invturn_days",
-        "arturn_days": "arturn_days",
-        "assets_turn": "assets_turn",
-        "total_revenue_ps": "total_revenue_ps",
-    },
+STATEMENTS = {
     "income": {
         "total_revenue": "total_revenue",
         "operate_profit": "operate_profit",
@@ -64,6 +43,13 @@ FIGURES: dict[str, dict[str, str]] = {
     },
     "cashflow": {"n_cashflow_act": "n_cashflow_act", "capex": "c_pay_acq_const_fiolta"},
 }
+STATED = {figure for figures in STATEMENTS.values() for figure in figures}
+INDICATORS = {
+    name: name
+    for name, field in FinancialReport.model_fields.items()
+    if not field.is_required() and name not in STATED
+} | {"gross_margin": "grossprofit_margin"}  # the column `gross_margin` is an amount in CNY
+FIGURES: dict[str, dict[str, str]] = {"fina_indicator": INDICATORS, **STATEMENTS}
 """For each interface: our figure, and the column it is in."""
 KEYS = ("ts_code", "end_date", "ann_date", "f_ann_date", "report_type", "update_flag")
 CONSOLIDATED = "1"
@@ -115,8 +101,10 @@ def valuation(row: Row) -> dict[str, Any]:
     return _daily(row) | values | {name: number(row.get(name)) for name in plain}
 
 
-def dividend(row: Row) -> dict[str, Any]:
-    """Known when its execution was announced; where that day is missing, when it had surely been."""
+def dividend(row: Row) -> dict[str, Any] | None:
+    """Known when its execution was announced, or had surely been; a plan is no dividend yet."""
+    if row.get("div_proc") != IMPLEMENTED:
+        return None
     days = (row.get(name) for name in ("imp_ann_date", "record_date", "ex_date", "ann_date"))
     told = day(next((found for found in days if found), None))
     payout = {
@@ -139,7 +127,7 @@ def dividend(row: Row) -> dict[str, Any]:
 
 def announcement(row: Row) -> dict[str, Any]:
     """Visible from its recorded time on; where only the printed day is known, from the end of that day."""
-    seen = _recorded(row.get("rec_time")) or moment(day(row.get("ann_date")), END_OF_DAY)
+    seen = _parse_recorded(row.get("rec_time")) or moment(day(row.get("ann_date")), END_OF_DAY)
     return {
         "kind": "announcement",
         "title": row.get("title"),
@@ -193,7 +181,7 @@ def _lasts(spell: SpecialTreatment, on: Any) -> bool:
     return isinstance(on, date) and spell.start <= on and (spell.end is None or on < spell.end)
 
 
-def _recorded(raw: Any) -> datetime | None:
+def _parse_recorded(raw: Any) -> datetime | None:
     """A time of day that is midnight sharp is a day without a time."""
     try:
         found = datetime.fromisoformat(str(raw)).replace(tzinfo=ZONE)
