@@ -11,35 +11,17 @@ Address = IPv4Address | IPv6Address
 Check = Callable[[str, Address, int], None]
 """Raises when the host must not be reached at that address and port."""
 
-NOT_PUBLIC_V4 = [
-    ip_network(block)
-    for block in (
-        "0.0.0.0/8",  # this network
-        "10.0.0.0/8",
-        "100.64.0.0/10",  # shared by a carrier's customers
-        "127.0.0.0/8",
-        "168.63.129.16/32",  # a cloud's own host, in a public range
-        "169.254.0.0/16",  # link-local, and where clouds keep a machine's credentials
-        "172.16.0.0/12",
-        "192.0.0.0/24",
-        "192.0.2.0/24",  # documentation
-        "192.88.99.0/24",  # relays to 6to4
-        "192.168.0.0/16",
-        "198.18.0.0/15",  # benchmarks
-        "198.51.100.0/24",
-        "203.0.113.0/24",
-        "224.0.0.0/4",
-        "240.0.0.0/4",
-    )
-]
 PUBLIC_V6 = ip_network("2000::/3")
 """All that was ever given out. Loopback, mapped, translated, local and multicast addresses lie outside of it."""
 
-NOT_PUBLIC_V6 = [
+NOT_PUBLIC = [
     ip_network(block)
-    for block in (
+    for block in (  # beside those that Python knows, in every version of it
+        "168.63.129.16/32",  # a cloud's own host, in a public range
+        "192.0.0.0/24",
+        "192.88.99.0/24",  # relays to 6to4
+        "224.0.0.0/4",
         "2001::/23",  # protocols, among them Teredo, which wraps an IPv4 address
-        "2001:db8::/32",  # documentation
         "2002::/16",  # 6to4, which wraps an IPv4 address
         "3fff::/20",
     )
@@ -48,9 +30,8 @@ NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 
 def is_public(address: Address) -> bool:
-    if isinstance(address, IPv4Address):
-        return not any(address in block for block in NOT_PUBLIC_V4)
-    return address in PUBLIC_V6 and not any(address in block for block in NOT_PUBLIC_V6)
+    given_out = address.version == 4 or address in PUBLIC_V6
+    return given_out and address.is_global and not any(address in block for block in NOT_PUBLIC)
 
 
 def literal(host: str) -> Address | None:
