@@ -24,8 +24,7 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
     NoJournal,
     SqlCallJournal,
 )
-from moot.modules.llm_platform.infrastructure.cipher import cipher_for
-from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
