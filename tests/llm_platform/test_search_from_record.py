@@ -19,7 +19,7 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.search import WebSearchProvider, WebSearchRequest, WebSearchResponse
-from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogReader
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
 from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
 from moot.modules.llm_platform.infrastructure.search_store import SqlSearchCache, SqlSearchRecord
 from moot.shared.domain.clock import FixedClock

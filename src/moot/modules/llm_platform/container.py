@@ -11,7 +11,6 @@ from moot.modules.llm_platform.application.config_service import ConfigBody, Con
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
-from moot.modules.llm_platform.application.recorded_engine import RecordedEngine
 from moot.modules.llm_platform.application.speaker import Speaker
 from moot.modules.llm_platform.application.spending import UsageService
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
@@ -25,9 +24,7 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
     NoJournal,
     SqlCallJournal,
 )
-from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogReader
-from moot.modules.llm_platform.infrastructure.cipher import cipher_for
-from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
@@ -70,17 +67,17 @@ class LLMPlatformContainer:
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self._model = OpenAIChatModel()
+        self._reader = SqlCallJournal(audit, trail) if audit and trail else None
         limits = _limits(settings)
         self._llm = LLMService(
             self.registry,
             self._model,
-            SqlCallJournal(audit, trail) if audit and trail else NoJournal(),
+            self._reader or NoJournal(),
             SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
             deadline=settings.llm_deadline,
             max_tokens=settings.llm_max_tokens,
             guard=guard,
         )
-        self._reader = SqlCallLogReader(database) if database else None
         self._searches_the_web = bool(settings.bocha_api_key.get_secret_value() or settings.searxng_url)
         self._provider = _search_provider(settings)
         self._cache = SqlSearchCache(database, clock) if database else None
@@ -118,7 +115,7 @@ class LLMPlatformContainer:
         return Speaker(self._llm, min_grounding=self._settings.min_grounding)
 
     def engine_choice(self) -> EngineChoice:
-        return RecordedEngine(self._llm, self._settings.analyst, self._settings.analyst_fallback)
+        return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
     def config_service(self) -> ConfigService:
         return ConfigService(self._repository, self.registry)

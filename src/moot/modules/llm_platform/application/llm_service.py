@@ -7,7 +7,6 @@ import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import date
 
 from moot.modules.llm_platform.application.attempts import (
     Request,
@@ -17,10 +16,15 @@ from moot.modules.llm_platform.application.attempts import (
     service_failed,
     too_slow,
 )
-from moot.modules.llm_platform.application.call_key import CallKey, mismatch
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Budget, most
-from moot.modules.llm_platform.domain.call_record import CallJournal, CallOutcome, RecordedCall
+from moot.modules.llm_platform.domain.call_record import (
+    CallJournal,
+    CallKey,
+    CallLogItem,
+    CallOutcome,
+    mismatch,
+)
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
     ChatModel,
@@ -214,30 +218,30 @@ class LLMService:
             if recorded.request_digest == key.digest(recorded.model_name, request):
                 if key.answers == "resume":
                     await self._note(key, recorded, request)
-                return _as_recorded(recorded, self._registry.knowledge_cutoff(recorded.alias, _workspace()))
+                return self._as_recorded(recorded)
         if key.answers == "replay":
             raise mismatch(key, request, answered)
         return None
 
-    async def _note(self, key: CallKey, recorded: RecordedCall, request: ChatRequest) -> None:
+    async def _note(self, key: CallKey, recorded: CallLogItem, request: ChatRequest) -> None:
         """On the record too: that this answer was not asked for again."""
         intent = key.intent_of(recorded, request)
         call_id = await self._journal.begin(intent)
         await self._journal.end(call_id, CallOutcome(status="success", latency_ms=0, reply=recorded.reply))
 
+    def _as_recorded(self, recorded: CallLogItem) -> ChatResult:
+        alias = recorded.alias or ""
+        return ChatResult(
+            **recorded.reply.model_dump(),
+            alias=alias,
+            vendor=recorded.vendor,
+            cost=recorded.cost,
+            origin="record",
+            knowledge_cutoff=self._registry.knowledge_cutoff(alias, _workspace()),
+            call_id=recorded.id,
+        )
+
 
 def _workspace() -> str:
     context = current_execution_ctx.get()
     return context.workspace if context else DEFAULT_WORKSPACE
-
-
-def _as_recorded(recorded: RecordedCall, cutoff: date | None) -> ChatResult:
-    return ChatResult(
-        **recorded.reply.model_dump(),
-        alias=recorded.alias,
-        vendor=recorded.vendor,
-        cost=recorded.cost,
-        origin="record",
-        knowledge_cutoff=cutoff,
-        call_id=recorded.id,
-    )

@@ -11,15 +11,16 @@ from typing import Generic, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from moot.modules.llm_platform.application.answer_checks import (
+from moot.modules.llm_platform.application.answer_schema import (
     NARRATIVE,
     NARRATIVE_LENGTH,
     Statements,
     in_another_language,
     narrative_length,
     statements,
+    strict_schema,
+    told_schema,
 )
-from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema

@@ -178,7 +178,7 @@ class GovernedToolbox:
     async def _searched(self, asked: Words, locale: Locale) -> ToolOutcome:
         assert self._search is not None
         request = WebSearchRequest(query=asked.query, count=asked.count)
-        answer = await self._search.search(request, as_of=None)
+        answer = await self._search.search(request)
         results = answer.results[: asked.count]
         if not results:
             return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.query).in_locale(locale))
