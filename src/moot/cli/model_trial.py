@@ -7,8 +7,8 @@ from typing import Any
 
 import typer
 
-from moot.cli.money import amount
-from moot.cli.texts import SAY
+from moot.cli.printing import amount
+from moot.cli.texts import SAY, environment_locale
 from moot.modules.llm_platform.application.llm_service import (
     ChatMessage,
     ChatResult,
@@ -25,26 +25,15 @@ TEMPERATURE = 0.3
 MOST_TOKENS = 1024
 """Room for a model that thinks before it answers."""
 
-NUMBER = {"type": "integer"}
-SUM = ResponseSchema(
-    name="sum",
-    json_schema={
-        "type": "object",
-        "properties": {"sum": NUMBER},
-        "required": ["sum"],
-        "additionalProperties": False,
-    },
-)
-ADD = Tool(
-    name="add",
-    description="Adds two whole numbers.",
-    parameters={
-        "type": "object",
-        "properties": {"a": NUMBER, "b": NUMBER},
-        "required": ["a", "b"],
-        "additionalProperties": False,
-    },
-)
+
+def _numbers(*names: str) -> dict[str, Any]:
+    """The schema of an object of whole numbers."""
+    fields = {name: {"type": "integer"} for name in names}
+    return {"type": "object", "properties": fields, "required": list(names), "additionalProperties": False}
+
+
+SUM = ResponseSchema(name="sum", json_schema=_numbers("sum"))
+ADD = Tool(name="add", description="Adds two whole numbers.", parameters=_numbers("a", "b"))
 
 
 @dataclass(frozen=True)
@@ -83,20 +72,21 @@ async def try_tools(llm: LLMService, alias: str) -> Trial:
     return trial if used and _fields(used[0].arguments) == {"a", "b"} else Trial(problem=SAY("llm.no_tool"))
 
 
-def show_trial(what: str, trial: Trial, currency: str, locale: Locale) -> None:
+def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
+    """In the language of the terminal, unless another is named."""
     name = SAY(f"llm.trial.{what}")
     if trial.problem is not None:
-        typer.echo(SAY("llm.trial_failed", what=name, why=trial.problem).in_locale(locale))
-        return
-    said = SAY(
-        "llm.trial_passed",
-        what=name,
-        ms=trial.latency_ms,
-        prompt=_count(trial.prompt_tokens),
-        completion=_count(trial.completion_tokens),
-        cost=SAY("llm.cost_unknown") if trial.cost is None else f"{amount(trial.cost)} {currency}",
-    )
-    typer.echo(said.in_locale(locale))
+        said = SAY("llm.trial_failed", what=name, why=trial.problem)
+    else:
+        said = SAY(
+            "llm.trial_passed",
+            what=name,
+            ms=trial.latency_ms,
+            prompt=_count(trial.prompt_tokens),
+            completion=_count(trial.completion_tokens),
+            cost=SAY("research.price_unknown") if trial.cost is None else f"{amount(trial.cost)} {currency}",
+        )
+    typer.echo(said.in_locale(locale or environment_locale()))
 
 
 def _count(tokens: int | None) -> str:

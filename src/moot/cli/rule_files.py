@@ -1,14 +1,13 @@
-"""`moot rules check` and `generate`, and reading rules from files: nothing here needs a database."""
+"""Rules in files, and what is wrong with them: nothing here needs a database."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from moot.cli.outcome import command
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.governance.application.rule_files import (
     Complaint,
@@ -16,16 +15,22 @@ from moot.modules.governance.application.rule_files import (
     RuleRefused,
     check_rules,
     read_rules,
-    write_rules,
 )
-from moot.modules.governance.application.rule_generator import Constraints, RuleGenerator, accept
-from moot.modules.governance.container import RuleBook
-from moot.shared.domain.clock import SystemClock
+from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from moot.modules.governance.container import RuleBook
 
 ALONE = "none"
 LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in str(field.annotation)}
 INLINE = re.compile(r"condition:\s+(?![>|])['\"]?")
+
+
+def rule_book() -> "RuleBook":
+    from moot.modules.governance.container import RuleBook
+
+    return RuleBook()
 
 
 def text_of(path: Path) -> str:
@@ -37,18 +42,11 @@ def text_of(path: Path) -> str:
         raise InvalidInput(SAY("rules.no_file", path=path, reason=SAY("rules.not_text"))) from None
 
 
-def rules_in(book: RuleBook, path: Path) -> list[EnhancedRule]:
-    return read_rules(
-        text_of(path),
-        where=str(path),
-        engine=book.engine,
-        tools=book.tools,
-        conditions=book.conditions,
-        facts=book.facts,
-    )
+def rules_in(book: "RuleBook", path: Path) -> list[EnhancedRule]:
+    return read_rules(text_of(path), where=str(path), **_known(book))
 
 
-def accepted_rules(book: RuleBook, path: Path) -> list[EnhancedRule]:
+def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
     """Like `rules_in`; what is wrong with the file is told a line each, and ends the command."""
     try:
         return rules_in(book, path)
@@ -60,7 +58,7 @@ def accepted_rules(book: RuleBook, path: Path) -> list[EnhancedRule]:
         raise typer.Exit(1) from None
 
 
-def shipped_beside(book: RuleBook, own: Sequence[EnhancedRule], profile: str) -> list[EnhancedRule]:
+def shipped_beside(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) -> list[EnhancedRule]:
     """The rules that come with Moot, but for those `own` ones replace. What only tightens replaces nothing."""
     if profile == ALONE:
         return []
@@ -72,25 +70,9 @@ def is_draft(rule: EnhancedRule) -> bool:
     return rule.is_draft and isinstance(rule.condition, str)
 
 
-def check(files: Sequence[Path]) -> None:
-    """Every complaint about every file is told before the command ends."""
-    with command():
-        book = RuleBook()
-        sound = [_is_sound(book, file) for file in files]
-        if not all(sound):
-            raise typer.Exit(1)
-
-
-def _is_sound(book: RuleBook, file: Path) -> bool:
+def is_sound(book: "RuleBook", file: Path) -> bool:
     text = text_of(file)
-    found = check_rules(
-        text,
-        where=str(file),
-        engine=book.engine,
-        tools=book.tools,
-        conditions=book.conditions,
-        facts=book.facts,
-    )
+    found = check_rules(text, where=str(file), **_known(book))
     for complaint in found:
         typer.echo(_told(complaint, text))
     errors = sum(complaint.severity == "error" for complaint in found)
@@ -100,6 +82,11 @@ def _is_sound(book: RuleBook, file: Path) -> bool:
     count, drafts = len(rules_in(book, file)), len(found)
     typer.echo(say("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts))
     return True
+
+
+def _known(book: "RuleBook") -> dict[str, Any]:
+    """What a rule may speak of."""
+    return {name: getattr(book, name) for name in ("engine", "tools", "conditions", "facts")}
 
 
 def _told(complaint: Complaint, text: str) -> str:
@@ -124,26 +111,7 @@ def _column(complaint: Complaint, text: str) -> int | None:
     return len(first) - len(first.lstrip()) + complaint.column
 
 
-class Wish(NamedTuple):
-    """What was typed for `moot rules generate`."""
-
-    start: str
-    goal: str
-    description: str | None
-    constraints: Sequence[str]
-
-
-def generate(wish: Wish, *, accepted: bool) -> None:
-    """The YAML alone is on stdout."""
-    with command():
-        constraints = dict(_constraint(text) for text in wish.constraints)
-        generator = RuleGenerator(SystemClock())
-        made = generator.generate_from_user_input(wish.start, wish.goal, wish.description, constraints)
-        typer.echo(write_rules(accept(made) if accepted else made), nl=False)
-        typer.echo(say("rules.accepted" if accepted else "rules.generated", count=len(made)), err=True)
-
-
-def _constraint(text: str) -> tuple[str, Any]:
+def read_constraint(text: str) -> tuple[str, Any]:
     name, equals, value = text.partition("=")
     if not equals or not value.strip():
         raise InvalidInput(SAY("rules.constraint", text=text, known=list(Constraints.model_fields)))
