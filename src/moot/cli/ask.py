@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from typing import Annotated, Any, NamedTuple, get_args
+from typing import Annotated, NamedTuple, get_args
 from uuid import UUID
 
 import typer
@@ -116,50 +116,44 @@ def _talk(settings: Settings, asked: Asked, screen: Screen) -> Conversation:
         desk = runner.run(stack.enter_async_context(Moot(settings)))
         service = desk.intake.service
         try:
-            conversation = runner.run(_said(service, asked, screen.tell))
-            while _asks(asked, conversation) and (said := screen.decide(conversation)):
-                conversation = runner.run(_answered(service, conversation.id, said, screen.tell))
+            conversation = runner.run(_begin(service, asked, screen.tell))
+            while _is_to_answer(asked, conversation) and (said := screen.decide(conversation)):
+                conversation = runner.run(_answer(service, conversation.id, said, screen.tell))
                 asked = asked._replace(accept=said.decision == "accepted")
             return conversation
         finally:
             runner.run(stack.aclose())
 
 
-def _asks(asked: Asked, conversation: Conversation) -> bool:
+def _is_to_answer(asked: Asked, conversation: Conversation) -> bool:
     """What waits although it was accepted needs somebody else's approval, or was changed by it."""
     return conversation.status == "waiting" and not (asked.yes or asked.accept)
 
 
-async def _said(service: IntakeService, asked: Asked, tell: Tell) -> Conversation:
+async def _begin(service: IntakeService, asked: Asked, tell: Tell) -> Conversation:
     thread = _id(asked.thread)
     if asked.question is not None or thread is None:
-        question = checked(Question, _body(asked, thread))
+        typed = {
+            "question": asked.question,
+            "thread_id": thread,
+            "style": asked.style,
+            "auto_accepted_plan": asked.yes,
+            "max_step_num": asked.steps,
+            "locale": asked.locale,
+        }
+        question = checked(Question, typed)
         return await service.ask(question, workspace=DEFAULT_WORKSPACE, listener=tell)
     if asked.resume:
         return await service.resume(thread, workspace=DEFAULT_WORKSPACE, listener=tell)
-    if asked.accept:
-        return await _answered(service, thread, Feedback(decision="accepted"), tell)
-    if asked.reject:
-        return await _answered(service, thread, Feedback(decision="rejected"), tell)
-    if asked.edit is not None:
-        said = checked(Feedback, {"decision": "edit_plan", "text": asked.edit})
-        return await _answered(service, thread, said, tell)
+    if asked.accept or asked.reject or asked.edit is not None:
+        decision = "accepted" if asked.accept else "rejected" if asked.reject else "edit_plan"
+        said = checked(Feedback, {"decision": decision, "text": asked.edit or ""})
+        return await _answer(service, thread, said, tell)
     return await service.conversation(thread, DEFAULT_WORKSPACE)
 
 
-async def _answered(service: IntakeService, thread: UUID, said: Feedback, tell: Tell) -> Conversation:
+async def _answer(service: IntakeService, thread: UUID, said: Feedback, tell: Tell) -> Conversation:
     return await service.feedback(thread, said, workspace=DEFAULT_WORKSPACE, listener=tell)
-
-
-def _body(asked: Asked, thread: UUID | None) -> dict[str, Any]:
-    return {
-        "question": asked.question,
-        "thread_id": thread,
-        "style": asked.style,
-        "auto_accepted_plan": asked.yes,
-        "max_step_num": asked.steps,
-        "locale": asked.locale,
-    }
 
 
 def _id(text: str | None) -> UUID | None:

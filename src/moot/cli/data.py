@@ -51,7 +51,7 @@ def sync(
             def watch(event: SyncEvent) -> None:
                 progress.advance(task)
                 if event.errors or event.refused:
-                    progress.console.print(_line(event), soft_wrap=True, markup=False)
+                    progress.console.print(_describe(event), soft_wrap=True, markup=False)
 
             return await upkeep.sync(plan, watch=watch)
 
@@ -99,9 +99,9 @@ def bring_in(
 
     imports = on_desk(work)
     for guess in imports.guessed:
-        typer.echo(_said(guess))
+        typer.echo(_in_words(guess))
     for done in imports.done:
-        typer.echo(say("data.imported", dataset=_said(done.name), rows=done.rows, subjects=done.subjects))
+        typer.echo(say("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects))
         for refusal in done.refused[:MOST_REMARKS]:
             typer.echo(f"  {refusal}")
 
@@ -110,7 +110,7 @@ def bring_in(
 def check(symbol: Symbol) -> None:
     remarks = on_desk(lambda desk: desk.market_data.upkeep().examine(symbol))
     for remark in remarks[:MOST_REMARKS]:
-        typer.echo(_said(remark.text))
+        typer.echo(_in_words(remark.text))
     typer.echo(say("data.checked", symbol=symbol, count=len(remarks)))
 
 
@@ -143,13 +143,17 @@ def _show_holdings(holdings: list[Holding]) -> None:
     for h in holdings:
         span = (h.first.isoformat() if h.first else "—", h.last.isoformat() if h.last else "—")
         age = say("data.hours", hours=round(h.age.total_seconds() / 3600))
-        shown.add_row(_said(h.name), h.subject, f"{h.rows:,}", *span, str(h.gaps), age, ", ".join(h.sources))
+        shown.add_row(
+            _in_words(h.name), h.subject, f"{h.rows:,}", *span, str(h.gaps), age, ", ".join(h.sources)
+        )
     Console().print(shown)
 
 
-def _line(event: SyncEvent) -> str:
-    what = f"{event.subject} {_said(event.name)}"
-    errors = [f"{source}: {_said(error)}" if source else _said(error) for source, error in event.errors]
+def _describe(event: SyncEvent) -> str:
+    what = f"{event.subject} {_in_words(event.name)}"
+    errors = [
+        f"{source}: {_in_words(error)}" if source else _in_words(error) for source, error in event.errors
+    ]
     if event.outcome == "failed":
         return say("data.failed", what=what, why="; ".join(errors))
     if not event.refused:
@@ -158,7 +162,7 @@ def _line(event: SyncEvent) -> str:
     return say("data.refused", what=what, count=len(event.refused), row=first.row, why=first.why)
 
 
-def _said(text: Message | str) -> str:
+def _in_words(text: Message | str) -> str:
     return text if isinstance(text, str) else text.in_locale(environment_locale())
 
 
@@ -180,7 +184,7 @@ def show_rows(result: QueryResult) -> None:
         ]
         shown = table(*columns)
         for row in result.rows:
-            shown.add_row(*(Text(_shown(value)) for value in row))
+            shown.add_row(*(Text(_cell(value)) for value in row))
         Console().print(shown)
     _remark(result)
 
@@ -190,7 +194,7 @@ def _of_numbers(result: QueryResult, place: int) -> bool:
     return bool(known) and all(isinstance(value, NUMBERS) for value in known)
 
 
-def _shown(value: Any) -> str:
+def _cell(value: Any) -> str:
     if value is None:
         return "—"
     if isinstance(value, datetime):

@@ -87,7 +87,7 @@ def _settle(
 def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
     key = "edited" if payload is not None else settled.status
     typer.echo(say(f"escalations.{key}", by=settled.decided_by, id=settled.id))
-    if corrected := _differing(settled.approved_payload, payload):
+    if corrected := _describe_differences(settled.approved_payload, payload):
         typer.echo(say("escalations.corrected", changes=corrected.replace("\n", ", ")))
     if settled.session_id is not None:
         typer.echo(say("escalations.session_goes_on", session_id=settled.session_id))
@@ -145,10 +145,10 @@ def _show_one(escalation: Escalation) -> None:
         "expires": f"{minute(e.expires_at)} UTC",
         "session": str(e.session_id or ""),
         "why": "\n".join(e.why),
-        "payload": _told(e.payload),
+        "payload": _describe(e.payload),
         "decided": f"{e.decided_by} · {minute(e.decided_at)} UTC" if e.decided_at else "",
         "reason": e.reason or "",
-        "approved": _differing(e.approved_payload, e.payload),
+        "approved": _describe_differences(e.approved_payload, e.payload),
     }
     console.print(Text(str(e.id), "bold"))
     console.print(facts({say(f"escalations.field.{name}"): value for name, value in told.items()}))
@@ -156,15 +156,15 @@ def _show_one(escalation: Escalation) -> None:
         typer.echo(say("escalations.cut", id=e.id))
 
 
-def _differing(payload: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
+def _describe_differences(payload: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
     """What of a payload is not as in another; empty when there are not two."""
     if payload is None or other is None:
         return ""
     gone = dict.fromkeys(other.keys() - payload.keys())
-    return _told({name: value for name, value in (payload | gone).items() if value != other.get(name)})
+    return _describe({name: value for name, value in (payload | gone).items() if value != other.get(name)})
 
 
-def _told(payload: dict[str, Any]) -> str:
+def _describe(payload: dict[str, Any]) -> str:
     """A line for each field, long texts cut: JSON has all of it."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in payload.items()]
     return "\n".join(line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)

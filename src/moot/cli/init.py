@@ -17,8 +17,7 @@ from moot.cli.init_steps import (
     choose_model,
     choose_search,
 )
-from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset
-from moot.cli.model_trial import Trial, show_trial, try_plain
+from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
 from moot.cli.options import option
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale, say
@@ -65,7 +64,7 @@ def set_up(
 
 
 def _set_up(settings: Settings, given: Given, ask: Questions) -> None:
-    present = at_desk(settings, _present)
+    present = at_desk(settings, _look_around)
     if not ask.silent:
         ask.tell("init.welcome")
     locale = choose_locale(ask, given)
@@ -80,7 +79,7 @@ def _set_up(settings: Settings, given: Given, ask: Questions) -> None:
         raise typer.Exit(1)
 
 
-async def _present(desk: "Moot") -> Present:
+async def _look_around(desk: "Moot") -> Present:
     try:
         callable_now = desk.llm_platform.llm_service().candidates()
     except Unavailable:

@@ -1,7 +1,10 @@
 """`moot llm`: the models of the desk, whether they work, and what they used."""
 
+import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -9,19 +12,31 @@ from rich.console import Console
 from rich.table import Column
 from rich.text import Text
 
-from moot.cli.model_trial import show_trial, try_plain, try_schema, try_tools
 from moot.cli.options import DAY, argument, ask_secret, day, group, option, secret_from_stdin, secret_in
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import amount, folding, number, table, whole
-from moot.cli.texts import SAY, say
+from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigView
+from moot.modules.llm_platform.application.llm_service import (
+    ChatMessage,
+    ChatResult,
+    LLMService,
+    ResponseSchema,
+    Tool,
+)
 from moot.modules.llm_platform.application.spending import By, UsageReport
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
     from moot.desk import Moot
+
+CALLER, AGENT = "cli", "model_trial"
+TEMPERATURE = 0.3
+MOST_TOKENS = 1024
+"""Room for a model that thinks before it answers."""
 
 Alias = Annotated[str, argument("help.llm_alias")]
 Preset = Annotated[str | None, option("help.llm_preset", told={"presets": list(PRESETS)})]
@@ -156,15 +171,15 @@ def _show_models(views: Sequence[ConfigView]) -> None:
             Text.assemble((view.alias, "bold"), "\n", view.model_name),
             Text(f"{view.vendor}\n{view.base_url.removeprefix('https://')}"),
             Text(f"{view.priority}\n{', '.join(view.tags) or '—'}"),
-            f"{_price(view.price_in)}\n{_price(view.price_out)}",
+            f"{_per_million(view.price_in)}\n{_per_million(view.price_out)}",
             Text(f"{view.api_key or '—'}\n{say(f'llm.source.{view.source}')}"),
             say(f"llm.state.{state}"),
         )
     Console().print(shown)
 
 
-def _price(price: float | None) -> str:
-    return "—" if price is None else f"{price:g}"
+def _per_million(cost: float | None) -> str:
+    return "—" if cost is None else f"{cost:g}"
 
 
 def _show_usage(report: UsageReport) -> None:
@@ -176,14 +191,114 @@ def _show_usage(report: UsageReport) -> None:
     shown = table(folding(f"llm.by.{report.by}"), *columns)
     for line in report.lines:
         latency = "—" if line.mean_latency_ms is None else f"{line.mean_latency_ms:,.0f} ms"
-        shown.add_row(line.name, *_used(line.model_dump(), report.currency), latency)
-    shown.add_row(say("llm.usage.all"), *_used(report.total.model_dump(), report.currency), "", style="bold")
+        shown.add_row(line.name, *_usage_cells(line.model_dump(), report.currency), latency)
+    shown.add_row(
+        say("llm.usage.all"), *_usage_cells(report.total.model_dump(), report.currency), "", style="bold"
+    )
     Console().print(shown)
     if report.total.cost_unknown:
         typer.echo(say("llm.some_unknown", count=report.total.cost_unknown))
 
 
-def _used(used: Mapping[str, Any], currency: str) -> list[str]:
+def _usage_cells(used: Mapping[str, Any], currency: str) -> list[str]:
     counted = ("calls", "failed", "prompt_tokens", "completion_tokens", "total_tokens")
     counts = [f"{used[name]:,}" for name in counted]
     return [*counts, f"{amount(used['cost'])} {currency}", f"{used['cost_unknown']:,}"]
+
+
+def _numbers(*names: str) -> dict[str, Any]:
+    """The schema of an object of whole numbers."""
+    fields = {name: {"type": "integer"} for name in names}
+    return {"type": "object", "properties": fields, "required": list(names), "additionalProperties": False}
+
+
+SUM = ResponseSchema(name="sum", json_schema=_numbers("sum"))
+ADD = Tool(name="add", description="Adds two whole numbers.", parameters=_numbers("a", "b"))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a call went. `problem` None: the model did what it was asked to. `cost` None: nobody knows."""
+
+    latency_ms: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    problem: Message | str | None = None
+
+
+async def try_plain(llm: LLMService, alias: str) -> Trial:
+    return (await _ask(llm, alias, "Reply with one word: ready"))[0]
+
+
+async def try_schema(llm: LLMService, alias: str) -> Trial:
+    """The name of the field stands in the schema only, so whoever answers with it was held to it."""
+    if _refuses_schemas(llm, alias):
+        return Trial(problem=SAY("llm.no_schema"))
+    trial, answer = await _ask(llm, alias, "What is 2 + 3? Answer in JSON.", response_schema=SUM)
+    if answer is None:
+        return trial
+    if _refuses_schemas(llm, alias):  # it was asked again without
+        return Trial(problem=SAY("llm.no_schema"))
+    return trial if _fields(answer.content) == {"sum"} else Trial(problem=SAY("llm.other_shape"))
+
+
+async def try_tools(llm: LLMService, alias: str) -> Trial:
+    question = "What is 2 + 3? Use the tool."
+    trial, answer = await _ask(llm, alias, question, tools=[ADD], tool_choice=ADD.name)
+    if answer is None:
+        return trial
+    used = [call for call in answer.tool_calls if call.name == ADD.name]
+    return trial if used and _fields(used[0].arguments) == {"a", "b"} else Trial(problem=SAY("llm.no_tool"))
+
+
+def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
+    """In the language of the terminal, unless another is named."""
+    name = SAY(f"llm.trial.{what}")
+    if trial.problem is not None:
+        said = SAY("llm.trial_failed", what=name, why=trial.problem)
+    else:
+        said = SAY(
+            "llm.trial_passed",
+            what=name,
+            ms=trial.latency_ms,
+            prompt=_count(trial.prompt_tokens),
+            completion=_count(trial.completion_tokens),
+            cost=SAY("research.price_unknown") if trial.cost is None else f"{amount(trial.cost)} {currency}",
+        )
+    typer.echo(said.in_locale(locale or environment_locale()))
+
+
+def _count(tokens: int | None) -> str:
+    return "?" if tokens is None else f"{tokens:,}"
+
+
+async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> tuple[Trial, ChatResult | None]:
+    started = time.perf_counter()
+    try:
+        answer = await llm.chat(
+            [ChatMessage(role="user", content=question)],
+            alias=alias,
+            temperature=TEMPERATURE,
+            max_tokens=MOST_TOKENS,
+            caller_module=CALLER,
+            caller_agent=AGENT,
+            **more,
+        )
+    except AppError as e:
+        return Trial(problem=e.message), None
+    usage = answer.usage
+    took = round((time.perf_counter() - started) * 1000)
+    return Trial(took, usage.prompt_tokens, usage.completion_tokens, answer.cost), answer
+
+
+def _refuses_schemas(llm: LLMService, alias: str) -> bool:
+    return llm.candidates(alias)[0].capabilities.json_schema is False
+
+
+def _fields(text: str) -> set[str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return set()
+    return set(found) if isinstance(found, dict) else set()

@@ -74,7 +74,7 @@ def secret_in(name: str, variable: str) -> str:
     value = os.environ.get(variable, "").strip()
     if not value:
         raise InvalidInput(SAY("secret.no_variable", option=name, name=variable))
-    return _kept_secret(value)
+    return _keep_secret(value)
 
 
 def secret_from_stdin() -> str:
@@ -82,16 +82,16 @@ def secret_from_stdin() -> str:
     value = sys.stdin.readline().strip()
     if not value:
         raise InvalidInput(SAY("secret.no_input"))
-    return _kept_secret(value)
+    return _keep_secret(value)
 
 
 def ask_secret(question: str) -> str:
     """What is answered, not shown as it is typed; empty when there is no answer."""
     hidden = sys.stdin.isatty()  # what is piped in is not shown anyway
     answer: str = typer.prompt(question, default="", show_default=False, hide_input=hidden)
-    return _kept_secret(answer.strip())
+    return _keep_secret(answer.strip())
 
 
-def _kept_secret(value: str) -> str:
+def _keep_secret(value: str) -> str:
     REDACT.learn(value)
     return value

@@ -25,7 +25,8 @@ from rich.progress import (
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.texts import say
+from moot.cli.texts import SAY, say
+from moot.shared.domain.messages import Message
 
 SMALLEST = 0.0001
 SIZES = ("B", "kB", "MB", "GB", "TB")
@@ -79,6 +80,10 @@ def minute(moment: datetime | None) -> str:
 def amount(cost: float) -> str:
     """Single calls cost fractions of a cent; less than that is said to be less."""
     return f"< {SMALLEST:.4f}" if 0 < cost < SMALLEST else f"{cost:,.4f}"
+
+
+def price(cost: float | None, currency: str) -> Message | str:
+    return SAY("research.price_unknown") if cost is None else f"{amount(cost)} {currency}"
 
 
 def readable_size(size: int) -> str:

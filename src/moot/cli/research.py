@@ -3,8 +3,7 @@
 A screen is no place for everything: each point is cut to a few lines here and stands whole in the report.
 """
 
-import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,8 +14,8 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from moot.cli.options import DAY, AsJson, SkipDebate, Symbol, option
-from moot.cli.outcome import command, log_file
-from moot.cli.printing import Prose, amount, facts, minute, print_json
+from moot.cli.outcome import at_desk, command, log_file
+from moot.cli.printing import Prose, amount, facts, minute, price, print_json
 from moot.cli.progress import known_locale, progress_for
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
@@ -29,6 +28,8 @@ from moot.shared.infrastructure.settings import Settings
 
 if TYPE_CHECKING:
     from moot.desk import Moot
+
+Run = Callable[["Moot", Watch | None], Awaitable[ResearchResult]]
 
 AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdict"]]
 """Who speaks next, and who at the same time, unless the debate is skipped."""
@@ -54,7 +55,7 @@ def run_research(
     """The desk, not the command line, decides whether what was typed makes sense."""
     with command(locale, as_json=as_json) as settings:
         number = int(limit) if limit and limit.lstrip("-").isdecimal() else limit
-        asked = {
+        asked: dict[str, Any] = {
             "symbol": symbol,
             "experts": [name.strip() for name in experts.split(",") if name.strip()],
             "options": {} if number is None else {"financial_auditor": {"limit": number}},
@@ -63,29 +64,35 @@ def run_research(
             "locale": locale or environment_locale(),
             "max_cost": _number(max_cost),
         }
-        console = Console()
-        announce = Console(stderr=True) if as_json else console
-        with progress_for(console, asked, quiet=as_json) as watch:
-            result, report = asyncio.run(_ask(settings, asked, announce, watch))
-        if as_json:
-            print_json(result)
-        else:
-            show_result(console, result, report, log_file(settings))
+
+        async def ask(desk: "Moot", watch: Watch | None) -> ResearchResult:
+            estimate = await estimate_of(desk, asked["experts"], skip_debate=skip_debate)
+            if estimate is not None:
+                text = _describe(estimate).in_locale(known_locale(asked["locale"]))
+                Console(stderr=as_json).print(text, soft_wrap=True, markup=False, highlight=False)
+                _refuse_too_dear(estimate, asked["max_cost"])
+            return await desk.research(**asked, trigger_source="cli", watch=watch)
+
+        run_and_show(settings, asked, ask, as_json=as_json)
 
 
-async def _ask(
-    settings: Settings, asked: dict[str, Any], announce: Console, watch: Watch | None
-) -> tuple[ResearchResult, Path | OSError]:
-    from moot.desk import Moot
+def run_and_show(settings: Settings, asked: dict[str, Any], run: Run, *, as_json: bool) -> None:
+    """What is `asked`: the experts, whether they debate, and the locale."""
 
-    async with Moot(settings) as desk:
-        estimate = await estimate_of(desk, asked["experts"], skip_debate=asked["skip_debate"])
-        if estimate is not None:
-            text = _announced(estimate).in_locale(known_locale(asked["locale"]))
-            announce.print(text, soft_wrap=True, markup=False, highlight=False)
-            _refuse_too_dear(estimate, asked["max_cost"])
-        result = await desk.research(**asked, trigger_source="cli", watch=watch)
-        return result, report_of(desk, result)
+    async def work(desk: "Moot") -> tuple[ResearchResult, Path | OSError]:
+        result = await run(desk, watch)
+        try:
+            return result, desk.write_report(result)
+        except OSError as e:  # the result is shown all the same
+            return result, e
+
+    console = Console()
+    with progress_for(console, asked, quiet=as_json) as watch:
+        result, report = at_desk(settings, work)
+    if as_json:
+        print_json(result)
+    else:
+        show_result(console, result, report, log_file(settings))
 
 
 async def estimate_of(desk: "Moot", experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:
@@ -102,15 +109,12 @@ async def estimate_of(desk: "Moot", experts: Sequence[str], *, skip_debate: bool
         return None
 
 
-def _announced(estimate: Estimate) -> Message:
-    known = estimate.cost is not None
+def _describe(estimate: Estimate) -> Message:
     return SAY(
         "research.estimate",
         calls=estimate.calls,
         tokens=estimate.tokens,
-        cost=f"{amount(estimate.cost or 0.0)} {estimate.currency}"
-        if known
-        else SAY("research.price_unknown"),
+        cost=price(estimate.cost, estimate.currency),
         seconds=round(estimate.seconds),
         basis=SAY("research.measured" if estimate.measured else "research.typical"),
     )
@@ -119,9 +123,8 @@ def _announced(estimate: Estimate) -> Message:
 def _refuse_too_dear(estimate: Estimate, limit: Any) -> None:
     """A limit that is no number is refused by the desk, a model without a price by the budget."""
     if estimate.cost is not None and isinstance(limit, float) and estimate.cost > limit > 0:
-        said = SAY(
-            "research.too_dear", cost=amount(estimate.cost), limit=f"{limit:g}", currency=estimate.currency
-        )
+        told = {"cost": amount(estimate.cost), "limit": f"{limit:g}", "currency": estimate.currency}
+        said = SAY("research.too_dear", **told)
         raise InvalidInput(said, code="ESTIMATE_EXCEEDS_MAX_COST", estimate=estimate.cost, max_cost=limit)
 
 
@@ -130,14 +133,6 @@ def _number(text: str | None) -> float | str | None:
         return None if text is None else float(text)
     except ValueError:
         return text
-
-
-def report_of(desk: "Moot", result: ResearchResult) -> Path | OSError:
-    """Where the report was written, or what kept it from that: the result is shown all the same."""
-    try:
-        return desk.write_report(result)
-    except OSError as e:
-        return e
 
 
 def show_result(console: Console, result: ResearchResult, report: Path | OSError, log: Path) -> None:

@@ -8,19 +8,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 from rich.console import Console
 
-from moot.cli.decide import requests_in
-from moot.cli.options import DAY, Profile, argument, group, option, required_day, user_name
-from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import counting, print_json
-from moot.cli.rule_files import (
+from moot.cli.decide import (
     accepted_rules,
     is_draft,
     is_sound,
     read_constraint,
+    requests_in,
     rule_book,
     shipped_beside,
     text_of,
 )
+from moot.cli.options import DAY, Profile, argument, group, option, required_day, user_name
+from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.printing import counting, print_json
 from moot.cli.rule_view import SHORT, Tried, rule_table, ruleset_table, show_one, show_simulation, trial_table
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
@@ -167,8 +167,10 @@ def simulate_rules(
         shipped = shipped_beside(book, own, profile)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
         with counting(say("rules.simulating")) as count:
-            decide = lambda rules: book.validator(book.repository(rules))  # noqa: E731
-            return await simulate([*shipped, *own], past, decide, count), len(shipped)
+            report = await simulate(
+                [*shipped, *own], past, lambda rules: book.validator(book.repository(rules)), count
+            )
+        return report, len(shipped)
 
     with command() as settings:
         first = required_day("--since", since)

@@ -35,13 +35,13 @@ def show_page(page: SessionPage) -> None:
         typer.echo(say("sessions.none"))
         return
     if page.items:
-        Console().print(_listed(page))
+        Console().print(_page_table(page))
     pages = -(-page.total // page.page_size)
     key = "page_of_many" if page.total_is_more else "page"
     typer.echo(say(f"sessions.{key}", page=page.page, pages=pages, total=page.total))
 
 
-def _listed(page: SessionPage) -> Table:
+def _page_table(page: SessionPage) -> Table:
     """Nothing is cut in a narrow terminal, and an id not even folded: it is there to be copied."""
     wording = Wording(environment_locale())
     shown = table(
@@ -57,7 +57,7 @@ def _listed(page: SessionPage) -> Table:
             item.symbol,
             wording.literal(item.status),
             Text(wording.literal(verdict) if verdict else "—", colour),
-            _took(item.duration_ms),
+            _duration(item.duration_ms),
             str(item.id),
         )
     return shown
@@ -71,7 +71,7 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
     told = {
         "column.id": str(session.id),
         "created": f"{minute(session.created_at)} UTC",
-        "column.time": _took(session.duration_ms),
+        "column.time": _duration(session.duration_ms),
         "trigger": session.trigger_source,
         "parent": str(session.parent_session_id or ""),
         "retries": "\n".join(map(str, session.retries)),
@@ -102,13 +102,13 @@ def _nodes(nodes: Sequence[NodeExecution], wording: Wording) -> Table:
         shown.add_row(
             wording(f"node.{node.node_type}"),
             Text(say(f"sessions.{state}"), NODE_COLOURS[node.status]),
-            _took(node.duration_ms),
+            _duration(node.duration_ms),
             Prose(f"{node.error_type}: {node.error_message}") if node.error_message else "",
         )
     return shown
 
 
-def _took(ms: int | None) -> str:
+def _duration(ms: int | None) -> str:
     if ms is None:
         return "—"
     return f"{ms} ms" if ms < 10_000 else f"{ms / 1000:,.0f} s"
@@ -138,17 +138,17 @@ def show_replay(replayed: Replay) -> None:
     for node in replayed.nodes:
         state = "reused" if node.reused and node.outcome == "same" else node.outcome
         outcome = Text(say(f"replay.state.{state}"), REPLAY_COLOURS[node.outcome])
-        shown.add_row(wording(f"node.{node.node_type}"), outcome, Group(*_lines(node)))
+        shown.add_row(wording(f"node.{node.node_type}"), outcome, Group(*_describe_node(node)))
     if replayed.ending:
         differs = Text(say("replay.state.differs"), REPLAY_COLOURS["differs"])
-        shown.add_row(say("replay.ending"), differs, Group(*map(_line, replayed.ending)))
+        shown.add_row(say("replay.ending"), differs, Group(*map(_describe_difference, replayed.ending)))
     console.print(shown)
     console.print()
     console.print(Text(_conclusion(replayed), "green" if replayed.equal else "bold red"))
 
 
-def _lines(node: NodeReplay) -> Iterator[Prose]:
-    yield from map(_line, node.differences)
+def _describe_node(node: NodeReplay) -> Iterator[Prose]:
+    yield from map(_describe_difference, node.differences)
     if node.more:
         yield Prose(say("replay.more", count=node.more))
     if node.prompt:
@@ -156,7 +156,7 @@ def _lines(node: NodeReplay) -> Iterator[Prose]:
         yield from (Prose(_cut(line)) for line in node.prompt[:MOST_LINES])
 
 
-def _line(difference: Difference) -> Prose:
+def _describe_difference(difference: Difference) -> Prose:
     return Prose(f"{difference.path}: {_value(difference.then)} → {_value(difference.now)}")
 
 

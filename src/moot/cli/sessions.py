@@ -1,14 +1,12 @@
 """`moot sessions`: looking back at what was researched, running it again, taking it along, making room."""
 
 import sys
-from collections.abc import Awaitable, Callable
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
-from rich.console import Console
 
 from moot.cli.options import (
     DAY,
@@ -22,10 +20,9 @@ from moot.cli.options import (
     required_day,
     uuid_of,
 )
-from moot.cli.outcome import at_desk, command, log_file, on_desk
+from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import counting, print_json, readable_size
-from moot.cli.progress import progress_for
-from moot.cli.research import report_of, show_result
+from moot.cli.research import Run, run_and_show
 from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
@@ -42,8 +39,6 @@ from moot.shared.infrastructure.settings import Settings
 
 if TYPE_CHECKING:
     from moot.desk import Moot
-
-Run = Callable[["Moot", Watch | None], Awaitable[ResearchResult]]
 
 sessions = group("help.sessions")
 
@@ -128,7 +123,9 @@ def resume(
         left = at_desk(settings, lambda desk: desk.interrupted())
         if not left:
             typer.echo(say("sessions.nothing_interrupted"), err=as_json)
-        failures = [error for session in left if (error := _tried(settings, session.id, as_json=as_json))]
+        failures = [
+            error for session in left if (error := _try_to_resume(settings, session.id, as_json=as_json))
+        ]
         if failures:
             raise failures[0]
 
@@ -222,7 +219,7 @@ def _id(text: str) -> UUID:
     return uuid_of("session_id", text)
 
 
-def _tried(settings: Settings, session_id: UUID, *, as_json: bool) -> AppError | None:
+def _try_to_resume(settings: Settings, session_id: UUID, *, as_json: bool) -> AppError | None:
     """One that cannot be resumed does not keep the others from it."""
     try:
         _resume_one(settings, session_id, as_json=as_json)
@@ -244,22 +241,9 @@ def _resume_one(settings: Settings, session_id: UUID, *, as_json: bool) -> None:
 
 
 def _run(settings: Settings, session: SessionDetail, run: Run, *, skip_debate: bool, as_json: bool) -> None:
-    async def work(desk: "Moot") -> tuple[ResearchResult, Path | OSError]:
-        result = await run(desk, watch)
-        return result, report_of(desk, result)
-
-    asked = {
-        "experts": [name for name in EXPERTS if name in session.selected_experts],
-        "skip_debate": skip_debate,
-        "locale": session.locale,
-    }
-    console = Console()
-    with progress_for(console, asked, quiet=as_json) as watch:
-        result, report = at_desk(settings, work)
-    if as_json:
-        print_json(result)
-    else:
-        show_result(console, result, report, log_file(settings))
+    experts = [name for name in EXPERTS if name in session.selected_experts]
+    asked = {"experts": experts, "skip_debate": skip_debate, "locale": session.locale}
+    run_and_show(settings, asked, run, as_json=as_json)
 
 
 def _write(path: Path, data: bytes) -> None:
