@@ -11,7 +11,7 @@ from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits
 from moot.shared.domain.errors import Unavailable
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, leap, settle
 
 GOAL = "Compare them"
 Deed = Callable[[], Any]
@@ -64,6 +64,13 @@ async def crashes() -> None:
 
 async def hangs() -> None:
     await asyncio.Event().wait()
+
+
+async def takes_too_long() -> None:
+    """The others have ended meanwhile."""
+    await settle()
+    leap(60)
+    await hangs()
 
 
 def step(name: str, *after: str, kind: str = "research") -> Step:
@@ -144,10 +151,10 @@ async def test_a_defect_in_one_step_does_not_take_the_others_down():
 
 
 async def test_a_step_that_takes_too_long_is_stopped():
-    mates = FakeTeamMates({"a": hangs})
-    found = await work(mates, step("a"), step("b"), limits={"step_timeout": 0.05})
+    mates = FakeTeamMates({"a": takes_too_long})
+    found = await work(mates, step("a"), step("b"), limits={"step_timeout": 60})
     assert statuses(found) == {"a": "failed", "b": "completed"}
-    assert "0.05 seconds" in str(found["a"].error)
+    assert "60 seconds" in str(found["a"].error)
     assert mates.cancelled == 1
 
 
@@ -195,9 +202,9 @@ async def test_whoever_watches_is_told_of_beginnings_and_ends():
 
 
 async def test_a_question_may_have_limits_of_its_own():
-    mates = FakeTeamMates({"a": hangs})
+    mates = FakeTeamMates({"a": takes_too_long})
     plan = Plan(locale="en-US", title="A plan", steps=(step("a"), step("b")))
-    own = Limits(step_timeout=0.05, max_tool_calls=2)
+    own = Limits(step_timeout=60, max_tool_calls=2)
     found = await Team(mates, mates, mates, Limits()).work(plan, locale="en-US", goal=GOAL, limits=own)
     assert [finding.status for finding in found] == ["failed", "completed"]
     assert mates.limits == own
