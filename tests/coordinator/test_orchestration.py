@@ -17,7 +17,7 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import No
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from tests.fakes.asyncio_orchestrator import AsyncioResearchOrchestrator
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, leap, settle
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,
@@ -266,9 +266,11 @@ async def test_an_expert_that_takes_too_long_fails_by_itself(engine):
     class Slow(FakeResearch):
         async def run_expert(self, expert_type, symbol, options=None):
             if expert_type is TECHNICAL:
+                await settle()  # the other has its answer meanwhile
+                leap(60)
                 await asyncio.Event().wait()
             return await super().run_expert(expert_type, symbol, options)
 
-    result = await engine(Slow(), layers=NodeLayers(timeout=0.05)).run(asking(TECHNICAL, MACRO))
+    result = await engine(Slow(), layers=NodeLayers(timeout=60)).run(asking(TECHNICAL, MACRO))
     assert result.overall_status == "partial"
-    assert error_of(result, TECHNICAL) == "技术分析师在 0.05 秒内没有给出结果。"
+    assert error_of(result, TECHNICAL) == "技术分析师在 60 秒内没有给出结果。"

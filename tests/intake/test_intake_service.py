@@ -46,7 +46,7 @@ async def desk(home, database) -> AsyncIterator[Asking]:
 
 @pytest.fixture
 async def modelled(home, database, llm_server: LLMServer) -> AsyncIterator[Asking]:
-    told = {"llm_base_url": llm_server.url, "llm_model": "fake-1", "analyst": "rubric", "llm_deadline": 3.0}
+    told = {"llm_base_url": llm_server.url, "llm_model": "fake-1", "analyst": "rubric"}
     async with asking(settings_of(home, database, **told)) as desk:
         yield desk
 

@@ -1,5 +1,6 @@
 """The researcher's loop: looks things up, stops at every limit, and never takes a stranger's word for an order."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.domain.question import Limits
+from tests.fakes.clock import leap, until
 from tests.fakes.llm_server import Hang, LLMServer, Say, Status
 from tests.fakes.search_server import LocalWeb, local_web
 from tests.intake.steps_desk import (
@@ -140,7 +142,10 @@ async def test_calls_of_one_turn_run_together_and_are_told_in_their_order(steps,
 async def test_when_time_is_up_what_was_found_is_quoted(steps, llm_server):
     llm_server.script(calls(COMPANY))
     llm_server.default = Hang()
-    finding = await research(steps, step_timeout=6.0)
+    researching = asyncio.create_task(research(steps, step_timeout=40.0))
+    await until(lambda: len(llm_server.requests) == 2)
+    leap(40)
+    finding = await researching
     assert finding.status == "partial"
     assert "900001.DEMO" in finding.text
     assert "no model has read them" in finding.text

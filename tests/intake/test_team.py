@@ -12,7 +12,7 @@ from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits
 from moot.shared.domain.errors import Unavailable
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, leap, settle
 
 GOAL = "Compare them"
 Deed = Callable[[], Any]
@@ -61,6 +61,13 @@ async def crashes() -> None:
 
 async def hangs() -> None:
     await asyncio.Event().wait()
+
+
+async def takes_too_long() -> None:
+    """The others have ended meanwhile."""
+    await settle()
+    leap(60)
+    await hangs()
 
 
 def step(name: str, *after: str, kind: str = "research") -> Step:
@@ -148,10 +155,10 @@ async def test_a_defect_in_one_step_does_not_take_the_others_down():
 
 
 async def test_a_step_that_takes_too_long_is_stopped():
-    mates = FakeTeamMates({"a": hangs})
-    found = await work(mates, step("a"), step("b"), limits={"step_timeout": 0.05})
+    mates = FakeTeamMates({"a": takes_too_long})
+    found = await work(mates, step("a"), step("b"), limits={"step_timeout": 60})
     assert statuses(found) == {"a": "failed", "b": "completed"}
-    assert "0.05 seconds" in str(found["a"].error)
+    assert "60 seconds" in str(found["a"].error)
     assert mates.cancelled == 1
 
 

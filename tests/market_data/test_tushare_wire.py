@@ -95,7 +95,7 @@ class TestRefusals:
         server.script("daily_basic", wire.HANG)
         server.tables["daily_basic"] = [a_row("20240102")]
         record = Record()
-        async with provider(server, deadline=0.2, recorder=record) as tushare:
+        async with provider(server, deadline=3.0, recorder=record) as tushare:
             assert len(await tushare.read(VALUATIONS, SYMBOL, *YEAR)) == 1
         assert [(call.status, call.status_code) for call in record.calls] == [
             ("failed", None),
@@ -103,7 +103,7 @@ class TestRefusals:
         ]
         assert (
             record.calls[0].error_message
-            == "tushare did not answer within 0.2 s (daily_basic). Try again later."
+            == "tushare did not answer within 3 s (daily_basic). Try again later."
         )
 
     async def test_nobody_there_is_unreachable(self) -> None:
