@@ -10,7 +10,7 @@ import structlog
 from moot.modules.coordinator.application.results import tally_of
 from moot.modules.coordinator.application.retry import request_of, reused_nodes
 from moot.modules.coordinator.application.run import Run, Watch
-from moot.modules.coordinator.application.session_events import at_the_end, at_the_start, when_done
+from moot.modules.coordinator.application.session_events import tell_end, tell_node, tell_start
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionCancelled, SessionStopped
 from moot.modules.coordinator.domain.model.events import SessionEvent
@@ -69,7 +69,7 @@ class Journal:
         run.session = ResearchSession(id=run.session_id, status=status, created_at=now, **request.asked())
         nodes = list(reused_nodes(request, run.session_id, now))
         told = run.events(
-            [("session", at_the_start(run.session)), *(e for node in nodes for e in at_the_end(node))]
+            [("session", tell_start(run.session)), *(e for node in nodes for e in tell_node(node))]
         )
         at_leisure = lease is not None and key is None
         saving = self.repository.save_session(
@@ -96,7 +96,7 @@ class Journal:
         run.tally = tally_of(calls)
         run.told = told[-1].seq if told else 0
         run.tell(told)
-        run.note("session", **at_the_start(run.session, resumed=bool(nodes or calls)))
+        run.note("session", **tell_start(run.session, resumed=bool(nodes or calls)))
 
     async def keep(self, run: Run, work: Coroutine[Any, Any, ResearchResult]) -> ResearchResult:
         """What `work` comes to, done in the context of the run. However it ends is stored."""
@@ -104,7 +104,7 @@ class Journal:
             try:
                 result = await work
             except SessionStopped as e:
-                await self._close(run, _broken_off(run.session, e.error))
+                await self._close(run, _with_error(run.session, e.error))
                 raise
             except ApprovalNeeded:
                 await self._pause(run)
@@ -112,9 +112,9 @@ class Journal:
             except (Exception, asyncio.CancelledError) as e:
                 await run.stored()
                 if run.stopped not in ("interrupted", "taken over"):
-                    await self._close(run, _broken_off(run.session, e))
+                    await self._close(run, _with_error(run.session, e))
                 raise
-            await self._close(run, _ended(run.session, result))
+            await self._close(run, _with_result(run.session, result))
             return result
 
     async def close(self, *, release: bool) -> None:
@@ -136,7 +136,7 @@ class Journal:
         took = round((now - session.created_at).total_seconds() * 1000)
         gaps = run.tally.audit_gaps
         closed = session.model_copy(update={"completed_at": now, "duration_ms": took, "audit_gaps": gaps})
-        told = run.events([("done", when_done(closed))])
+        told = run.events([("done", tell_end(closed))])
         if not await _best_effort(self.repository.update_session(closed, events=told), run):
             task = asyncio.create_task(self._store_later(closed, told))
             self.unstored[closed.id] = task
@@ -171,7 +171,7 @@ async def _best_effort(write: Awaitable[None], run: Run) -> bool:
     return True
 
 
-def _ended(session: ResearchSession, result: ResearchResult) -> ResearchSession:
+def _with_result(session: ResearchSession, result: ResearchResult) -> ResearchSession:
     return session.model_copy(
         update={
             "status": result.overall_status,
@@ -182,7 +182,7 @@ def _ended(session: ResearchSession, result: ResearchResult) -> ResearchSession:
     )
 
 
-def _broken_off(session: ResearchSession, error: BaseException) -> ResearchSession:
+def _with_error(session: ResearchSession, error: BaseException) -> ResearchSession:
     if isinstance(error, asyncio.CancelledError | SessionCancelled):
         said, status = SAY("no_verdict.cancelled"), "cancelled"
     else:

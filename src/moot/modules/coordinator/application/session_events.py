@@ -30,12 +30,12 @@ class NodeProgress(BaseModel):
     said: str | None = None
 
 
-def at_the_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
+def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
     told = {"status", "symbol", "locale", "skip_debate", "experts"}
     return session.model_dump(include=told, by_alias=False) | {"resumed": resumed}
 
 
-def at_the_end(node: NodeExecution) -> Iterator[Told]:
+def tell_node(node: NodeExecution) -> Iterator[Told]:
     """How a node ended; what debate and judge came to is told by itself too."""
     known = {"node": node.node_type, "duration_ms": node.duration_ms}
     if node.status == "failed":
@@ -50,7 +50,7 @@ def at_the_end(node: NodeExecution) -> Iterator[Told]:
         yield "verdict", _some(result, "action", "position_percent", "confidence")
 
 
-def when_done(session: ResearchSession) -> dict[str, Any]:
+def tell_end(session: ResearchSession) -> dict[str, Any]:
     return session.model_dump(include={"status", "verdict_status", "verdict_action", "reason"})
 
 

@@ -102,7 +102,7 @@ class SessionPacks:
         chain = await self._record.chain(session_id)
         files = {**record_files(chain), **answer_files(chain, currency)}
         files[MANIFEST] = manifest_file(chain, files, currency, moot_version())
-        return SessionPack(zipped(files), self._examine(chain, locale))
+        return SessionPack(zip_files(files), self._examine(chain, locale))
 
 
 def moot_version() -> str:
@@ -170,7 +170,7 @@ def check_pack(data: bytes, examine: Examine, locale: Locale) -> PackVerificatio
 
 
 def _checked(data: bytes, examine: Examine, locale: Locale) -> PackVerification:
-    files = unzipped(data, FILES)
+    files = unzip_files(data, FILES)
     manifest = _manifest(files)
     chain = _chain(files)
     _compare(files, record_files(chain), "malformed")
@@ -230,7 +230,7 @@ def _verified(found: Verification, manifest: Manifest, compared: bool, locale: L
     return PackVerification(**known, moot=manifest.moot, compared=compared)
 
 
-def zipped(files: Files) -> bytes:
+def zip_files(files: Files) -> bytes:
     whole = BytesIO()
     with ZipFile(whole, "w", ZIP_DEFLATED, compresslevel=9) as archive:
         for name in sorted(files):
@@ -240,7 +240,7 @@ def zipped(files: Files) -> bytes:
     return whole.getvalue()
 
 
-def unzipped(data: bytes, expected: Collection[str]) -> dict[str, bytes]:
+def unzip_files(data: bytes, expected: Collection[str]) -> dict[str, bytes]:
     """The files of a pack, in memory; exactly those that are `expected`, each once."""
     _refuse_odd(data)
     with ZipFile(BytesIO(data)) as archive:

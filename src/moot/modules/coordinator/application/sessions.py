@@ -122,7 +122,7 @@ class Sessions:
         """Have a stored session run to its end, with nobody waiting. One that runs already is left alone."""
         if session_id in self or self.closing:
             return
-        waiting = asyncio.create_task(_logged(self._carry_on(session_id)))
+        waiting = asyncio.create_task(_log_end(self._carry_on(session_id)))
         self._unattended.add(waiting)
         waiting.add_done_callback(self._unattended.discard)
 
@@ -161,7 +161,7 @@ class Sessions:
             raise SessionEnded(session_id, session.status)
         await self._leases.wake(session_id)
         if run := self._runs.get(session_id):
-            await _stopped([run], "cancelled")
+            await _stop([run], "cancelled")
         if (await self._repository.known_session(session_id, workspace)).ended:
             return
         await self._leases.request_cancel(session_id)
@@ -187,7 +187,7 @@ class Sessions:
                 await self._repository.wait_for_events(session_id, LOOK_AGAIN)
         if session.status == "cancelled":
             raise SessionCancelled(session_id)
-        return _answered(await self._history.result(session_id, workspace))
+        return _require_answer(await self._history.result(session_id, workspace))
 
     async def look_after(self, seconds: float) -> None:
         """Go on with whatever is left behind, now and from time to time, until the desk closes."""
@@ -221,7 +221,7 @@ class Sessions:
         if tasks := [run.task for run in self._runs.values() if run.task]:
             await asyncio.wait(tasks, timeout=grace)
         left = list(self._runs.values())
-        await _stopped(left, "interrupted")
+        await _stop(left, "interrupted")
         await self._journal.close(release=any(run.lease_token is not None for run in left))
 
     def __contains__(self, session_id: UUID) -> bool:
@@ -260,7 +260,7 @@ class Sessions:
         return self._begin(run, work())
 
     async def _run(self, run: Run) -> ResearchResult:
-        return _answered(await self._journal.keep(run, self._researched(run)))
+        return _require_answer(await self._journal.keep(run, self._researched(run)))
 
     async def _researched(self, run: Run) -> ResearchResult:
         request, session = run.request, run.session
@@ -339,7 +339,7 @@ class Sessions:
                     self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
 
 
-async def _stopped(runs: list[Run], reason: Reason) -> None:
+async def _stop(runs: list[Run], reason: Reason) -> None:
     """Return when they have ended."""
     for run in runs:
         run.stop(reason)
@@ -347,7 +347,7 @@ async def _stopped(runs: list[Run], reason: Reason) -> None:
         await asyncio.wait(tasks, timeout=10)
 
 
-async def _logged(run: Run) -> None:
+async def _log_end(run: Run) -> None:
     """For a run nobody waits for: how it ended is in the record, and in the log."""
     try:
         await run.result()
@@ -357,7 +357,7 @@ async def _logged(run: Run) -> None:
         logger.error("session failed", session_id=str(run.session_id), exc_info=True)
 
 
-def _answered(result: ResearchResult) -> ResearchResult:
+def _require_answer(result: ResearchResult) -> ResearchResult:
     if result.overall_status == "failed":
         raise AllExpertsFailed(result)
     return result

@@ -143,7 +143,7 @@ class GovernanceAdapter(NodePolicy):
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         _tell(decision, decision_id, context)
-        return _obeyed(decision, context)
+        return _obey(decision, context)
 
     async def _known(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
         if self._agent.log is None or not context.session_id:
@@ -180,7 +180,7 @@ class GovernanceAdapter(NodePolicy):
         return state.model_dump(exclude_none=True) if state else {}
 
 
-def _obeyed(decision: Decision, context: ExecutionContext) -> Payload:
+def _obey(decision: Decision, context: ExecutionContext) -> Payload:
     if decision.may_proceed:
         return dict(decision.payload)
     if decision.escalation is not None:

@@ -14,7 +14,7 @@ from moot.modules.coordinator.application.results import (
     to_columns,
 )
 from moot.modules.coordinator.application.run import Run
-from moot.modules.coordinator.application.session_events import at_the_end
+from moot.modules.coordinator.application.session_events import tell_node
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout, RecordedFailure
 from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import NodeExecution
@@ -51,13 +51,13 @@ class NodeLayers:
     clock: Clock = field(default_factory=SystemClock)
 
     def around(self, node_type: str, work: Node) -> Node:
-        node = retried(work, node_type, self.policy, self.timeout)
-        node = authorised(node, node_type, self.policy)
+        node = retry(work, node_type, self.policy, self.timeout)
+        node = authorise(node, node_type, self.policy)
         node = persist_node_execution(node, node_type, self.repository, clock=self.clock)
-        return isolated(node, node_type)
+        return isolate(node, node_type)
 
 
-def isolated(node: Node, node_type: str) -> Node:
+def isolate(node: Node, node_type: str) -> Node:
     async def isolated_node(state: ResearchGraphState) -> StateUpdate:
         context = _context()
         try:
@@ -111,7 +111,7 @@ def persist_node_execution(
     return persisted_node
 
 
-def authorised(node: Node, node_type: str, policy: NodePolicy) -> Node:
+def authorise(node: Node, node_type: str, policy: NodePolicy) -> Node:
     """Asks the rules before and after; they may change what the node is asked, and what it came to."""
 
     async def authorised_node(state: ResearchGraphState) -> StateUpdate:
@@ -125,7 +125,7 @@ def authorised(node: Node, node_type: str, policy: NodePolicy) -> Node:
     return authorised_node
 
 
-def retried(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Node:
+def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Node:
     """Tries again where the error is one that passes, and once more with what went wrong told to the agent.
 
     All attempts together have `seconds`.
@@ -188,7 +188,7 @@ async def _save(
     try:
         session_id = UUID(context.session_id) if context.session_id else uuid4()
         node = NodeExecution(id=uuid4(), session_id=session_id, node_type=context.node, **row)
-        events = run.events(at_the_end(node)) if run else []
+        events = run.events(tell_node(node)) if run else []
         if context.session_id:
             await repository.save_node_execution(node, events=events)
     except Exception:  # bulkhead: the record must never stop the research
