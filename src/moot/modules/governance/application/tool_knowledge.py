@@ -77,12 +77,12 @@ def deed(name: str, description: str = "") -> Deed:
     verb = next((word for word in words if _reads(word) or changes_of(word)), "")
     joined = [after for before, after in pairwise(words) if before in ("and", "or")]
     first = next(iter(plain(description).split()), "").strip(".,:;")
-    described = "" if "return" in base_forms(first) else first
-    said = [verb, *joined] if verb and not _reads(verb) else [verb, *joined, described]
+    answers = "return" in base_forms(first)  # `Returns …` tells of the answer, so it is no giving back
+    said = [verb, *joined] if changes_of(verb) else [*joined, "" if answers else first]
     changes = frozenset(change for word in said for change in changes_of(word))
-    looks = _reads(verb) or (not verb and (_reads(first) or described != first))
+    looks = _reads(verb) or (not verb and (answers or _reads(first)))
     hands_over = any(word in lexicon()["people"] for word in words)
-    return Deed(changes, verb or words[0] if words else "", (bool(changes) or not looks) and not hands_over)
+    return Deed(changes, verb or name, (bool(changes) or not looks) and not hands_over)
 
 
 @lru_cache(maxsize=4096)

@@ -15,19 +15,17 @@ ALWAYS_SQL = "sql"
 MOST_SHOWN = 500
 MAYBE_SQL = frozenset({"query", "statement", "sql_query", "sql_statement", "command"})
 DATABASES = re.compile(r"sql|database|duckdb|postgres|sqlite|(^|_)db(_|$)", re.IGNORECASE)
-SQL = re.compile(
-    r"""\s*(?:\(\s*)*(?:
-        select\b.*\bfrom\b | select\s+(?:[\w.]+\s*\(|\*|['"@\d]) | from\s+\w+\s+select\b
-      | with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\b
-      | (?:insert|replace|merge)\s+(?:\w+\s+)?into\b | update\s+[\w."]+\s+set\b | delete\s+from\b
-      | (?:drop|create|alter|truncate|lock|comment\s+on)\s+(?:or\s+replace\s+)?(?:temp\w*\s+|global\s+)?
-        (?:table|view|schema|database|index|function|user|role|sequence|extension|materialized)\b
-      | truncate\s+\w+\s*;?$ | (?:grant|revoke)\s.*\b(?:on|to|from)\b | copy\s.*\b(?:to|from)\b
-      | attach\s+(?:database\s+)?['"] | pragma\s+\w+ | (?:call|exec|execute)\s+\w+\s*[(;] | do\s+\$
-      | vacuum\s*(?:;|$) | explain\s+(?:analyze\s+)?(?:select|insert|update|delete|with)\b
-    )""",
-    re.IGNORECASE | re.DOTALL | re.VERBOSE,
+BEGINNINGS = (
+    r"select\b.*\bfrom\b|select\s+(?:[\w.]+\s*\(|\*|['\"@\d])|from\s+\w+\s+select\b",
+    r"with\s+(?:recursive\s+)?\w+\s*(?:\([^)]*\)\s*)?as\b",
+    r"(?:insert|replace|merge)\s+(?:\w+\s+)?into\b|update\s+[\w.\"]+\s+set\b|delete\s+from\b",
+    r"(?:drop|create|alter|truncate|lock|comment\s+on)\s+(?:or\s+replace\s+)?(?:temp\w*\s+|global\s+)?"
+    r"(?:table|view|schema|database|index|function|user|role|sequence|extension|materialized)\b",
+    r"truncate\s+\w+\s*;?$|(?:grant|revoke)\s.*\b(?:on|to|from)\b|copy\s.*\b(?:to|from)\b",
+    r"attach\s+(?:database\s+)?['\"]|pragma\s+\w+|(?:call|exec|execute)\s+\w+\s*[(;]|do\s+\$",
+    r"vacuum\s*(?:;|$)|explain\s+(?:analyze\s+)?(?:select|insert|update|delete|with)\b",
 )
+SQL = tuple(re.compile(rf"\s*(?:\(\s*)*(?:{each})", re.IGNORECASE | re.DOTALL) for each in BEGINNINGS)
 """How statements begin, told from words that begin a search or a sentence."""
 
 
@@ -68,7 +66,9 @@ def _is_sql(tool: str, name: str, value: Any) -> bool:
         return True
     if name not in MAYBE_SQL or not isinstance(value, str):
         return False
-    return bool(DATABASES.search(tool)) or bool(SQL.match(value) or SQL.match(code_of(value)))
+    return bool(DATABASES.search(tool)) or any(
+        begins.match(text) for begins in SQL for text in (value, code_of(value))
+    )
 
 
 def _allowed_instead(guard: SqlGuard, sql: str, known: Columns | None) -> str | None:
