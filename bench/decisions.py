@@ -13,9 +13,9 @@ from sqlalchemy import Connection, insert
 from bench.line import Line
 from bench.sessions import fresh_sqlite
 from moot.modules.governance.container import RuleBook
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.tables import RulesetRow
 from moot.shared.domain.clock import SystemClock

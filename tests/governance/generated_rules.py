@@ -6,9 +6,8 @@ from datetime import timedelta
 from random import Random
 from typing import Any
 
-from moot.modules.governance.domain.conditions import Facts, PastCall
+from moot.modules.governance.domain.conditions import Facts, PastCall, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from tests.governance.factories import NOON, facts, rule
 
 WORDS = ["a", "ab", "abc", "B", "b", "", "工具", "a b", " a"]

@@ -10,9 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from moot.modules.governance.domain.conditions import Facts
+from moot.modules.governance.domain.conditions import Facts, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
 
 PATH = re.compile(r"(?<![\w.])(?:payload|context)(?:\.\w+)+(?![\w(])")

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.domain.conditions import Facts, Finding, PastCall
-from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.domain.conditions import Facts, Finding, PastCall, ToolProfile
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance.factories import NOON, facts, rule
 
 VERDICT: dict[str, Any] = {

@@ -8,10 +8,9 @@ import pytest
 
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.container import RuleBook
-from moot.modules.governance.domain.conditions import Finding
+from moot.modules.governance.domain.conditions import Finding, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from tests.governance.factories import request, rule
 
 APPROVED, MODIFIED = ValidationStatus.APPROVED, ValidationStatus.MODIFIED

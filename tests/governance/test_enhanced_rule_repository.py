@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
-from moot.modules.governance.domain.engine import RuleIndex
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
-from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleSource
-from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleIndex, RuleSource
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance.factories import facts, rule
 
 ENGINE = CelConditions()

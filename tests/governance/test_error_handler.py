@@ -13,8 +13,6 @@ import sqlalchemy.exc
 from moot.modules.coordinator.domain.exceptions import NodeTimeout
 from moot.modules.governance.application.circuit_breaker import CircuitBreakerOpenError
 from moot.modules.governance.application.error_handler import (
-    SAME_AS,
-    SUGGESTIONS,
     ErrorHandler,
     ErrorHandlingAction,
     ErrorHandlingPolicy,
@@ -24,6 +22,7 @@ from moot.modules.governance.domain.workflow import ErrorEntry, ExecutionMetrics
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded, ModelTrouble
 from moot.shared.domain.errors import (
     AppError,
+    ErrorKind,
     Forbidden,
     InvalidInput,
     NotFound,
@@ -37,14 +36,6 @@ from moot.shared.infrastructure.redaction import HIDDEN
 from tests.governance.factories import NOON
 
 RETRY, SKIP, FEEDBACK, ESCALATE, ABORT = ErrorHandlingAction
-
-
-class RateLimitError(Exception):
-    """As some library may call it."""
-
-
-class AuthenticationError(ConnectionError):
-    """Found out while connecting, and still no matter of the network."""
 
 
 def handler(**changes: Any) -> ErrorHandler:
@@ -109,7 +100,6 @@ class TestKindsOfErrors:
         [
             ConnectionResetError(),
             BrokenPipeError(),
-            RateLimitError(),
             Unavailable("down"),
             TooManyRequests("later"),
             NodeTimeout("judge", 60),
@@ -132,7 +122,6 @@ class TestKindsOfErrors:
             PermissionError(),
             Forbidden("no"),
             Unauthenticated("who"),
-            AuthenticationError(),
             openai.AuthenticationError.__new__(openai.AuthenticationError),
             openai.PermissionDeniedError.__new__(openai.PermissionDeniedError),
             MemoryError(),
@@ -144,14 +133,21 @@ class TestKindsOfErrors:
     def test_missing_rights_and_severe_errors_go_to_a_person_at_once(self, error: Exception) -> None:
         assert actions(handler(), error) == [ESCALATE]
 
-    def test_missing_rights_go_to_a_person_whatever_the_policy_calls_severe_or_retryable(self) -> None:
-        bold = handler(severe_errors=[], retryable_errors=["PermissionError", "ConnectionError"])
+    def test_missing_rights_go_to_a_person_whatever_the_policy_calls_retryable(self) -> None:
+        bold = handler(retryable_errors=["PermissionError", "ConnectionError"])
         assert actions(bold, PermissionError()) == [ESCALATE]
-        assert actions(bold, AuthenticationError()) == [ESCALATE]
+        assert actions(bold, Forbidden("no")) == [ESCALATE]
 
     def test_of_a_retryable_kind_what_lasts_is_not_retried(self) -> None:
+        assert isinstance(BudgetExceeded("spent"), Unavailable)
+        assert actions(handler(), Unavailable("down")) == [RETRY]
         assert actions(handler(), BudgetExceeded("spent")) == [ABORT]
-        assert actions(handler(lasting_errors=[]), BudgetExceeded("spent")) == [RETRY]
+
+    def test_an_error_says_itself_what_it_is_whatever_its_class_is_called(self) -> None:
+        class TimeoutError(AppError):  # noqa: A001
+            """Named like one that passes."""
+
+        assert actions(handler(), TimeoutError("for good")) == [ABORT]
 
     def test_a_name_added_to_the_policy_is_retried(self) -> None:
         assert actions(handler(retryable_errors=["ArithmeticError"]), ZeroDivisionError()) == [RETRY]
@@ -280,7 +276,7 @@ class TestFeedback:
 
     def test_there_is_a_text_for_every_suggestion_in_every_language(self) -> None:
         for locale in LOCALES:
-            texts = [SAY(f"execution.suggestion.{kind}").in_locale(locale) for kind in SUGGESTIONS.values()]
+            texts = [SAY(f"execution.suggestion.{kind}").in_locale(locale) for kind in ErrorKind]
             assert all(texts)
 
     def test_an_error_without_words_is_named_and_secrets_are_not_told(self) -> None:
@@ -320,9 +316,4 @@ class TestShapes:
         assert {field.name for field in fields(ExecutionMetrics)} == {
             *("total_nodes", "completed_nodes", "failed_nodes"),
             *("total_time_ms", "total_tokens", "total_cost"),
-        }
-
-    def test_another_name_always_stands_for_one_of_pythons_or_the_documents(self) -> None:
-        assert set(SAME_AS.values()) == {
-            *("TimeoutError", "ConnectionError", "RateLimitError", "PermissionError"),
         }

@@ -7,7 +7,7 @@ import os
 from collections import Counter
 from itertools import pairwise
 
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance import reference
 from tests.governance.generated_rules import TOOLS, pairs
 

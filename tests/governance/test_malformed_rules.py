@@ -6,7 +6,7 @@ import pytest
 from pydantic import ValidationError
 
 from moot.modules.governance.domain.conditions import Problem
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.shared.domain.messages import LOCALES
 from tests.governance.factories import rule
 

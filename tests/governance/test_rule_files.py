@@ -11,7 +11,7 @@ from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleAction, RuleCategory
 from moot.modules.governance.domain.rulesets import Registered
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance.factories import rule
 
 ENGINE = CelConditions()

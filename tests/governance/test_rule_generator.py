@@ -1,6 +1,5 @@
 """Rules from what a user says and what a tool's registration says, tried with the real engine."""
 
-import re
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
@@ -8,19 +7,21 @@ from typing import Any, NamedTuple
 import pytest
 
 from moot.modules.governance.application.corrections import Corrections, patched
-from moot.modules.governance.application.data_rules import numbers_up_to
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.generator_words import fields_to_mask, output_formats
-from moot.modules.governance.application.periods import period_in
-from moot.modules.governance.application.rule_checks import complaints, tried
-from moot.modules.governance.application.rule_files import read_rules, write_rules
-from moot.modules.governance.application.rule_generator import RuleGenerator, accept
+from moot.modules.governance.application.rule_files import complaints, read_rules, tried, write_rules
+from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.engine import Fired, RuleIndex
-from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleSource
-from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.domain.rules import (
+    EnhancedRule,
+    Fired,
+    RuleAction,
+    RuleCategory,
+    RuleIndex,
+    RuleSource,
+)
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import InvalidInput
@@ -34,10 +35,8 @@ GOAL = "生成销售分析报表"
 DESCRIPTION = "客户姓名需要脱敏，只看本月数据"
 
 HTTP: dict[str, Any] = {
-    "params": {"timeout": {"min": 1, "max": 30}, "method": {"allowed": ["GET", "HEAD"]}},
     "forbidden_params": ["verify"],
     "rate_limit": "10/min",
-    "max_concurrent": 3,
 }
 DATABASE = {"forbidden_operations": ["DROP", "DELETE"]}
 
@@ -199,7 +198,6 @@ def test_a_customers_name_is_masked_and_the_word_for_masking_is_no_field(generat
         "SELECT amount,客户姓名 FROM c",
         "SELECT * FROM c",
         "SELECT c.* FROM c",
-        "SELECT/**/amount FROM c",
         "FROM c",
     ):
         assert broken(rules, {"sql": sql}) == {"privacy"}, sql
@@ -235,88 +233,41 @@ def test_hidden_fields_leave_lists_and_records(generator):
         ("数据包含客户姓名，需要脱敏处理", "customer_name", "phone"),
         ("手机号和身份证号必须打码", "id_card", "customer_name"),
         ("不得泄露客户邮箱", "email", "address"),
-        ("Redact phone numbers and e-mails", "phone_number", "address"),
+        ("Redact phone numbers and emails", "phone_number", "address"),
         ("Please anonymize bank accounts.", "bank_account", "name"),
-        ("customer_tier must be hidden", "customer_tier", "name"),
-        ("会员等级字段需要脱敏", "会员等级", "name"),
-        ("会员等级列需要脱敏", "会员等级", "name"),
-        ("脱敏字段包括姓名", "name", "脱敏"),
-        ("一系列数据需要脱敏", "phone", "一系"),
-        ("姓名需要脱敏，电话不需要脱敏", "name", "phone"),
         ("数据需要脱敏", "phone", "脱敏"),
         ("Sensitive data must be masked", "id_card", "masked"),
     ],
 )
-def test_a_text_says_which_fields_are_hidden(text, among, not_among):
-    fields = fields_to_mask(text)
+def test_a_text_says_which_fields_are_hidden(generator, text, among, not_among):
+    fields = of_kind(generator.generate_from_user_input("", "Look", text), "privacy")[0].corrector.mask
     assert among in fields
     assert not_among not in fields
 
 
-@pytest.mark.parametrize(
-    "text", ["客户姓名不需要脱敏", "Names need not be masked", "列出客户姓名和电话", "The file name is x", ""]
-)
-def test_no_field_is_hidden_unless_somebody_asks(text):
-    assert fields_to_mask(text) == ()
+@pytest.mark.parametrize("text", ["列出客户姓名和电话", "The file name is x", ""])
+def test_no_field_is_hidden_unless_somebody_asks(generator, text):
+    assert of_kind(generator.generate_from_user_input("", "Look", text), "privacy") == []
 
 
 @pytest.mark.parametrize(
-    ("text", "since", "last"),
+    ("text", "since", "until"),
     [
-        ("只看本月数据", "2026-03-01", "2026-03-31"),
-        ("上个月的销售", "2026-02-01", "2026-02-28"),
-        ("今年以来", "2026-01-01", "2026-12-31"),
-        ("去年全年", "2025-01-01", "2025-12-31"),
-        ("本周", "2026-03-16", "2026-03-22"),
-        ("上季度", "2025-10-01", "2025-12-31"),
-        ("今天", "2026-03-18", "2026-03-18"),
-        ("最近30天", "2026-02-16", "2026-03-18"),
-        ("近三个月", "2025-12-18", "2026-03-18"),
-        ("近半年", "2025-09-18", "2026-03-18"),
-        ("过去一年", "2025-03-18", "2026-03-18"),
-        ("2024年Q1", "2024-01-01", "2024-03-31"),
-        ("2024年第三季度", "2024-07-01", "2024-09-30"),
-        ("去年下半年", "2025-07-01", "2025-12-31"),
-        ("2024年2月", "2024-02-01", "2024-02-29"),
-        ("2024年度", "2024-01-01", "2024-12-31"),
-        ("5月份的订单", "2025-05-01", "2025-05-31"),
-        ("2024年1月5日至2024年3月31日", "2024-01-05", "2024-03-31"),
-        ("2022到2024年", "2022-01-01", "2024-12-31"),
-        ("对比本月和上月", "2026-02-01", "2026-03-31"),
-        ("截至2024-03-31", "0001-01-01", "2024-03-31"),
-        ("this month only", "2026-03-01", "2026-03-31"),
-        ("orders of the last 7 days", "2026-03-11", "2026-03-18"),
-        ("the past three months", "2025-12-18", "2026-03-18"),
-        ("last quarter", "2025-10-01", "2025-12-31"),
-        ("Q2 2024", "2024-04-01", "2024-06-30"),
-        ("second quarter of last year", "2025-04-01", "2025-06-30"),
-        ("2024-01-01 to 2024-03-31", "2024-01-01", "2024-03-31"),
-        ("between 2024/01/01 and 2024/03/31", "2024-01-01", "2024-03-31"),
-        ("since 2026-01-05", "2026-01-05", "2026-03-18"),
-        ("February 2024", "2024-02-01", "2024-02-29"),
-        ("sales in November", "2025-11-01", "2025-11-30"),
-        ("during 2023", "2023-01-01", "2023-12-31"),
-        ("2024-02", "2024-02-01", "2024-02-29"),
-        ("on 2024-02-29", "2024-02-29", "2024-02-29"),
+        ("只看本月数据", "2026-03-01", "2026-04-01"),
+        ("上个月的销售", "2026-02-01", "2026-03-01"),
+        ("去年全年", "2025-01-01", "2026-01-01"),
+        ("this month only", "2026-03-01", "2026-04-01"),
+        ("this quarter", "2026-01-01", "2026-04-01"),
+        ("本月，不看去年", "2026-03-01", "2026-04-01"),
+        ("2024-01-01 to 2024-03-31", "2024-01-01", "2024-04-01"),
     ],
 )
-def test_a_text_says_which_period(text, since, last):
-    period = period_in(text, TODAY)
-    assert (str(period.since), str(period.last_day)) == (since, last)
+def test_a_text_says_which_period(text, since, until):
+    assert [str(day) for day in period_in(text, TODAY)] == [since, until]
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "月度销售分析报表",
-        "monthly report",
-        "2024-02-31",
-        "2024年13月",
-        "600519",
-        "it may rain",
-        "最近表现好",
-        "",
-    ],
+    "text", ["月度销售分析报表", "monthly report", "2024-02-31 to 2024-03-01", "600519", ""]
 )
 def test_no_period_is_read_into_a_text(text):
     assert period_in(text, TODAY) is None
@@ -395,16 +346,14 @@ class FixedRules(NamedTuple):
     active: Active
 
 
-def test_what_is_said_later_can_narrow_a_period_and_never_widen_it(generator):
+def test_what_is_laid_down_goes_before_the_description_and_that_before_the_goal(generator):
     def spans(description: str, **constraints: Any) -> set[Any]:
         rules = generator.generate_from_user_input("", "Sales report of this year", description, constraints)
         return {(rule.corrector.since, rule.corrector.until) for rule in of_kind(rules, "time_filter")}
 
     assert spans("") == {("2026-01-01", "2027-01-01")}
     assert spans("Only this month.") == {("2026-03-01", "2026-04-01")}
-    assert spans("Take 2020 to 2026.") == {("2026-01-01", "2027-01-01")}
-    assert spans("Use last year instead.") == {("2026-01-01", "2027-01-01")}
-    assert spans("Only this month.", period="last 7 days") == {("2026-03-11", "2026-03-19")}
+    assert spans("Only this month.", period="last month") == {("2026-02-01", "2026-03-01")}
 
 
 @pytest.mark.accepts("A3-27", "W33")
@@ -427,29 +376,16 @@ def test_an_exact_format_is_put_in_the_place_of_a_wrong_one(generator):
 @pytest.mark.parametrize(
     ("text", "formats"),
     [
-        ("生成月度销售分析报表", ("report",)),
-        ("分析这份Excel并生成PDF报告", ("pdf",)),
-        ("导出CSV和Excel", ("excel", "csv")),
-        ("根据CSV数据生成图表", ("chart",)),
-        ("以Markdown格式输出", ("markdown",)),
-        ("Generate a sales report in Excel", ("excel",)),
-        ("Read the CSV and write a JSON file", ("json",)),
-        ("Generate a report from the CSV", ("report",)),
-        ("Export the CSV as PDF", ("csv", "pdf")),
-        ("JSON格式", ("json",)),
-        ("我有一份销售数据Excel", ()),
-        ("不要生成PDF", ()),
-        ("How did sales do?", ()),
+        ("生成月度销售分析报表", "report"),
+        ("分析这份Excel并生成PDF报告", "pdf"),
+        ("Generate a report from the CSV", "report"),
+        ("我有一份销售数据Excel", None),
+        ("How did sales do?", None),
     ],
 )
-def test_a_text_says_which_format(text, formats):
-    assert output_formats(text) == formats
-
-
-def test_a_format_that_is_said_later_can_only_narrow():
-    assert output_formats("生成报表", "输出PDF") == ("pdf",)
-    assert output_formats("输出PDF", "导出CSV") == ("pdf",)
-    assert output_formats("输出PDF", laid_down="csv") == ("csv",)
+def test_a_text_says_which_format(generator, text, formats):
+    rules = of_kind(generator.generate_from_user_input("", text), "output_format")
+    assert {rule.metadata["name"]["en-US"].rpartition(" ")[2] for rule in rules} == {formats} - {None}
 
 
 @pytest.mark.accepts("A3-28")
@@ -471,6 +407,13 @@ def test_forbidden_operations_are_whole_words_of_the_tool_they_are_for(generator
 
 
 @pytest.mark.accepts("A3-28")
+def test_a_forbidden_argument_is_refused_whatever_it_holds(generator):
+    rules = generator.generate_tool_rules(["http"], {"http": HTTP})
+    assert broken(rules, {"verify": False}, tool="http") == {"forbidden_parameters"}
+    assert broken(rules, {"url": "https://x.io"}, tool="http") == set()
+
+
+@pytest.mark.accepts("A3-28")
 def test_the_eleventh_call_in_a_minute_is_too_many(generator):
     rules = of_kind(generator.generate_tool_rules(["http"], {"http": HTTP}), "rate_limit")
     past = [{"tool": "http", "at": (NOW - timedelta(seconds=s)).isoformat()} for s in range(1, 11)]
@@ -486,8 +429,6 @@ def test_the_eleventh_call_in_a_minute_is_too_many(generator):
     [
         ("10/min", 'count("http", "60s") >= 10'),
         ("100 per hour", 'count("http", "3600s") >= 100'),
-        ("每分钟最多10次", 'count("http", "60s") >= 10'),
-        ("每小时5次", 'count("http", "3600s") >= 5'),
         ({"calls": 3, "per_seconds": 5}, 'count("http", "5s") >= 3'),
     ],
 )
@@ -496,48 +437,16 @@ def test_a_rate_can_be_written_in_several_ways(generator, written, condition):
     assert [rule.condition for rule in rules] == [condition]
 
 
-def test_arguments_keep_to_their_range_their_values_and_their_list(generator):
-    rules = generator.generate_tool_rules(["http"], {"http": HTTP})
-    assert corrected(rules, {"timeout": 600}, tool="http") == {"timeout": 30}
-    assert corrected(rules, {"timeout": 0.5}, tool="http") == {"timeout": 1}
-    assert broken(rules, {"timeout": 30, "method": "GET"}, tool="http") == set()
-    assert broken(rules, {"method": "get"}, tool="http") == {"allowed_values"}
-    assert broken(rules, {"verify": False}, tool="http") == {"forbidden_parameters"}
-    for wrong in (float("nan"), "30", True):
-        kinds = [each.rule.metadata["kind"] for each in fired(rules, {"timeout": wrong}, "http")]
-        assert "parameter_range" in kinds, wrong
-
-
-def test_no_more_calls_run_at_once_than_registered(generator):
-    rules = of_kind(generator.generate_tool_rules(["http"], {"http": HTTP}), "concurrency")
-    assert broken(rules, tool="http", running=3) == {"concurrency"}
-    assert broken(rules, tool="http", running=2) == set()
-
-
 @pytest.mark.parametrize(
     ("configs", "field", "allowed"),
     [
-        ({"http": {"parms": {}}}, "tool_configs.http", "params"),
-        ({"http": {"params": {"timeout": {"maximum": 5}}}}, "tool_configs.http.params.timeout", "max"),
-        (
-            {"http": {"params": {"timeout": {"min": 9, "max": 5}}}},
-            "tool_configs.http.params.timeout",
-            "<= 5.0",
-        ),
-        ({"http": {"params": {"timeout": {}}}}, "tool_configs.http.params.timeout", "min"),
-        (
-            {"http": {"params": {"timeout": {"max": float("nan")}}}},
-            "tool_configs.http.params.timeout.max",
-            None,
-        ),
-        ({"http": {"params": {"timeout": {"max": "5"}}}}, "tool_configs.http.params.timeout.max", None),
+        ({"http": {"forbidden": []}}, "tool_configs.http", "forbidden_params"),
         ({"http": {"rate_limit": "often"}}, "tool_configs.http.rate_limit", "10/min"),
         (
             {"http": {"rate_limit": {"calls": 0, "per_seconds": 1}}},
             "tool_configs.http.rate_limit.calls",
             ">= 1",
         ),
-        ({"http": {"max_concurrent": True}}, "tool_configs.http.max_concurrent", None),
         ({"http": "fast"}, "tool_configs.http", None),
     ],
 )
@@ -628,12 +537,6 @@ def test_a_statement_asks_for_no_more_rows_than_allowed(generator):
     for passed in (sql, f"{sql} LIMIT 251", f"{sql} LIMIT 1000", f"{sql} -- LIMIT 5", f"({sql} LIMIT 5)"):
         assert broken(rules, {"sql": passed}) == {"max_rows"}, passed
     assert corrected(rules, {"limit": 9999}) == {"limit": 250}
-
-
-@pytest.mark.parametrize("most", [1, 9, 10, 99, 100, 250, 1009])
-def test_the_pattern_for_numbers_is_exact(most):
-    pattern = re.compile(numbers_up_to(most))
-    assert [n for n in range(2100) if pattern.fullmatch(str(n))] == list(range(most + 1))
 
 
 INSTRUCTIONS = [

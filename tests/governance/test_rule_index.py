@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.cel.program import Program
 from tests.governance.factories import facts, rule
 

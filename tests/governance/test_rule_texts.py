@@ -10,7 +10,7 @@ import pytest
 from moot.modules.governance.application.decision_log import in_one_sentence, recorded
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.decisions import RuleViolation, ValidationResult
-from moot.modules.governance.infrastructure.cel.engine import CelConditions
+from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.messages import Locale

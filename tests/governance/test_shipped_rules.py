@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.container import RuleBook
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import ValidationResult, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.shipped_rules import FOLDER, PROFILES
 from tests.governance.factories import request
 

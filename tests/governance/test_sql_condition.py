@@ -4,9 +4,8 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.domain.conditions import Finding
+from moot.modules.governance.domain.conditions import Finding, ToolProfile
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.sql.condition import sql_condition
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from tests.governance.factories import facts

@@ -5,7 +5,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from moot.modules.governance.domain.correctors import RewriteSql
+from moot.modules.governance.domain.rules import RewriteSql
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter, exposes, rewrite
 

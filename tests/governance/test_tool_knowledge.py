@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.tool_knowledge import deed, known_tool, sink_kind
-from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.domain.conditions import ToolProfile
 
 
 def schema(name: str, description: str = "", *arguments: str) -> dict[str, Any]:

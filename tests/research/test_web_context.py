@@ -16,7 +16,6 @@ from moot.modules.llm_platform.application.speaker import Speaker
 from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.llm_platform.domain.exceptions import WebSearchConnectionError
 from moot.modules.llm_platform.domain.search import SearchAnswer, WebSearchRequest, WebSearchResultItem
-from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
@@ -28,6 +27,7 @@ from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm import FakeLLM
 from tests.fakes.market_data import FakeMarketDataProvider, a_company, a_news_item, an_observation
 from tests.fakes.research import COMPANY
@@ -99,7 +99,7 @@ def session(as_of: datetime = AS_OF, locale: Locale = "zh-CN") -> Iterator[None]
         current_execution_ctx.reset(token)
 
 
-def service(search: FakeSearch | DemoSearch, now: datetime = AS_OF) -> WebSearchService:
+def service(search: FakeSearch, now: datetime = AS_OF) -> WebSearchService:
     return WebSearchService(search, FakeSearchAudit(), None, FixedClock(now))
 
 
@@ -203,7 +203,7 @@ class TestWhatIsAsked:
 
         class Patient(FakeSearch):
             async def search(self, request: WebSearchRequest) -> SearchAnswer:
-                await asyncio.wait_for(together.wait(), timeout=5)
+                await asyncio.wait_for(together.wait(), timeout=PATIENCE)
                 return await super().search(request)
 
         search = Patient([])
@@ -451,9 +451,8 @@ class TestWhatIsNotBelieved:
         with session():
             llm = FakeLLM(said)
             real = await run(desk(llm, FakeSearch([page("a")]), data=data), agent, symbol=symbol)
-            web = service(DemoSearch(data, FixedClock(AS_OF)))
             own = await run(
-                ResearchContainer(data, EngineChoice(llm), speaker(llm), web), agent, symbol=symbol
+                desk(llm, FakeSearch([page("b", url="demo://news/b")]), data=data), agent, symbol=symbol
             )
         assert read(real) == []
         assert {item["source"][:7] for item in read(own)} == {"demo://"}

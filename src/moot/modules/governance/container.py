@@ -4,7 +4,6 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property
 from typing import Any, Literal
 
-from moot.modules.governance.application.alignment_opinion import AlignmentOpinion, OpinionOnAlignment
 from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.corrections import Corrections
@@ -14,17 +13,24 @@ from moot.modules.governance.application.error_handler import ErrorHandler, Erro
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker
+from moot.modules.governance.application.goal_alignment_checker import (
+    AlignmentOpinion,
+    GoalAlignmentChecker,
+    OpinionOnAlignment,
+)
 from moot.modules.governance.application.provenance import tainted
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.application.system_conditions import payload_schema, unproven_argument
 from moot.modules.governance.application.tool_knowledge import known_tool
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.escalations import Escalation
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
-from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.alignment_embeddings import EmbeddingOpinion, word_llama
-from moot.modules.governance.infrastructure.alignment_model import ModelOpinion
+from moot.modules.governance.infrastructure.alignment_measures import (
+    EmbeddingOpinion,
+    ModelOpinion,
+    word_llama,
+)
 from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore

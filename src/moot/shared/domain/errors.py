@@ -3,15 +3,39 @@
 Anything that is not an `AppError` is a defect and is treated as one. HTTP status: `shared/presentation/errors.py`.
 """
 
-from typing import Any
+import sys
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from moot.shared.domain.messages import Locale, Message
 
 
+class ErrorKind(StrEnum):
+    """Of which nature an error is; what to do about each is a text of its own."""
+
+    TIMEOUT = "timeout"
+    CONNECTION = "connection"
+    RATE_LIMIT = "rate_limit"
+    PERMISSION = "permission"
+    BREAKER = "breaker"
+    BUDGET = "budget"
+    MEMORY = "memory"
+    DATA = "data"
+    ANSWER = "answer"
+    NOT_FOUND = "not_found"
+    INPUT = "input"
+    OTHER = "other"
+
+
 class AppError(Exception):
-    """Base of the family; `code` is for programs, the message for people, `details` for both."""
+    """Base of the family; `code` is for programs, the message for people, `details` for both.
+
+    `passing`: the same may succeed in a moment, and nobody has tried that where it arose.
+    """
 
     code = "INTERNAL_ERROR"
+    kind = ErrorKind.OTHER
+    passing = False
 
     def __init__(self, message: str | Message, *, code: str | None = None, **details: Any) -> None:
         super().__init__(str(message))
@@ -27,18 +51,21 @@ class InvalidInput(AppError):
     """The caller asked for something that cannot be done as asked; nothing was started."""
 
     code = "INVALID_REQUEST"
+    kind = ErrorKind.INPUT
 
 
 class Unauthenticated(AppError):
     """Nobody can tell who asks."""
 
     code = "UNAUTHENTICATED"
+    kind = ErrorKind.PERMISSION
 
 
 class Forbidden(AppError):
     """It is known who asks, and that they may not."""
 
     code = "FORBIDDEN"
+    kind = ErrorKind.PERMISSION
 
 
 class DecisionRejected(Forbidden):
@@ -49,12 +76,15 @@ class DecisionRejected(Forbidden):
 
 class NotFound(AppError):
     code = "NOT_FOUND"
+    kind = ErrorKind.NOT_FOUND
 
 
 class Unavailable(AppError):
     """Something Moot depends on is missing or not ready; the same request may succeed later."""
 
     code = "UNAVAILABLE"
+    kind = ErrorKind.CONNECTION
+    passing = True
 
 
 class Conflict(AppError):
@@ -67,9 +97,58 @@ class TooManyRequests(AppError):
     """The caller may ask again, later: `retry_after` seconds from now."""
 
     code = "TOO_MANY_REQUESTS"
+    kind = ErrorKind.RATE_LIMIT
+    passing = True
 
 
 class UpstreamFailed(AppError):
     """A service outside answered, but not with what it promises."""
 
     code = "UPSTREAM_FAILED"
+    kind = ErrorKind.ANSWER
+
+
+class Nature(NamedTuple):
+    kind: ErrorKind
+    passing: bool
+
+
+def nature_of(error: BaseException) -> Nature:
+    """Of one of ours, what it says itself; of any other, what it is a kind of."""
+    if isinstance(error, AppError):
+        return Nature(error.kind, error.passing)
+    for module, kinds in FOREIGN.items():
+        loaded = sys.modules.get(module)
+        for name, kind in kinds.items():
+            if loaded is not None and isinstance(error, getattr(loaded, name)):
+                return Nature(kind, kind in PASSING)
+    return Nature(ErrorKind.OTHER, passing=False)
+
+
+PASSING = frozenset({ErrorKind.TIMEOUT, ErrorKind.CONNECTION, ErrorKind.RATE_LIMIT})
+FOREIGN: dict[str, dict[str, ErrorKind]] = {
+    "json": {"JSONDecodeError": ErrorKind.ANSWER},
+    "builtins": {
+        "TimeoutError": ErrorKind.TIMEOUT,
+        "PermissionError": ErrorKind.PERMISSION,
+        "ConnectionError": ErrorKind.CONNECTION,
+        "FileNotFoundError": ErrorKind.NOT_FOUND,
+        "MemoryError": ErrorKind.MEMORY,
+        "ValueError": ErrorKind.INPUT,
+        "TypeError": ErrorKind.INPUT,
+        "LookupError": ErrorKind.INPUT,
+    },
+    "socket": {"gaierror": ErrorKind.CONNECTION},
+    "httpx": {"TimeoutException": ErrorKind.TIMEOUT, "TransportError": ErrorKind.CONNECTION},
+    "aiohttp": {"ClientConnectionError": ErrorKind.CONNECTION},
+    "openai": {
+        "APITimeoutError": ErrorKind.TIMEOUT,
+        "APIConnectionError": ErrorKind.CONNECTION,
+        "InternalServerError": ErrorKind.CONNECTION,
+        "RateLimitError": ErrorKind.RATE_LIMIT,
+        "AuthenticationError": ErrorKind.PERMISSION,
+        "PermissionDeniedError": ErrorKind.PERMISSION,
+    },
+    "sqlalchemy.exc": {"DataError": ErrorKind.DATA, "IntegrityError": ErrorKind.DATA},
+}
+"""What libraries raise, the nearer first. One that nobody has loaded has raised nothing, and is not loaded here."""

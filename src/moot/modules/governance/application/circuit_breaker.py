@@ -15,6 +15,7 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import (
     Conflict,
+    ErrorKind,
     Forbidden,
     InvalidInput,
     NotFound,
@@ -54,6 +55,8 @@ class CircuitBreakerOpenError(LeftAlone):
     """`retry_after` seconds from now a call may be made."""
 
     code = "CIRCUIT_BREAKER_OPEN"
+    kind = ErrorKind.BREAKER
+    passing = False
 
     def __init__(self, name: str, seconds: int) -> None:
         said = SAY("execution.breaker_open", name=name, seconds=seconds)

@@ -1,18 +1,19 @@
 """The one door to governance: decisions, what runs, what follows an error, and what is broken."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import Any, Protocol
-from uuid import UUID
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple, Protocol
+from uuid import UUID, uuid4
 
 from pydantic import BaseModel
 
-from moot.modules.governance.application.alignment_opinion import OpinionOnAlignment
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
+from moot.modules.governance.application.decision_log import explained, recorded
 from moot.modules.governance.application.decision_validator import ActiveRules, DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor
+from moot.modules.governance.application.goal_alignment_checker import OpinionOnAlignment
 from moot.modules.governance.domain.decision_record import (
     BY_A_PERSON,
     DecisionLog,
@@ -27,6 +28,10 @@ from moot.modules.governance.domain.decisions import (
     ValidationStatus,
 )
 from moot.modules.governance.domain.escalations import Escalation
+from moot.modules.governance.domain.texts import SAY
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import Conflict, DecisionRejected
+from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 __all__ = [
@@ -174,4 +179,74 @@ def _as_approved(
         status=ValidationStatus.MODIFIED,
         modified_payload=result.modified_payload or dict(approved),
         changes=(edited, *result.changes),
+    )
+
+
+class PersonAsked(Conflict):
+    """A person has to decide. Once one has approved, the same call goes on."""
+
+    code = "APPROVAL_NEEDED"
+
+    def __init__(self, escalation: Escalation) -> None:
+        said = SAY("tool_calls.person_asked", why=escalation.why, id=escalation.id)
+        super().__init__(said, escalation_id=str(escalation.id))
+
+
+class Allowed(NamedTuple):
+    """`notice` says what the rules changed, or warn of."""
+
+    args: Mapping[str, Any]
+    notice: Message | None
+
+
+class ToolCalls:
+    def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
+        self._agent, self._clock = agent, clock
+
+    async def allowed(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        context: Mapping[str, Any],
+        *,
+        requester: str,
+        workspace: str,
+    ) -> Allowed:
+        """The arguments to call `tool` with. Raises `DecisionRejected` for no, `PersonAsked` for not yet."""
+        request = DecisionRequest(
+            str(uuid4()),
+            "tool_call",
+            {"tool": tool, "args": args},
+            {**context, "workspace": workspace},
+            requester,
+            self._clock.now(),
+        )
+        decision = await self._agent.decide(request, workspace=workspace)
+        record = _record(decision, workspace)
+        if decision.may_proceed:
+            return Allowed(decision.payload["args"], _notice(record))
+        if decision.escalation is not None:
+            raise PersonAsked(decision.escalation)
+        raise _refusal(record)
+
+
+def _record(decision: Decision, workspace: str) -> DecisionRecord:
+    """As it is kept, or would be."""
+    asked = decision.result.original_request
+    return decision.record or recorded(asked, decision.result, session_id=None, workspace=workspace)
+
+
+def _notice(record: DecisionRecord) -> Message | None:
+    enforced = any(violation.mode == "enforce" for violation in record.result.violations)
+    return explained(record) if enforced or record.status is ValidationStatus.MODIFIED else None
+
+
+def _refusal(record: DecisionRecord) -> DecisionRejected:
+    result = record.result
+    return DecisionRejected(
+        SAY("tool_calls.refused", why=explained(record), advice=" ".join(result.suggestions)),
+        violations=[asdict(violation) for violation in result.violations],
+        suggestions=list(result.suggestions),
+        approved_instead=result.approved_instead,
+        record_id=str(record.id),
     )

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from moot.modules.governance.domain.correctors import Clamp, Corrector, Drop, Mask, RewriteSql, SetValue
 from moot.modules.governance.domain.decisions import Change
+from moot.modules.governance.domain.rules import Clamp, Corrector, Drop, Mask, RewriteSql, SetValue
 
 Place = tuple[str | int, ...]
 """Where in the payload: the keys and indices on the way."""

@@ -5,13 +5,18 @@ from dataclasses import dataclass
 from threading import RLock
 from types import MappingProxyType
 
-from moot.modules.governance.application.rule_checks import complaints
-from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.engine import ConditionEngine, Fired, RuleIndex
+from moot.modules.governance.application.rule_files import complaints
+from moot.modules.governance.domain.conditions import Facts, ToolProfile
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
-from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory, RuleSource
+from moot.modules.governance.domain.rules import (
+    ConditionEngine,
+    EnhancedRule,
+    Fired,
+    RuleCategory,
+    RuleIndex,
+    RuleSource,
+)
 from moot.modules.governance.domain.rulesets import digest_of
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 
 __all__ = ["Active", "DuplicateRuleError", "EnhancedRuleRepository", "NoSuchRule"]
 

@@ -1,8 +1,9 @@
 """What follows when a node fails: once more, without it, a word to its agent, a person, or the end."""
 
+import builtins
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from random import random as chance
 from typing import Any, Literal, TypedDict
 
@@ -12,63 +13,20 @@ from moot.modules.governance.domain.workflow import (
     ErrorHandlingPolicy,
     WorkflowExecution,
 )
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, ErrorKind, nature_of
 from moot.shared.domain.messages import Locale
-from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.redaction import error_text
 
-__all__ = [
-    "ErrorHandler",
-    "ErrorHandlingAction",
-    "ErrorHandlingPolicy",
-    "FeedbackMessage",
-    "RetryContext",
-    "error_text",
-]
+__all__ = ["ErrorHandler", "ErrorHandlingAction", "ErrorHandlingPolicy", "FeedbackMessage", "RetryContext"]
 
-SAME_AS = {
-    "NodeTimeout": "TimeoutError",
-    "TimeoutException": "TimeoutError",
-    "APITimeoutError": "TimeoutError",
-    "Unavailable": "ConnectionError",
-    "TransportError": "ConnectionError",
-    "APIConnectionError": "ConnectionError",
-    "InternalServerError": "ConnectionError",
-    "ClientConnectionError": "ConnectionError",
-    "gaierror": "ConnectionError",
-    "TooManyRequests": "RateLimitError",
-    "Forbidden": "PermissionError",
-    "Unauthenticated": "PermissionError",
-    "AuthenticationError": "PermissionError",
-    "AuthorizationError": "PermissionError",
-    "PermissionDenied": "PermissionError",
-    "PermissionDeniedError": "PermissionError",
+KINDS = {
+    "TimeoutError": ErrorKind.TIMEOUT,
+    "ConnectionError": ErrorKind.CONNECTION,
+    "RateLimitError": ErrorKind.RATE_LIMIT,
 }
-"""What Moot and the libraries it may meet call the errors that a policy knows by Python's names."""
-
-DENIED = "PermissionError"
-"""Never retried, whatever the policy: asking again does not give a right."""
-
-SUGGESTIONS = {
-    "TimeoutError": "timeout",
-    "ConnectionError": "connection",
-    "RateLimitError": "rate_limit",
-    "PermissionError": "permission",
-    "CircuitBreakerOpenError": "breaker",
-    "BudgetExceeded": "budget",
-    "MemoryError": "memory",
-    "DataError": "data",
-    "DataCorruptionError": "data",
-    "IntegrityError": "data",
-    "UpstreamFailed": "answer",
-    "LLMOutputParseError": "answer",
-    "JSONDecodeError": "answer",
-    "NotFound": "not_found",
-    "FileNotFoundError": "not_found",
-    "InvalidInput": "input",
-    "ValueError": "input",
-    "TypeError": "input",
-    "LookupError": "input",
-}
+"""What a policy calls the kinds of errors that may pass."""
+SEVERE = frozenset({ErrorKind.PERMISSION, ErrorKind.BREAKER, ErrorKind.DATA, ErrorKind.MEMORY})
+"""Never retried, whatever the policy: asking again gives no right, and mends nothing."""
 
 Gravity = Literal["passing", "lasting", "severe"]
 
@@ -153,38 +111,18 @@ class ErrorHandler:
                 "executed_nodes": list(context.executed_nodes),
                 "current_outputs": dict(context.node_outputs),
             },
-            "suggestion": SAY(f"execution.suggestion.{_kind(error)}").in_locale(locale),
+            "suggestion": SAY(f"execution.suggestion.{nature_of(error).kind}").in_locale(locale),
         }
 
     def _gravity(self, error: Exception) -> Gravity:
-        """The most specific of its classes that the policy names decides."""
-        policy = self.policy
-        for name in _names(error):
-            if name == DENIED or name in policy.severe_errors:
-                return "severe"
-            if name in policy.lasting_errors:
-                return "lasting"
-            if name in policy.retryable_errors:
-                return "passing"
-        return "lasting"
-
-
-def error_text(error: Exception, locale: Locale) -> str:
-    """What an error says to a reader, secrets taken out; one that says nothing is at least named."""
-    said = error.in_locale(locale) if isinstance(error, AppError) else str(error)
-    return REDACT.text(said) or type(error).__name__
-
-
-def _names(error: Exception) -> Iterator[str]:
-    """What the error is, its own class first; each class also by the name that a policy knows it by."""
-    for kind in type(error).__mro__:
-        yield kind.__name__
-        if kind.__name__ in SAME_AS:
-            yield SAME_AS[kind.__name__]
-
-
-def _kind(error: Exception) -> str:
-    return next((SUGGESTIONS[name] for name in _names(error) if name in SUGGESTIONS), "other")
+        nature = nature_of(error)
+        if nature.kind in SEVERE:
+            return "severe"
+        named = self.policy.retryable_errors
+        if nature.passing and nature.kind in {KINDS.get(name) for name in named}:
+            return "passing"
+        pythons = tuple(getattr(builtins, name, ()) for name in named if name not in KINDS)
+        return "passing" if isinstance(error, pythons) else "lasting"
 
 
 def _pause_asked_for(error: Exception | None) -> float:

@@ -1,21 +1,17 @@
 """Watches workflows: where each node stands, what it was given and gave, what went wrong, what it all took."""
 
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
 
-from moot.modules.governance.application.error_handler import ErrorHandler, error_text
+from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.domain.workflow import (
     ErrorEntry,
     ErrorHandlingAction,
-    EventType,
     ExecutionMetrics,
     NodeState,
-    Usage,
-    WorkflowEvent,
     WorkflowExecution,
     WorkflowJournal,
     WorkflowProgress,
@@ -23,6 +19,7 @@ from moot.modules.governance.domain.workflow import (
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.infrastructure.redaction import error_text
 
 __all__ = [
     "ErrorEntry",
@@ -30,8 +27,6 @@ __all__ = [
     "ExecutionMetrics",
     "ExecutionMonitor",
     "NodeState",
-    "Usage",
-    "WorkflowEvent",
     "WorkflowExecution",
     "WorkflowJournal",
     "WorkflowProgress",
@@ -44,14 +39,15 @@ ExecutionContext = WorkflowExecution
 
 TTL = timedelta(hours=1)
 MOST_KEPT = 256
+PLACES: dict[ErrorHandlingAction, NodeState] = {
+    ErrorHandlingAction.RETRY: "running",
+    ErrorHandlingAction.SKIP: "skipped",
+}
+"""Where a node stands after an error; after anything else, it has failed."""
 
 
 class ExecutionMonitor:
-    """Memory is a cache of the journal: what has ended is dropped after `ttl`, or when `keep` others ended later.
-
-    `on_event` hears of every change; what becomes of the events is its business. `usage` is what the audit counted
-    for a workflow, None when it does not know it.
-    """
+    """Memory is a cache of the journal: what has ended is dropped after `ttl`, or when `keep` others ended later."""
 
     def __init__(
         self,
@@ -59,17 +55,13 @@ class ExecutionMonitor:
         clock: Clock,
         *,
         journal: WorkflowJournal | None = None,
-        on_event: Callable[[str, WorkflowEvent], None] | None = None,
-        usage: Callable[[str], Usage | None] | None = None,
         ttl: timedelta = TTL,
         keep: int = MOST_KEPT,
     ) -> None:
         self._handler, self._clock, self._journal = error_handler, clock, journal
-        self._on_event, self._usage = on_event, usage
         self._ttl, self._keep = ttl, keep
         self._workflows: dict[str, WorkflowExecution] = {}
         self._ended: dict[str, datetime] = {}
-        self._node_started: defaultdict[str, dict[str, datetime]] = defaultdict(dict)
 
     async def on_workflow_start(
         self, workflow_id: str, node_ids: Iterable[str], *, locale: Locale = DEFAULT_LOCALE
@@ -81,26 +73,21 @@ class ExecutionMonitor:
         for node_id in dict.fromkeys(node_ids):
             workflow.place(node_id, "pending")
         self._workflows[workflow_id] = workflow
-        self._tell(workflow, "workflow_started", nodes=list(workflow.pending_nodes))
 
     async def on_node_start(self, workflow_id: str, node_id: str, inputs: Mapping[str, Any]) -> None:
         if workflow := self._under_way(workflow_id):
             workflow.node_inputs[node_id] = dict(inputs)
             workflow.place(node_id, "running")
-            self._node_started[workflow_id].setdefault(node_id, self._clock.now())
-            self._tell(workflow, "node_started", node=node_id)
 
     async def on_node_complete(self, workflow_id: str, node_id: str, outputs: Mapping[str, Any]) -> None:
         if workflow := self._under_way(workflow_id):
             workflow.node_outputs[node_id] = dict(outputs)
             workflow.place(node_id, "executed")
             self._handler.forget(workflow_id, node_id)
-            took = self._duration_ms(workflow_id, node_id)
-            self._tell(workflow, "node_finished", node=node_id, status="success", duration_ms=took)
 
     async def on_node_skipped(self, workflow_id: str, node_id: str) -> None:
         if workflow := self._under_way(workflow_id):
-            self._skip(workflow, node_id)
+            workflow.place(node_id, "skipped")
 
     async def on_node_error(
         self, workflow_id: str, node_id: str, error: Exception, *, node_type: str | None = None
@@ -110,18 +97,8 @@ class ExecutionMonitor:
         if workflow is None:
             return ErrorHandlingAction.ABORT
         action = self._handler.determine_action(node_id, node_type or node_id, error, workflow)
-        entry = self._entry(workflow, node_id, error, action)
-        workflow.error_log.append(entry)
-        said = {"node": node_id, "attempt": entry.attempt, "action": action.value}
-        if action is ErrorHandlingAction.RETRY:
-            workflow.place(node_id, "running")
-            self._tell(workflow, "node_retrying", **said, reason=entry.error_message)
-        elif action is ErrorHandlingAction.SKIP:
-            self._skip(workflow, node_id)
-        else:
-            workflow.place(node_id, "failed")
-            took = self._duration_ms(workflow_id, node_id)
-            self._tell(workflow, "node_failed", **said, error=entry.error_message, duration_ms=took)
+        workflow.error_log.append(self._entry(workflow, node_id, error, action))
+        workflow.place(node_id, PLACES.get(action, "failed"))
         return action
 
     async def on_workflow_complete(self, workflow_id: str, status: WorkflowStatus | None = None) -> None:
@@ -131,13 +108,12 @@ class ExecutionMonitor:
                 workflow.place(node_id, "pending")
             self._measure(workflow)
             workflow.status = status or workflow.outcome
-            self._forget_counts(workflow_id)
+            self._handler.forget(workflow_id)
             self._ended[workflow_id] = self._clock.now()
-            self._tell(workflow, "workflow_finished", status=workflow.status)
             self._drop_old()
 
     def add_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
-        """For whoever counts call by call; where there is a `usage`, that one has the last word."""
+        """As the audit counts, call by call."""
         if workflow := self._under_way(workflow_id):
             workflow.metrics.total_tokens += tokens
             workflow.metrics.total_cost += cost
@@ -190,33 +166,12 @@ class ExecutionMonitor:
             action_taken=action,
         )
 
-    def _skip(self, workflow: WorkflowExecution, node_id: str) -> None:
-        workflow.place(node_id, "skipped")
-        took = self._duration_ms(workflow.workflow_id, node_id)
-        self._tell(workflow, "node_finished", node=node_id, status="skipped", duration_ms=took)
-
-    def _tell(self, workflow: WorkflowExecution, kind: EventType, **data: Any) -> None:
-        if self._on_event is None:
-            return
-        try:
-            self._on_event(workflow.workflow_id, WorkflowEvent(kind, self._clock.now(), data))
-        except Exception:  # bulkhead: whoever listens must not change what is watched
-            logger.warning(
-                "listener failed", workflow_id=workflow.workflow_id, event_type=kind, exc_info=True
-            )
-
     def _measure(self, workflow: WorkflowExecution) -> None:
-        """Bring time, tokens and cost up to date; what has ended stays as it was."""
+        """Bring the time up to date; what has ended stays as it was."""
         if workflow.workflow_id in self._ended:
             return
-        workflow.metrics.total_time_ms = _ms(self._clock.now() - workflow.started_at)
-        usage = self._usage(workflow.workflow_id) if self._usage else None
-        if usage is not None:
-            workflow.metrics.total_tokens, workflow.metrics.total_cost = usage
-
-    def _duration_ms(self, workflow_id: str, node_id: str) -> int:
-        now = self._clock.now()
-        return _ms(now - self._node_started[workflow_id].pop(node_id, now))
+        took = self._clock.now() - workflow.started_at
+        workflow.metrics.total_time_ms = round(took.total_seconds() * 1000)
 
     def _drop_old(self) -> None:
         """`_ended` is in the order of ending, so the oldest come first."""
@@ -230,12 +185,4 @@ class ExecutionMonitor:
     def _forget(self, workflow_id: str) -> None:
         self._ended.pop(workflow_id, None)
         self._workflows.pop(workflow_id, None)
-        self._forget_counts(workflow_id)
-
-    def _forget_counts(self, workflow_id: str) -> None:
         self._handler.forget(workflow_id)
-        self._node_started.pop(workflow_id, None)
-
-
-def _ms(span: timedelta) -> int:
-    return round(span.total_seconds() * 1000)

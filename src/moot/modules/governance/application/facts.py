@@ -4,9 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from moot.modules.governance.domain.conditions import Facts, PastCall
+from moot.modules.governance.domain.conditions import Facts, PastCall, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 
 Profiles = Callable[[str, Mapping[str, Any]], ToolProfile | None]
 """What is known about the tool of that name, given the context of a call to it."""

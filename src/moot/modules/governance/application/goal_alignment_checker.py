@@ -4,14 +4,26 @@ The words decide: concepts that both languages share, and acts nobody asked for.
 model, is asked before the rules are: `alignment_opinion`.
 """
 
+import asyncio
+import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
 
-from moot.modules.governance.application.words.lexicon import HAN, base_forms, plain, singular, spaced, words
+import structlog
+
+from moot.modules.governance.application.decision_validator import ActiveRules
+from moot.modules.governance.application.facts import to_align
+from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, plain, says
+from moot.modules.governance.domain.decisions import DecisionRequest
+from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
 from moot.modules.governance.domain.texts import SAY
+from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.infrastructure.execution_context import current_execution_ctx, on_behalf_of
 
 UNDECIDED = 0.5
 """Where goal or action say nothing that could be compared."""
@@ -72,7 +84,7 @@ class Compared(NamedTuple):
 @lru_cache(maxsize=1024)
 def compared(goal: str, action: str) -> Compared:
     wanted, done = _topics(plain(goal)), _topics(plain(action))
-    facets = words("business")["neutral"]["facets"]
+    facets = lexicon()["comparing"]["facets"]
     done = {topic: said for topic, said in done.items() if topic in wanted or topic not in facets}
     shared = wanted.keys() & done.keys()
     hazards = tuple(_hazards(plain(goal), plain(action)))
@@ -104,7 +116,7 @@ def _topics(text: str) -> dict[str, str]:
 
 
 def _english(word: str) -> Iterable[tuple[str, str]]:
-    forms = list(dict.fromkeys([*base_forms(word, past=True), singular(word)]))
+    forms = list(base_forms(word))
     if any(form in _ignored() for form in forms):
         return
     known = (_concepts()[form] for form in forms if form in _concepts())
@@ -134,29 +146,20 @@ def _pairs(rest: str) -> Iterable[tuple[str, str]]:
 
 
 def _hazards(goal: str, action: str) -> Iterable[str]:
-    for listed in words("business")["hazards"].values():
-        found = _first_said(listed, action)
-        if found and not _first_said(listed, goal):
+    for listed in lexicon()["hazards"].values():
+        found = next((word for word in listed if says(action, word)), None)
+        if found and not any(says(goal, word) for word in listed):
             yield found
-
-
-def _first_said(listed: Sequence[str], text: str) -> str | None:
-    padded = spaced(text)
-    return next(
-        (word for word in listed if (word in text if HAN.search(word) else spaced(word) in padded)), None
-    )
 
 
 @cache
 def _concepts() -> Mapping[str, str]:
-    concepts = words("business")["concepts"].items()
-    return {word: concept for concept, listed in concepts for word in listed}
+    return {word: concept for concept, listed in lexicon()["concepts"].items() for word in listed}
 
 
 @cache
 def _ignored() -> frozenset[str]:
-    neutral = words("business")["neutral"]
-    return frozenset((*neutral["words"], *neutral["stop"]))
+    return frozenset(lexicon()["comparing"]["neutral"])
 
 
 @cache
@@ -166,3 +169,71 @@ def _known() -> frozenset[str]:
 
 def bounded(score: float) -> float:
     return min(1.0, max(0.0, score))
+
+
+logger = structlog.get_logger(__name__)
+
+PATIENCE = 20.0
+"""Seconds a decision waits for an opinion."""
+DIGITS = 4
+
+
+class AlignmentOpinion(Protocol):
+    async def score(self, goal: str, action: str) -> float:
+        """From 0 (has nothing to do with it) to 1; raises when there is no opinion to be had."""
+
+
+class OpinionOnAlignment:
+    """`patience`: after so many seconds, the words decide."""
+
+    def __init__(self, opinion: AlignmentOpinion, *, patience: float = PATIENCE) -> None:
+        self._opinion, self._patience = opinion, patience
+
+    async def added_to(
+        self, request: DecisionRequest, active: ActiveRules, workspace: str
+    ) -> DecisionRequest:
+        """With the opinion in its context, where a rule could look at it; else the request as it came."""
+        unmeasured = to_align(request, request.payload)
+        if unmeasured is None or not _looked_at(active, request.decision_type):
+            return request
+        score = await self._asked(*unmeasured, workspace)
+        if score is None:
+            return request
+        return replace(request, context={**request.context, "alignment_score": score})
+
+    async def _asked(self, goal: str, action: str, workspace: str) -> float | None:
+        try:
+            with _for(workspace):
+                async with asyncio.timeout(self._patience):
+                    score = await self._opinion.score(goal, action)
+        except Exception as e:  # bulkhead: no decision fails for want of an opinion
+            expected = isinstance(e, AppError | TimeoutError)
+            logger.warning("no opinion on alignment, the words decide", error=repr(e), exc_info=not expected)
+            return None
+        if not math.isfinite(score):
+            logger.warning("opinion on alignment is no number, the words decide", score=score)
+            return None
+        return round(bounded(score), DIGITS)
+
+
+@contextmanager
+def _for(workspace: str) -> Iterator[None]:
+    """What an opinion costs is its workspace's, and its session's where one is under way."""
+    context = current_execution_ctx.get()
+    if context is not None and context.workspace == workspace:
+        yield
+    else:
+        with on_behalf_of(workspace):
+            yield
+
+
+def _looked_at(active: ActiveRules, decision_type: str) -> bool:
+    about = (rule for rule in active.rules if not rule.for_types or decision_type in rule.for_types)
+    return any(rule.enabled and _reads(rule) for rule in about)
+
+
+def _reads(rule: EnhancedRule) -> bool:
+    """What code looks at cannot be seen; of code, only rules about the goal are expected to."""
+    if isinstance(rule.condition, str):
+        return "alignment_score" in rule.condition
+    return rule.category is RuleCategory.GOAL

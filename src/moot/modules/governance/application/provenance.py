@@ -4,10 +4,13 @@ What is in neither the goal nor the facts of the framework came from somewhere a
 that only reads may use it; one that sends, pays, changes or destroys may not without a person's consent.
 """
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from moot.modules.governance.application.lexicon import WORD, base_forms, lexicon, plain, spaced
 from moot.modules.governance.application.tool_knowledge import (
     Deed,
     SinkKind,
@@ -18,24 +21,38 @@ from moot.modules.governance.application.tool_knowledge import (
     sink_kind,
     traits,
 )
-from moot.modules.governance.application.words.asking import NOTHING_ASKED, Asking, read_goal
-from moot.modules.governance.application.words.trusted import (
-    EMAIL,
-    IBAN,
-    URL,
-    Trusted,
-    links_in,
-    trusted_text,
-)
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.shared.domain.messages import Message
 
 Kind = SinkKind | Literal["link", "content"]
 """`link`: something to follow inside of what is sent. `content`: all there is, where a call has no other sink."""
 Verdict = Literal["fine", "doubtful", "refused"]
 
-GRAVE: frozenset[Kind] = frozenset({"receiver", "secret", "command"})
+GRAVE: frozenset[Kind] = frozenset({"receiver", "secret", "command", "content"})
+TO_THE_ASKER = re.compile(r"\b(?:tell|give|show|send|inform|let|ask) (?:me|us)\b|给我|告诉我|通知我")
+"""What the answer itself does is no act."""
+NOT_WANTED = re.compile(
+    r"(?:\bnot\b|n't\b|\bnever\b|\bwithout\b|不要|别|勿|禁止)(?! forget)[^.,;:!?，。；！？\n]*"
+)
+EMAIL = re.compile(r"(?<![\w.+-])[\w+][\w.+'-]{0,63}@[\w-]{1,63}(?:\.[\w-]{1,63})+", re.ASCII)
+URL = re.compile(r"(?:https?://|ftp://|www\.)[^\s'\"<>\u4e00-\u9fff\uff0c\u3002]+", re.ASCII)
+BARE_HOST = re.compile(r"(?<![\w@.-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?:/[^\s'\"<>]*)?", re.ASCII)
+IBAN = re.compile(
+    r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[a-z0-9]{10,30}| [a-z0-9]{4}(?: \d{4}){1,6}(?: \d{1,3})?)(?![a-z0-9])",
+    re.ASCII,
+)
+MOMENT = re.compile(
+    r"\d{4}[-/.年]\d{1,2}[-/.月]\d{1,2}|\d{1,2}:\d{2}|\d{1,2}月\d{1,2}|\b\d{4}\b|\b\d{1,2}(?:st|nd|rd|th)\b"
+)
+"""Digits that are a date or a time."""
+NUMBER = re.compile(r"(?<![a-z\d.])\d[\d,]*(?:\.\d+)?(?![\d.,]*\s?%)(?:\s?([千万亿]))?")
+UNITS = {"千": 1_000, "万": 10_000, "亿": 100_000_000}
+WORDS = re.compile(r"[a-z]+(?:'[a-z]+)?")
+OPEN = re.compile(r"\bdifference\b|\baccordingly\b|\busual|\bremaining\b|差额|相应|剩余")
+"""Says how to find an amount instead of the amount."""
+EXACT_DIGITS = 15
+"""Longer numbers are compared as text: two accounts may be the same floating-point number."""
 
 
 class Unproven(NamedTuple):
@@ -76,14 +93,16 @@ def assess(
     found = tuple(unproven(args, known, goal, facts))
     if not known.side_effects:
         return Assessment(False, found, True, "doubtful", _whys(found)) if found else READS
-    asking, does = read_goal(goal) if goal else NOTHING_ASKED, known.does
-    if asking.covers(does.families, does.about, does.nouns):
-        return _asked(found, does)
-    return _not_asked(tool, found, asking, does)
+    if is_asked_for(known.does, goal or ""):
+        return _asked(found, known.does)
+    return _not_asked(tool, found, known.does)
 
 
 def unproven(args: Mapping[str, Any], tool: Traits, goal: str | None, facts: Any = None) -> list[Unproven]:
-    """The values that decide where a call goes and that neither the goal nor the facts hold."""
+    """The values that decide where a call goes and that neither the goal nor the facts hold.
+
+    An amount is for the agent to find out where the goal names none, or where it goes to nobody.
+    """
     trusted = _trusted(goal, facts)
     if not tool.side_effects:
         return [
@@ -97,9 +116,11 @@ def unproven(args: Mapping[str, Any], tool: Traits, goal: str | None, facts: Any
     found = [
         _unproven(path, value, kind) for path, kind, value in sinks if kind and not trusted.vouches_for(value)
     ]
-    if tool.does.discloses:
-        found += _links(sinks, trusted)
-    return [each for each in found if not _left_open(each, goal)]
+    found += _links(sinks, trusted)
+    kinds = {kind for _, kind, _ in sinks}
+    return [
+        each for each in found if each.kind != "amount" or ("receiver" in kinds and trusted.states_amounts)
+    ]
 
 
 def tainted(args: Mapping[str, Any], argument: str, goal: str | None, facts: Any = None) -> bool:
@@ -113,31 +134,102 @@ def tainted(args: Mapping[str, Any], argument: str, goal: str | None, facts: Any
     return any(not trusted.vouches_for(leaf) for _, _, leaf in _leaves(argument, value, None))
 
 
+def is_asked_for(does: Deed, goal: str) -> bool:
+    """Whether the goal has a word for what the call does, outside of what it forbids and of what the answer does."""
+    text = NOT_WANTED.sub(" ", TO_THE_ASKER.sub(" ", plain(goal)))
+    asked = {form for word in WORDS.findall(text) for form in base_forms(word)}
+    if does.verb in asked:
+        return True
+    rows = (lexicon()["changes"][change] for change in does.changes)
+    return any(word in asked or (not word.isascii() and word in text) for row in rows for word in row)
+
+
 def _asked(found: tuple[Unproven, ...], does: Deed) -> Assessment:
     """What is changed is looked up on the way; what is destroyed must have been named."""
-    harmless = {"content"} if does.destroys else {"content", "thing"}
+    harmless = {"content"} if "destroy" in does.changes else {"content", "thing"}
     doubts = tuple(each for each in found if each.kind not in harmless)
     if not doubts:
         return WRITES_AS_ASKED
     return Assessment(True, doubts, True, "doubtful", _whys(doubts))
 
 
-def _not_asked(tool: str, found: tuple[Unproven, ...], asking: Asking, does: Deed) -> Assessment:
-    grave = GRAVE | {"content"} | ({"thing"} if does.destroys else set())
-    refused = any(each.kind in grave for each in found) and not asking.delegates
-    key = "provenance.delegated" if asking.delegates else "provenance.not_asked"
-    why = (SAY(key, tool=tool), *_whys(found))
+def _not_asked(tool: str, found: tuple[Unproven, ...], does: Deed) -> Assessment:
+    grave = GRAVE | ({"thing"} if "destroy" in does.changes else set())
+    refused = any(each.kind in grave for each in found)
+    why = (SAY("provenance.not_asked", tool=tool), *_whys(found))
     return Assessment(True, found, False, "refused" if refused else "doubtful", why)
 
 
-def _left_open(each: Unproven, goal: str | None) -> bool:
-    """Some values are for the agent to find out: "the difference", "accordingly", "send her the link"."""
-    if not goal or each.kind not in ("amount", "place", "link"):
-        return False
-    asking = read_goal(goal)
-    if each.kind == "link":
-        return "page" in asking.objects
-    return asking.open_ended or (each.kind == "amount" and not asking.states_amounts)
+@dataclass(frozen=True, slots=True)
+class Trusted:
+    """A text that is trusted, and which values it vouches for."""
+
+    tokens: str
+    emails: frozenset[str]
+    urls: frozenset[str]
+    ibans: frozenset[str]
+    numbers: frozenset[float]
+    states_amounts: bool
+
+    def vouches_for(self, value: Any) -> bool:
+        """Nothing is no value to vouch for, and a switch is none either."""
+        if value is None or isinstance(value, bool) or value == "":
+            return True
+        if isinstance(value, int | float) and abs(value) < 10**EXACT_DIGITS:
+            return value in self.numbers
+        return self._vouches_for_text(plain(str(value)))
+
+    def knows_site(self, url: str) -> bool:
+        """A page of a site that is named. With a query it could carry something away, so that is another thing."""
+        place = _address(plain(url))
+        return "?" not in place and place.partition("/")[0] in self.urls
+
+    def _vouches_for_text(self, text: str) -> bool:
+        if "@" in text and (emails := EMAIL.findall(text)):
+            return self.emails.issuperset(emails)
+        if IBAN.fullmatch(text):
+            return text.replace(" ", "") in self.ibans
+        if len(text) <= EXACT_DIGITS and NUMBER.fullmatch(text):
+            return float(text.replace(",", "")) in self.numbers
+        spellings = [text, *lexicon()["spelled"].get(text, ())]
+        return any(map(self._says, spellings)) or _address(text) in self.urls
+
+    def _says(self, text: str) -> bool:
+        said = WORD.findall(text)
+        return any(word not in lexicon()["stop"] for word in said) and f" {' '.join(said)} " in self.tokens
+
+
+@lru_cache(maxsize=256)
+def trusted_text(text: str) -> Trusted:
+    known = plain(text)
+    sites = [*URL.findall(known), *(match.group() for match in BARE_HOST.finditer(known))]
+    return Trusted(
+        spaced(known),
+        frozenset(EMAIL.findall(known)),
+        frozenset(map(_address, sites)),
+        frozenset(match.group().replace(" ", "") for match in IBAN.finditer(known)),
+        frozenset(_numbers_in(known)),
+        bool(NUMBER.search(MOMENT.sub(" ", known))) and not OPEN.search(known),
+    )
+
+
+def _numbers_in(text: str) -> Iterator[float]:
+    """Each as it is written and, with a unit behind it, as it is meant: `1.2万` is 1.2 and 12,000."""
+    for match in NUMBER.finditer(text.replace("%", " ")):
+        number = float(match.group().rstrip(" 千万亿").replace(",", ""))
+        yield from (number, round(number * UNITS.get(match[1] or "", 1), 6))
+
+
+def _address(url: str) -> str:
+    """A URL without what makes no difference to where it leads."""
+    return re.sub(r"^(?:https?://|ftp://)?(?:www\.)?", "", url).rstrip("/.,;:!?)'\"")
+
+
+def _links_in(text: str) -> list[str]:
+    """What a reader could follow: web addresses, and accounts money could be sent to."""
+    known = plain(text)
+    pages = URL.findall(known) if "://" in known or "www." in known else []
+    return [*pages, *(match.group() for match in IBAN.finditer(known))]
 
 
 def _sinks(args: Mapping[str, Any], tool: Traits) -> Iterator[tuple[str, Kind | None, Any]]:
@@ -184,7 +276,7 @@ def _links(sinks: list[tuple[str, Kind | None, Any]], trusted: Trusted) -> list[
     return [
         Unproven(path, link, "link", SAY("provenance.link", argument=path, value=link))
         for path, text in texts
-        for link in links_in(text)
+        for link in _links_in(text)
         if not trusted.vouches_for(link)
     ]
 

@@ -11,15 +11,15 @@ import structlog
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_checks import complaints, tried
-from moot.modules.governance.domain.engine import ConditionEngine
+from moot.modules.governance.application.rule_files import complaints, tried
+from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.exceptions import (
     Complaint,
     DuplicateRuleError,
     NoSuchRuleset,
     RuleRefused,
 )
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
     Activation,
@@ -31,7 +31,6 @@ from moot.modules.governance.domain.rulesets import (
     from_data,
 )
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 

@@ -6,11 +6,16 @@ from datetime import datetime
 from typing import Any
 
 from moot.modules.governance.application.provenance import assess
-from moot.modules.governance.domain.conditions import Facts, Finding
-from moot.modules.governance.domain.decision_types import DECISION_TYPES, FieldType, Kind
+from moot.modules.governance.domain.conditions import (
+    DECISION_TYPES,
+    Facts,
+    FieldType,
+    Finding,
+    Kind,
+    ToolProfile,
+)
 from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, joined
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 
 KINDS: dict[Kind, Callable[[Any], bool]] = {
     "string": lambda value: isinstance(value, str),

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, NamedTuple, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict
 
 from pydantic import Field
 
@@ -12,9 +12,6 @@ from moot.shared.domain.validation import Strict
 
 WorkflowStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 NodeState = Literal["pending", "running", "executed", "failed", "skipped"]
-EventType = Literal[
-    "workflow_started", "node_started", "node_retrying", "node_finished", "node_failed", "workflow_finished"
-]
 
 
 class ErrorHandlingAction(StrEnum):
@@ -28,7 +25,7 @@ class ErrorHandlingAction(StrEnum):
 
 
 class ErrorHandlingPolicy(Strict):
-    """Errors go by the names of their classes. A name stands for its subclasses too, unless one is named itself."""
+    """What is done about errors, and when."""
 
     max_retries: int = Field(default=3, ge=0, le=20)
     retry_delay_seconds: float = Field(default=1.0, ge=0)
@@ -40,24 +37,8 @@ class ErrorHandlingPolicy(Strict):
     skippable_node_types: tuple[str, ...] = ()
     feedback_after_retries: int = Field(default=2, ge=0)
     retryable_errors: tuple[str, ...] = ("TimeoutError", "ConnectionError", "RateLimitError")
-    lasting_errors: tuple[str, ...] = (
-        "BudgetExceeded",
-        "DeskClosing",
-        "LLMConnectionError",
-        "NoAvailableModel",
-        "NotKept",
-        "NotOffered",
-        "SecretUnreadable",
-        "WebSearchConfigError",
-    )
-    """Kinds of the retryable that a retry does not change, or that were retried already where they arose."""
-    severe_errors: tuple[str, ...] = (
-        "CircuitBreakerOpenError",
-        "DataCorruptionError",
-        "DataError",
-        "IntegrityError",
-        "MemoryError",
-    )
+    """As the documents name them; any other is an exception of Python's own. An error that lasts is not among them,
+    whatever it is a kind of, unless its own class is named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,22 +139,3 @@ class WorkflowExecution:
 class WorkflowJournal(Protocol):
     async def load(self, workflow_id: str) -> WorkflowExecution | None:
         """The workflow as its record tells it; None when there is none."""
-
-
-class Usage(NamedTuple):
-    """What a workflow has taken so far, as the audit counts it."""
-
-    tokens: int
-    cost: float
-
-
-@dataclass(frozen=True, slots=True)
-class WorkflowEvent:
-    """`data` of each type: `workflow_started` {nodes}; `node_started` {node}; `node_retrying` {node, attempt, reason,
-    action}; `node_finished` {node, status: success | skipped, duration_ms}; `node_failed` {node, attempt, error,
-    action, duration_ms}; `workflow_finished` {status}. `reason` and `error` are in the workflow's language.
-    """
-
-    type: EventType
-    at: datetime
-    data: dict[str, Any]

@@ -5,9 +5,8 @@ from pathlib import Path
 
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_files import read_rules
-from moot.modules.governance.domain.engine import ConditionEngine
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
-from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.domain.conditions import ToolProfile
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition
 
 FOLDER = Path(__file__).parent / "rules"
 PROFILES: dict[str, tuple[str, ...]] = {

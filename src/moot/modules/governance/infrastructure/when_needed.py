@@ -3,11 +3,14 @@
 from collections.abc import Mapping, Sequence
 from functools import cache
 
-from moot.modules.governance.domain.conditions import Facts, Finding, Problem
-from moot.modules.governance.domain.correctors import RewriteSql
-from moot.modules.governance.domain.engine import ConditionEngine, RuleIndex
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
-from moot.modules.governance.domain.tool_profiles import ToolProfile
+from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
+from moot.modules.governance.domain.rules import (
+    ConditionEngine,
+    EnhancedRule,
+    NamedCondition,
+    RewriteSql,
+    RuleIndex,
+)
 
 Columns = Mapping[str, list[str]]
 """Tables, and their columns."""
@@ -45,6 +48,6 @@ def corrected_sql(sql: str, corrector: RewriteSql, columns: Columns) -> str | No
 
 @cache
 def _cel() -> ConditionEngine:
-    from moot.modules.governance.infrastructure.cel.engine import CelConditions  # noqa: PLC0415
+    from moot.modules.governance.infrastructure.cel.index import CelConditions  # noqa: PLC0415
 
     return CelConditions()

@@ -3,7 +3,7 @@
 from typing import Any
 
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.errors import AppError, Conflict, NotFound, Unavailable, UpstreamFailed
+from moot.shared.domain.errors import AppError, Conflict, ErrorKind, NotFound, Unavailable, UpstreamFailed
 from moot.shared.domain.messages import Message
 
 
@@ -38,18 +38,22 @@ class LLMConnectionError(Unavailable):
     """The one model asked for did not answer."""
 
     code = "LLM_SERVICE_ERROR"
+    passing = False
 
 
 class NoAvailableModel(Unavailable):
     """No model fits what was asked for, or none of those that do answered."""
 
     code = "NO_AVAILABLE_MODEL"
+    passing = False
 
 
 class BudgetExceeded(Unavailable):
     """The call was not made, because it could have cost more than is left."""
 
     code = "BUDGET_EXCEEDED"
+    kind = ErrorKind.BUDGET
+    passing = False
 
 
 class ConfigNotFound(NotFound):
@@ -64,6 +68,7 @@ class LLMOutputParseError(AppError):
     """The model answered, but not what it was asked for. `details` say what was wrong with the answer."""
 
     code = "LLM_JSON_PARSE_ERROR"
+    kind = ErrorKind.ANSWER
 
 
 class ReplayMismatch(AppError):
@@ -93,6 +98,7 @@ class WebSearchConnectionError(Unavailable):
 
 class WebSearchConfigError(Unavailable):
     code = "WEB_SEARCH_NOT_CONFIGURED"
+    passing = False
 
 
 def not_configured() -> NoAvailableModel:

@@ -37,7 +37,7 @@ class SearchedWeb:
     async def _found(self, search: WebSearch, query: str, symbol: Symbol, as_of: datetime) -> list[Passage]:
         request = WebSearchRequest(query=query, freshness=search.freshness, count=search.count)
         try:
-            response = await self._service.search(request)
+            response = await self._service.search(request, as_of=as_of)
         except AppError as e:
             logger.warning("web search failed", query=query, dimension=search.dimension, error=str(e))
             return []

@@ -1,21 +1,109 @@
 """What a condition may name: the fields of its decision types with their types, and what happened before."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
+from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
-from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.decision_types import CONTEXT, DECISION_TYPES, MAP, FieldType, Kind
+from moot.modules.governance.domain.conditions import (
+    CONTEXT,
+    DECISION_TYPES,
+    MAP,
+    Facts,
+    FieldType,
+    Kind,
+    ToolProfile,
+)
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.tool_profiles import ToolProfile
-from moot.modules.governance.infrastructure.cel.syntax import asking
 from moot.modules.governance.infrastructure.sql import rewriting
+
+LITERALS: Final = re.compile(
+    r"""//[^\n]*
+    | [bB]?[rR][bB]?(?:\"{3}.*?\"{3}|'{3}.*?'{3}|"[^"\n]*"|'[^'\n]*')
+    | [bB]?(?:\"{3}(?:\\.|[^\\])*?\"{3}|'{3}(?:\\.|[^\\])*?'{3}|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*')""",
+    re.VERBOSE | re.DOTALL,
+)
+"""Comments and texts, raw ones first: in those a backslash escapes nothing."""
+HAS: Final = re.compile(r"(?<![\w.])has\s*\(\s*([\w.]+)\s*\)")
+ANY_HAS: Final = re.compile(r"(?<![\w.])has\s*\(([^()]*)\)?")
+
+
+def blanked(source: str) -> str:
+    """The same length and lines, with nothing in it that is only quoted."""
+    return LITERALS.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
+
+
+def uncommented(source: str) -> str:
+    return LITERALS.sub(lambda found: " " * len(found[0]) if found[0].startswith("//") else found[0], source)
+
+
+def asking(name: str) -> str:
+    """The variable that says whether a declared field is there: as long as `has(name)` without its last bracket."""
+    return f"_has.{name}"
+
+
+def with_has(source: str, declared: Container[str]) -> str:
+    """CEL's own `has()` reads a declared field instead of asking for it; columns stay where they were."""
+    pieces, end = [], 0
+    for found in HAS.finditer(blanked(source)):
+        if found[1] in declared:
+            pieces += [source[end : found.start()], asking(found[1]).ljust(len(found[0]))]
+            end = found.end()
+    return "".join([*pieces, source[end:]])
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of a condition. `op` None: a leaf, or something that only CEL can take apart."""
+
+    text: str
+    op: Literal["&&", "||", "!"] | None = None
+    parts: tuple["Part", ...] = ()
+
+
+@lru_cache(maxsize=4096)
+def parted(source: str) -> Part:
+    """By CEL's precedence: `?:` binds least, then `||`, `&&`, `!`."""
+    text = source.strip()
+    plain = blanked(text)
+    if "?" in _outside(plain):
+        return Part(text)
+    for op in ("||", "&&"):
+        places = [place.start() for place in re.finditer(re.escape(op), _outside(plain))]
+        if places:
+            return Part(text, op, tuple(parted(piece) for piece in _cut(text, places)))
+    if plain.startswith("!") and _wraps(plain[1:].lstrip()):
+        return Part(text, "!", (parted(text[1:]),))
+    if _wraps(plain):
+        return parted(text[1 : plain.rindex(")")])
+    return Part(text)
+
+
+def _cut(text: str, places: list[int]) -> list[str]:
+    starts = [0, *(place + 2 for place in places)]
+    return [text[start:end] for start, end in zip(starts, [*places, len(text)], strict=True)]
+
+
+def _outside(plain: str) -> str:
+    """What is in no bracket; the rest is blank."""
+    depth, kept = 0, []
+    for letter in plain:
+        depth += letter in "([{"
+        kept.append(" " if depth else letter)
+        depth -= letter in ")]}"
+    return "".join(kept)
+
+
+def _wraps(plain: str) -> bool:
+    """One pair of brackets around everything."""
+    return plain.startswith("(") and not _outside(plain).strip()
+
 
 Declared = dict[str, FieldType]
 
@@ -121,13 +209,8 @@ def count(tool: str, window: str | timedelta) -> int:
     return sum(call.tool == tool and call.at > since for call in facts.history)
 
 
-def exposes(sql: str, columns: list[str]) -> bool:
-    """Whether a statement returns any of these columns, or lets one guess at it; true when nobody can tell."""
-    return _exposed(sql, tuple(columns))
-
-
 @lru_cache(maxsize=1024)
-def _exposed(sql: str, columns: tuple[str, ...]) -> bool:
+def _exposes(sql: str, columns: tuple[str, ...]) -> bool:
     return bool(rewriting.exposes(sql, columns))
 
 
@@ -144,22 +227,25 @@ def seconds(window: str) -> timedelta:
     return timedelta(seconds=sum(float(amount) * UNITS[unit] for amount, unit in pieces))
 
 
-_STRING = cel.Type.STRING
-FLOW: Final = [
-    cel.FunctionDecl("after", [cel.Overload("after_tool", cel.Type.BOOL, [_STRING], impl=after)]),
-    cel.FunctionDecl("tainted", [cel.Overload("tainted_argument", cel.Type.BOOL, [_STRING], impl=tainted)]),
-    cel.FunctionDecl(
-        "count",
-        [
-            cel.Overload("count_text", cel.Type.INT, [_STRING, _STRING], impl=count),
-            cel.Overload("count_period", cel.Type.INT, [_STRING, cel.Type.DURATION], impl=count),
-        ],
-    ),
-    cel.FunctionDecl(
-        "exposes",
-        [cel.Overload("exposes_columns", cel.Type.BOOL, [_STRING, cel.Type.List(_STRING)], impl=exposes)],
-    ),
+_TEXT, _LIST = cel.Type.STRING, cel.Type.List(cel.Type.STRING)
+
+
+def _function(name: str, returns: cel.Type, *overloads: tuple[list[cel.Type], Callable[..., Any]]) -> Any:
+    return cel.FunctionDecl(
+        name,
+        [cel.Overload(f"{name}_{n}", returns, takes, impl=impl) for n, (takes, impl) in enumerate(overloads)],
+    )
+
+
+FUNCTIONS: Final = [
+    _function("after", cel.Type.BOOL, ([_TEXT], after)),
+    _function("tainted", cel.Type.BOOL, ([_TEXT], tainted)),
+    _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
+    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: _exposes(sql, tuple(names)))),
+    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], lru_cache(rewriting.is_filtered))),
+    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], lru_cache(rewriting.is_limited))),
 ]
+"""What happened before, where an argument comes from; which columns a statement shows, which rows, how many."""
 
 
 def environment(fields: Declared) -> cel.Env:
@@ -171,7 +257,7 @@ def environment(fields: Declared) -> cel.Env:
 def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     variables = {name: TYPES[kind] for name, kind in fields}
     variables |= {asking(name): cel.Type.BOOL for name, _ in fields}
-    return cel.NewEnv(variables=variables, functions=FLOW, extensions=[ext_strings.ExtStrings()])
+    return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 
 _TIMES = {

@@ -5,7 +5,7 @@ from typing import Any, Final, NamedTuple
 
 from moot.modules.governance.domain.conditions import Problem
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.infrastructure.cel.syntax import blanked
+from moot.modules.governance.infrastructure.cel.environment import blanked
 from moot.shared.domain.messages import Message
 
 

@@ -1,25 +1,23 @@
-"""Many rules at once: those for a kind of decision and a tool together, and of these only the ones worth asking."""
+"""The door: conditions checked, and many rules at once, of which only the ones worth asking are asked."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Facts, Finding
-from moot.modules.governance.domain.decision_types import FieldType
-from moot.modules.governance.domain.engine import Fired
-from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.conditions import Facts, FieldType, Finding, Problem, ToolProfile
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired
 from moot.modules.governance.infrastructure.cel.atoms import Cover, cover
-from moot.modules.governance.infrastructure.cel.environment import JUDGED, environment
-from moot.modules.governance.infrastructure.cel.explain import finding
-from moot.modules.governance.infrastructure.cel.lookups import Found
-from moot.modules.governance.infrastructure.cel.program import Judged, Program
+from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
+from moot.modules.governance.infrastructure.cel.problems import problems_of
+from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding
 from moot.modules.governance.infrastructure.cel.references import EACH, Path
 from moot.modules.governance.infrastructure.cel.watches import (
     FLOW_FUNCTIONS,
     FieldWatch,
     FlowWatch,
+    Found,
     Minding,
     PathWatch,
 )
@@ -173,3 +171,16 @@ def _is_false(expression: cel.Expression, activation: cel.Activation) -> bool:
         return expression.eval(activation).value() is False
     except RuntimeError:
         return False
+
+
+class CelConditions(ConditionEngine):
+    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+        return problems_of(rule, tools)
+
+    def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> CelIndex:
+        return CelIndex([_ready(rule, tools) for rule in rules if rule.enabled])
+
+
+def _ready(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Ready:
+    condition = rule.condition
+    return Ready(rule, Program(condition, declared(rule, tools)) if isinstance(condition, str) else None)

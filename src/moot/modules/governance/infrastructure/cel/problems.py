@@ -8,16 +8,17 @@ from typing import Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Problem
-from moot.modules.governance.domain.decision_types import DECISION_TYPES
+from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY, joined
-from moot.modules.governance.domain.tool_profiles import ToolProfile
 from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.atoms import FLOWS
 from moot.modules.governance.infrastructure.cel.environment import (
+    ANY_HAS,
+    HAS,
     Declared,
     arguments_of,
+    blanked,
     declared,
     environment,
     seconds,
@@ -25,7 +26,6 @@ from moot.modules.governance.infrastructure.cel.environment import (
 from moot.modules.governance.infrastructure.cel.hints import advice, hints, place, write
 from moot.modules.governance.infrastructure.cel.program import Program
 from moot.modules.governance.infrastructure.cel.references import COMPARED, LOGIC, References, kinds_of
-from moot.modules.governance.infrastructure.cel.syntax import ANY_HAS, HAS, blanked
 from moot.shared.domain.messages import Message
 
 REPORTED: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")

@@ -6,17 +6,24 @@ there, and be of its type, in code: a field may be missing only where the condit
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.decision_types import FieldType
+from moot.modules.governance.domain.conditions import Facts, FieldType, Finding
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.cel import tree
-from moot.modules.governance.infrastructure.cel.environment import ACTIVATIONS, Declared, environment
+from moot.modules.governance.infrastructure.cel.environment import (
+    ACTIVATIONS,
+    Declared,
+    Part,
+    asking,
+    environment,
+    parted,
+    uncommented,
+    with_has,
+)
 from moot.modules.governance.infrastructure.cel.references import EACH, Path, References, spelt
-from moot.modules.governance.infrastructure.cel.syntax import Part, asking, parted, uncommented, with_has
 from moot.modules.governance.infrastructure.cel.values import READY, WrongValueError, expect
 from moot.shared.domain.messages import Message
 
@@ -139,3 +146,71 @@ class Judged:
                 except WrongValueError as e:
                     self.wrong[name] = e.of(name)
         self.activation = ACTIVATIONS.Activation(asked | self.values)
+
+
+LONG: Final = 200
+MANY: Final = 20
+
+
+def finding(program: Program, judged: Judged) -> Finding | None:
+    """None: the condition does not hold. What cannot be decided holds."""
+    error: str | Message | None = program.trouble(judged)
+    try:
+        if error is None and not program.holds(judged.activation):
+            return None
+    except RuntimeError as e:
+        error = str(e)
+    whole = program.source.strip()
+    if error is not None or not program.has_choices:
+        return Finding(whole, _seen(program, judged.facts), error)
+    part = because(program.parts, program, judged.activation)
+    return Finding(part, _seen(program.part(part), judged.facts))
+
+
+def because(part: Part, program: Program, activation: cel.Activation) -> str:
+    """Of a part that holds."""
+    match part.op:
+        case "||":
+            held = [each for each in part.parts if _is(each, program, activation, expected=True)]
+            reasons = [because(each, program, activation) for each in held]
+            return min(reasons, key=len, default=part.text)
+        case "&&":
+            return " && ".join(_bracketed(because(each, program, activation)) for each in part.parts)
+        case "!" if part.parts[0].op == "&&":
+            failed = (e for e in part.parts[0].parts if _is(e, program, activation, expected=False))
+            return next((f"!({each.text})" for each in failed), part.text)
+    return part.text
+
+
+def _bracketed(reason: str) -> str:
+    return f"({reason})" if parted(reason).op == "||" else reason
+
+
+def _is(part: Part, program: Program, activation: cel.Activation, *, expected: bool) -> bool:
+    try:
+        return program.part(part.text).holds(activation) is expected
+    except RuntimeError:
+        return False
+
+
+def _seen(program: Program, facts: Facts) -> Mapping[str, Any]:
+    paths: list[Path] = [(name,) for name in program.roots if not any(p[0] == name for p in program.paths)]
+    seen = {spelt(path): _value(facts, path) for path in [*paths, *program.paths]}
+    return {name: _shortened(value) for name, value in seen.items() if value is not None}
+
+
+def _value(facts: Facts, path: Path) -> Any:
+    value = value_of(facts, str(path[0]))
+    for step in path[1:]:
+        value = value if step is None else step_into(value, step, None)
+    return value
+
+
+def _shortened(value: Any) -> Any:
+    if isinstance(value, str) and len(value) > LONG:
+        return value[:LONG] + "…"
+    if isinstance(value, Mapping):
+        return {key: _shortened(value[key]) for key in list(value)[:MANY]}
+    if isinstance(value, list | tuple):
+        return [_shortened(member) for member in value[:MANY]]
+    return value

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Final
 
-from moot.modules.governance.domain.decision_types import FieldType
+from moot.modules.governance.domain.conditions import FieldType
 from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.environment import Declared
 

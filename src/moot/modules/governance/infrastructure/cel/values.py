@@ -9,7 +9,7 @@ from datetime import datetime
 from math import isfinite
 from typing import Any, Final
 
-from moot.modules.governance.domain.decision_types import Kind
+from moot.modules.governance.domain.conditions import Kind
 from moot.modules.governance.domain.texts import SAY, joined
 from moot.shared.domain.messages import Message
 

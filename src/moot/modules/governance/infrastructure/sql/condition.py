@@ -9,8 +9,7 @@ from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
-from moot.modules.governance.infrastructure.sql.scopes import Columns
-from moot.modules.governance.infrastructure.sql.statement import SqlProblem, code_of
+from moot.modules.governance.infrastructure.sql.statement import Columns, SqlProblem, code_of
 
 ALWAYS_SQL = "sql"
 MOST_SHOWN = 500

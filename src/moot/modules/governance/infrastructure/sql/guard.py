@@ -19,16 +19,20 @@ from moot.modules.governance.infrastructure.sql.functions import (
     is_allowed,
     is_structure,
 )
-from moot.modules.governance.infrastructure.sql.scopes import (
+from moot.modules.governance.infrastructure.sql.statement import (
+    DIALECT,
+    SNIPPET,
+    SqlProblem,
     own_nodes,
+    parsed,
     renames_a_table,
     scopes_of,
+    snippet,
     sources_of,
     starred,
     stars_of,
     tables_of,
 )
-from moot.modules.governance.infrastructure.sql.statement import DIALECT, SNIPPET, SqlProblem, parsed, snippet
 from moot.shared.domain.messages import Message
 
 MOST_STEPS = 100_000

@@ -7,8 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from moot.modules.governance.application.rule_checks import complaints
-from moot.modules.governance.application.rule_files import Reading, write_rules
+from moot.modules.governance.application.rule_files import Reading, complaints, write_rules
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule
