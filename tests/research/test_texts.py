@@ -1,5 +1,6 @@
 """Texts: whatever a rule or an event can say is in an expert's catalogue, and in none twice."""
 
+from math import inf
 from typing import Any, get_args
 
 import pytest
@@ -14,17 +15,22 @@ from moot.modules.research.application.expert_service import ExpertService
 from moot.modules.research.application.financial_auditor.snapshot import FinancialDimension, FinancialSignal
 from moot.modules.research.application.macro_intelligence.snapshot import MacroDimension
 from moot.modules.research.domain.events import UNREAD, event_table
+from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.indicators import Pattern
-from moot.modules.research.domain.scorecard import Rule
+from moot.modules.research.domain.scorecard import Rule, load_rules
 from moot.modules.research.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 
 Service = type[ExpertService[Any, Any]]
-RULES: dict[Service, tuple[Rule[Any], ...]] = {
-    technical.SERVICE: technical.RULES,
-    financial.SERVICE: financial.RULES,
-    valuation.SERVICE: valuation.RULES,
-    macro.SERVICE: macro.RULES,
+RULES: dict[Service, tuple[Rule, ...]] = {
+    service: load_rules(service.remit.folder)
+    for service in (technical.SERVICE, financial.SERVICE, valuation.SERVICE, macro.SERVICE)
+}
+SNAPSHOTS: dict[Service, type[Snapshot]] = {
+    technical.SERVICE: technical.TechnicalSnapshot,
+    financial.SERVICE: financial.FinancialSnapshot,
+    valuation.SERVICE: valuation.ValuationSnapshot,
+    macro.SERVICE: macro.MacroSnapshot,
 }
 DIMENSIONS: dict[Service, Any] = {
     financial.SERVICE: FinancialDimension,
@@ -77,6 +83,14 @@ def test_dimensions_patterns_and_signals_have_names() -> None:
     assert {f"pattern.{pattern}" for pattern in get_args(Pattern)} <= texts(technical.SERVICE).keys()
     signals = {f"{part}.{s}" for part in ("conclusion", "risk") for s in get_args(FinancialSignal)}
     assert signals <= texts(financial.SERVICE).keys()
+
+
+@pytest.mark.parametrize("service", RULES)
+def test_every_rule_measures_what_the_snapshot_has_and_its_last_band_has_no_limit(service: Service) -> None:
+    for rule in RULES[service]:
+        known = {*SNAPSHOTS[service].model_fields, *vars(SNAPSHOTS[service])}
+        assert rule.measure in known, rule.name
+        assert rule.bands[-1].below == inf, rule.name
 
 
 @pytest.mark.parametrize("service", RULES)

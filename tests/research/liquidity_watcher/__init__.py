@@ -1,7 +1,6 @@
 """An expert like any other, as its folder would stand in `research/application`: how easily a share is traded."""
 
 from datetime import datetime, timedelta
-from functools import partial
 from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
@@ -11,7 +10,7 @@ from moot.modules.research.application.remit import Remit
 from moot.modules.research.domain.analyst import Confidence, ExpertResult
 from moot.modules.research.domain.evidence import Count, Ratio, Snapshot, measured
 from moot.modules.research.domain.rubric import Rubric, narrative, summary
-from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, mark
+from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
 from moot.modules.research.domain.texts import COMMON
 from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.experts import ExpertType
@@ -33,7 +32,8 @@ class LiquidityResult(ExpertResult):
     risk_warning: str
 
 
-RULES = (Rule("volume", "average_volume", bands((1e5, -1, "thin"), rest=(1, "ample"))),)
+def _marks(s: LiquiditySnapshot, say: Voice) -> Scorecard:
+    return mark(load_rules(FOLDER), s, say)
 
 
 def _concludes(s: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
@@ -50,7 +50,7 @@ def _concludes(s: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityRe
 
 class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult]):
     expert = ExpertType.LIQUIDITY_WATCHER
-    rubric = Rubric(Catalogue(COMMON, FOLDER), partial(mark, RULES), _concludes)
+    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
     remit = Remit(FOLDER, LiquidityResult, shows=("stock_name",))
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

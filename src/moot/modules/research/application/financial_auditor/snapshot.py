@@ -21,7 +21,14 @@ from moot.modules.research.domain.evidence import (
     Snapshot,
 )
 from moot.modules.research.domain.facts import Case, Report
-from moot.modules.research.domain.periods import Periods, annualised, positive, quarter_name, ratio
+from moot.modules.research.domain.periods import (
+    Periods,
+    annualised,
+    difference,
+    positive,
+    quarter_name,
+    ratio,
+)
 
 FinancialSignal = Literal["STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH"]
 SIGNAL_FROM: Mapping[int, FinancialSignal] = {
@@ -99,6 +106,19 @@ class FinancialSnapshot(Snapshot):
     fcff_series: Annotated[list[float | None], AMOUNT]
     invturn_days_series: Annotated[list[float | None], DAYS]
     arturn_days_series: Annotated[list[float | None], DAYS]
+
+    @property
+    def leverage(self) -> float | None:
+        """Books without current assets are a bank's or an insurer's: its debts are its trade."""
+        return None if self.current_ratio is None else self.debt_to_assets
+
+    @property
+    def profit_acceleration(self) -> float | None:
+        return difference(self.profit_growth, self.profit_growth_before)
+
+    @property
+    def operating_leverage(self) -> float | None:
+        return difference(self.profit_growth, self.revenue_growth)
 
 
 AS_REPORTED_SERIES = ("gross_margin", "roic", "fcff", "invturn_days", "arturn_days")

@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from moot.modules.research.application.expert_service import ExpertService
@@ -20,73 +19,13 @@ from moot.modules.research.application.macro_intelligence.snapshot import (
 from moot.modules.research.application.remit import Remit, judging_each, sources_were_given
 from moot.modules.research.domain.events import WINDOW_DAYS, read_events
 from moot.modules.research.domain.rubric import Rubric, analyses, narrative, summary, with_extremes
-from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, mark
+from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
 from moot.modules.research.domain.voice import Voice
 from moot.modules.research.domain.web_context import WebSearch
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
 
 FIGURE_DAYS = 200
-
-MONETARY = MacroDimension.MONETARY
-POLICY = MacroDimension.POLICY
-ECONOMY = MacroDimension.ECONOMY
-INDUSTRY = MacroDimension.INDUSTRY
-
-RULES: tuple[Rule[MacroSnapshot], ...] = (
-    Rule("m2", "m2_yoy", bands((7, -1, "tight"), (9, 0, "normal"), rest=(1, "ample")), MONETARY),
-    Rule(
-        "m2_change",
-        "m2_yoy_change",
-        bands((-0.3, -1, "slowing"), (0.3, 0, "steady"), rest=(1, "quickening")),
-        MONETARY,
-    ),
-    Rule("lpr", "lpr_1y_change", bands((-0.01, 2, "cut"), (0.01, 0, "held"), rest=(-2, "raised")), MONETARY),
-    Rule("cgb", "cgb_10y_change", bands((-0.1, 1, "down"), (0.1, 0, "steady"), rest=(-1, "up")), MONETARY),
-    Rule(
-        "policy",
-        "policy_balance",
-        bands(
-            (-0.6, -2, "restrictive"),
-            (-0.2, -1, "leaning_against"),
-            (0.2, 0, "mixed"),
-            (0.6, 1, "leaning_for"),
-            rest=(2, "supportive"),
-        ),
-        POLICY,
-    ),
-    Rule(
-        "pmi",
-        "pmi_manufacturing",
-        bands((49, -2, "contracting"), (50, -1, "soft"), (51, 1, "expanding"), rest=(2, "brisk")),
-        ECONOMY,
-    ),
-    Rule(
-        "pmi_change",
-        "pmi_manufacturing_change",
-        bands((-0.5, -1, "down"), (0.5, 0, "steady"), rest=(1, "up")),
-        ECONOMY,
-    ),
-    Rule("cpi", "cpi_yoy", bands((0.2, -1, "deflation"), (3, 1, "mild"), rest=(-1, "hot")), ECONOMY),
-    Rule(
-        "ppi",
-        "ppi_yoy",
-        bands((-1, -1, "falling"), (0, 0, "soft"), (4, 1, "firm"), rest=(-1, "hot")),
-        ECONOMY,
-    ),
-    Rule(
-        "prosperity",
-        "industry_prosperity",
-        bands((42, -3, "poor"), (50, -1, "weak"), (58, 1, "good"), rest=(3, "strong")),
-        INDUSTRY,
-    ),
-    Rule(
-        "prosperity_change",
-        "industry_prosperity_change",
-        bands((-1, -1, "down"), (1, 0, "steady"), rest=(1, "up")),
-        INDUSTRY,
-    ),
-)
 
 
 def environment_for(scores: Sequence[int]) -> MacroEnvironment:
@@ -95,6 +34,10 @@ def environment_for(scores: Sequence[int]) -> MacroEnvironment:
     if min(scores) < 20 or sum(score < 40 for score in scores) > most:
         return "Unfavorable (不利)"
     return "Favorable (有利)" if sum(score >= 60 for score in scores) > most else "Neutral (中性)"
+
+
+def _marks(s: MacroSnapshot, say: Voice) -> Scorecard:
+    return mark(load_rules(FOLDER, MacroDimension), s, say)
 
 
 def _concludes(s: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
@@ -119,7 +62,7 @@ class MacroIntelligenceService(ExpertService[MacroSnapshot, MacroResult]):
     """Money, policy and the cycle move by the month, an industry's flows by the week."""
 
     expert = ExpertType.MACRO_INTELLIGENCE
-    rubric = Rubric(SAY, partial(mark, RULES), _concludes)
+    rubric = Rubric(SAY, _marks, _concludes)
     remit = Remit(
         FOLDER,
         judging_each(MacroDimension, MacroResult),

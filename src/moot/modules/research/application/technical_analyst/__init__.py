@@ -12,8 +12,9 @@ from moot.modules.research.application.remit import Answer, Remit, refuse_answer
 from moot.modules.research.domain.analyst import Confidence, ExpertResult
 from moot.modules.research.domain.evidence import DAYS, measured
 from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
+from moot.modules.research.domain.periods import difference
 from moot.modules.research.domain.rubric import Rubric, narrative, summary
-from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, difference, mark
+from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
 from moot.modules.research.domain.texts import COMMON
 from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.experts import Direction, ExpertType
@@ -35,6 +36,73 @@ class TechnicalSnapshot(Indicators):
     analysis_date: date
     days_since_last_trade: Annotated[int, DAYS]
 
+    @property
+    def price_over_ma20(self) -> float | None:
+        return _above(self.current_price, self.ma20)
+
+    @property
+    def ma20_over_ma60(self) -> float | None:
+        return _above(self.ma20, self.ma60)
+
+    @property
+    def price_over_ma200(self) -> float | None:
+        return _above(self.current_price, self.ma200)
+
+    @property
+    def price_over_vwap(self) -> float | None:
+        return _above(self.current_price, self.vwap_value)
+
+    @property
+    def macd_of_price(self) -> float | None:
+        return None if self.macd_histogram is None else 100 * self.macd_histogram / self.current_price
+
+    @property
+    def dif_of_price(self) -> float | None:
+        return None if self.macd_dif is None else 100 * self.macd_dif / self.current_price
+
+    @property
+    def trend(self) -> float | None:
+        """The strength of the trend, with the sign of its direction."""
+        side = self.price_over_ma20
+        return None if self.adx_value is None or side is None else copysign(self.adx_value, side)
+
+    @property
+    def kdj_gap(self) -> float | None:
+        return difference(self.kdj_k, self.kdj_d)
+
+    @property
+    def signed_volume(self) -> float | None:
+        """How busy the day was, with the sign of where it went."""
+        if self.volume_ratio is None or self.change_percent is None:
+            return None
+        return copysign(self.volume_ratio, self.change_percent)
+
+    @property
+    def obv_sign(self) -> float | None:
+        return None if self.obv_trend is None else OBV[self.obv_trend]
+
+    @property
+    def place_in_band(self) -> float | None:
+        """0 at the lower Bollinger band, 1 at the upper."""
+        if self.bb_upper is None or self.bb_lower is None or self.bb_upper == self.bb_lower:
+            return None
+        return (self.current_price - self.bb_lower) / (self.bb_upper - self.bb_lower)
+
+    @property
+    def pattern_balance(self) -> float:
+        return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
+
+    @property
+    def room(self) -> float | None:
+        """What can be won up to resistance for each unit lost down to support."""
+        down = self.current_price - self.support
+        return (self.resistance - self.current_price) / down if down > 0 else None
+
+
+def _above(value: float | None, base: float | None) -> float | None:
+    """How far `value` lies above `base`, in per cent."""
+    return None if value is None or not base else 100 * (value / base - 1)
+
 
 class KeyTechnicalLevels(BaseModel):
     model_config = ConfigDict(frozen=True)
@@ -53,100 +121,9 @@ class TechnicalResult(ExpertResult):
     risk_warning: str
 
 
-def _above(value: float | None, base: float | None) -> float | None:
-    """How far `value` lies above `base`, in per cent."""
-    return None if value is None or not base else 100 * (value / base - 1)
-
-
-def _of_price(value: float | None, s: TechnicalSnapshot) -> float | None:
-    return None if value is None else 100 * value / s.current_price
-
-
-def _trend(s: TechnicalSnapshot) -> float | None:
-    """The strength of the trend, with the sign of its direction."""
-    side = _above(s.current_price, s.ma20)
-    return None if s.adx_value is None or side is None else copysign(s.adx_value, side)
-
-
-def _volume(s: TechnicalSnapshot) -> float | None:
-    """How busy the day was, with the sign of where it went."""
-    if s.volume_ratio is None or s.change_percent is None:
-        return None
-    return copysign(s.volume_ratio, s.change_percent)
-
-
-def _in_band(s: TechnicalSnapshot) -> float | None:
-    """0 at the lower Bollinger band, 1 at the upper."""
-    if s.bb_upper is None or s.bb_lower is None or s.bb_upper == s.bb_lower:
-        return None
-    return (s.current_price - s.bb_lower) / (s.bb_upper - s.bb_lower)
-
-
-def _patterns(s: TechnicalSnapshot) -> float:
-    return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in s.detected_patterns)
-
-
-def _room(s: TechnicalSnapshot) -> float | None:
-    """What can be won up to resistance for each unit lost down to support."""
-    down = s.current_price - s.support
-    return (s.resistance - s.current_price) / down if down > 0 else None
-
-
-RULES: tuple[Rule[TechnicalSnapshot], ...] = (
-    Rule(
-        "price_ma20",
-        lambda s: _above(s.current_price, s.ma20),
-        bands((-1, -2, "below"), (1, 0, "near"), rest=(2, "above")),
-    ),
-    Rule(
-        "ma20_ma60",
-        lambda s: _above(s.ma20, s.ma60),
-        bands((-0.5, -2, "below"), (0.5, 0, "near"), rest=(2, "above")),
-    ),
-    Rule(
-        "price_ma200", lambda s: _above(s.current_price, s.ma200), bands((0, -1, "below"), rest=(1, "above"))
-    ),
-    Rule("adx", _trend, bands((-25, -2, "down"), (25, 0, "none"), rest=(2, "up"))),
-    Rule(
-        "macd",
-        lambda s: _of_price(s.macd_histogram, s),
-        bands((-0.02, -1, "down"), (0.02, 0, "flat"), rest=(1, "up")),
-    ),
-    Rule(
-        "macd_axis",
-        lambda s: _of_price(s.macd_dif, s),
-        bands((-0.05, -1, "below"), (0.05, 0, "at"), rest=(1, "above")),
-    ),
-    Rule(
-        "rsi",
-        "rsi_value",
-        bands(
-            (30, 1, "oversold"), (45, -1, "weak"), (55, 0, "even"), (70, 1, "strong"), rest=(-1, "overbought")
-        ),
-    ),
-    Rule(
-        "kdj", lambda s: difference(s.kdj_k, s.kdj_d), bands((-2, -1, "down"), (2, 0, "flat"), rest=(1, "up"))
-    ),
-    Rule("volume", _volume, bands((-1.5, -1, "selling"), (1.5, 0, "usual"), rest=(1, "buying"))),
-    Rule(
-        "obv",
-        lambda s: None if s.obv_trend is None else OBV[s.obv_trend],
-        bands((-0.5, -1, "falling"), (0.5, 0, "flat"), rest=(1, "rising")),
-    ),
-    Rule(
-        "vwap",
-        lambda s: _above(s.current_price, s.vwap_value),
-        bands((-0.5, -1, "below"), (0.5, 0, "at"), rest=(1, "above")),
-    ),
-    Rule("bollinger", _in_band, bands((0, 1, "under"), (1, 0, "inside"), rest=(-1, "over"))),
-    Rule("patterns", _patterns, bands((-0.5, -1, "bearish"), (0.5, 0, "none"), rest=(1, "bullish"))),
-    Rule("room", _room, bands((0.5, -1, "tight"), (2, 0, "even"), rest=(1, "wide"))),
-)
-
-
 def _marks(s: TechnicalSnapshot, say: Voice) -> Scorecard:
     patterns = say.listing(say(f"pattern.{pattern}") for pattern in s.detected_patterns)
-    return mark(RULES, s, say.also(patterns=patterns))
+    return mark(load_rules(FOLDER), s, say.also(patterns=patterns))
 
 
 def signal_for(score: float) -> Direction:

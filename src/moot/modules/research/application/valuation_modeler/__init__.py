@@ -1,7 +1,6 @@
 """The valuation modeler weighs a price by rule: first whether it is low, then whether it deserves to be."""
 
 from datetime import datetime, timedelta
-from functools import partial
 from typing import Any, Literal
 
 import structlog
@@ -20,7 +19,7 @@ from moot.modules.research.application.valuation_modeler.snapshot import (
 )
 from moot.modules.research.domain.evidence import measured
 from moot.modules.research.domain.rubric import Rubric, narrative, summary
-from moot.modules.research.domain.scorecard import Rule, Scorecard, bands, mark
+from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
 from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
@@ -47,59 +46,6 @@ VERDICTS: dict[Case, ValuationVerdict] = {
     "fair": "Fair",
     "overvalued": "Overvalued",
 }
-
-RANK = bands((20, 1, "cheap"), (81, 0, "middle"), rest=(-1, "dear"))
-
-
-def _debt(s: ValuationSnapshot) -> float | None:
-    """Books without a gross margin are a bank's or an insurer's: its debts are its trade."""
-    return None if s.gros_profit_margin is None else s.debt_to_assets
-
-
-RULES: tuple[Rule[ValuationSnapshot], ...] = (
-    Rule(
-        "pe",
-        "pe_percentile",
-        bands((20, 2, "cheap"), (40, 1, "low"), (60, 0, "middle"), (81, -1, "high"), rest=(-2, "dear")),
-        PRICE,
-    ),
-    Rule("pb", "pb_percentile", RANK, PRICE),
-    Rule("ps", "ps_percentile", RANK, PRICE),
-    Rule(
-        "peg",
-        "peg_ratio",
-        bands((1, 2, "cheap"), (1.5, 0, "fair"), (2, -1, "full"), rest=(-2, "dear")),
-        PRICE,
-    ),
-    Rule(
-        "graham",
-        "graham_safety_margin",
-        bands(
-            (-50, -2, "far_above"),
-            (-15, -1, "above"),
-            (15, 0, "near"),
-            (50, 1, "below"),
-            rest=(2, "far_below"),
-        ),
-        PRICE,
-    ),
-    Rule("yield", "dv_ratio", bands((3, 0, "low"), rest=(1, "high")), PRICE),
-    Rule("profit", "eps_ttm", bands((0, -2, "loss"), rest=(0, "profit")), QUALITY),
-    Rule("roe", "roe_annualised", bands((5, -2, "poor"), (10, 0, "modest"), rest=(2, "good")), QUALITY),
-    Rule(
-        "growth",
-        "growth_rate_avg",
-        bands((0, -2, "shrinking"), (10, 0, "slow"), rest=(2, "growing")),
-        QUALITY,
-    ),
-    Rule(
-        "margin_change",
-        "gross_margin_change",
-        bands((-1, -1, "down"), (1, 0, "steady"), rest=(1, "up")),
-        QUALITY,
-    ),
-    Rule("debt", _debt, bands((70, 0, "bearable"), rest=(-1, "heavy")), QUALITY),
-)
 
 
 def case_for(price: float, quality: float) -> Case:
@@ -128,6 +74,10 @@ def _risks(s: ValuationSnapshot, case: Case, has_range: bool, say: Voice) -> lis
     ]
 
 
+def _marks(s: ValuationSnapshot, say: Voice) -> Scorecard:
+    return mark(load_rules(FOLDER), s, say)
+
+
 def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
     case = case_for(card.of(PRICE).score or 0.0, card.of(QUALITY).score or 0.0)
     worth = value_range(s, say)
@@ -154,7 +104,7 @@ def without_gloss(snapshot: ValuationSnapshot, answer: Answer) -> Answer:
 
 class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult]):
     expert = ExpertType.VALUATION_MODELER
-    rubric = Rubric(SAY, partial(mark, RULES), _concludes)
+    rubric = Rubric(SAY, _marks, _concludes)
     remit = Remit(
         FOLDER,
         ValuationResult,

@@ -88,6 +88,11 @@ class ValuationSnapshot(Snapshot):
     rebased: bool
     implausible: list[str]
 
+    @property
+    def leverage(self) -> float | None:
+        """Books without a gross margin are a bank's or an insurer's: its debts are its trade."""
+        return None if self.gros_profit_margin is None else self.debt_to_assets
+
 
 FROM_REPORTS = (
     *("roe", "roe_annualised", "gros_profit_margin", "gross_margin_change", "net_profit_margin"),
