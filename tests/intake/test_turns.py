@@ -51,7 +51,9 @@ class Work(IntakeGraph):
         self._who = who
         self.begun, self.may_go_on, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def begin(self, thread: str, state: IntakeState, keeper: Keeper) -> Stand:
+    async def run(
+        self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
+    ) -> Stand:
         self.begun.set()
         try:
             await self.may_go_on.wait()
@@ -60,9 +62,6 @@ class Work(IntakeGraph):
             raise
         await keeper.keep_finding(Finding(step_id=self._who, status="completed", text="found"))
         return Stand({"reply": self._who}, False)
-
-    async def go_on(self, thread: str, keeper: Keeper, feedback: Mapping[str, Any] | None = None) -> Stand:
-        return await self.begin(thread, {}, keeper)
 
 
 class Process:

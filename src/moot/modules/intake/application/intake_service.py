@@ -2,9 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 import structlog
@@ -15,7 +15,6 @@ from moot.modules.intake.application.intake_state import (
     OPTIONS,
     IntakeGraph,
     IntakeState,
-    Stand,
     begin_state,
     end_turn,
     fail_turn,
@@ -42,7 +41,6 @@ BEAT = 10.0
 LEASE = timedelta(seconds=30)
 """Whoever has given none for so long is taken to be gone."""
 
-Run = Callable[[IntakeGraph, Keeper], Awaitable[Stand]]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST)]
 
 
@@ -138,13 +136,7 @@ class IntakeService:
                 raise NotItsTurn(SAY(f"conversation.{before.status}", id=before.id), status=before.status)
             conversation = before.model_copy(update={"turns": (*before.turns, turn), "updated_at": now})
         state = begin_state(conversation, self._given(asked))
-        return await self._turn(
-            conversation,
-            lambda graph, keeper: graph.begin(_thread(conversation), state, keeper),
-            before=before,
-            by=requested_by,
-            listener=listener,
-        )
+        return await self._turn(conversation, before, requested_by, listener, state=state)
 
     async def feedback(
         self,
@@ -159,14 +151,8 @@ class IntakeService:
         conversation = await self.conversation(conversation_id, workspace)
         if conversation.status != "waiting":
             raise NotItsTurn(SAY("conversation.not_waiting", id=conversation_id), status=conversation.status)
-        given = said.model_dump()
-        return await self._turn(
-            conversation,
-            lambda graph, keeper: graph.go_on(_thread(conversation), keeper, given),
-            before=conversation,
-            by=requested_by,
-            listener=listener,
-        )
+        feedback = said.model_dump()
+        return await self._turn(conversation, conversation, requested_by, listener, feedback=feedback)
 
     async def resume(
         self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
@@ -176,13 +162,7 @@ class IntakeService:
         if conversation.status != "running":
             raise NotItsTurn(SAY("conversation.not_left", id=conversation_id), status=conversation.status)
         self._require_left(conversation)
-        return await self._turn(
-            conversation,
-            lambda graph, keeper: graph.go_on(_thread(conversation), keeper),
-            before=conversation,
-            by=conversation.requested_by,
-            listener=listener,
-        )
+        return await self._turn(conversation, conversation, conversation.requested_by, listener)
 
     async def conversation(self, conversation_id: UUID, workspace: str) -> Conversation:
         found = await self._conversations.get(conversation_id, workspace)
@@ -196,23 +176,23 @@ class IntakeService:
     async def _turn(
         self,
         conversation: Conversation,
-        run: Run,
-        *,
         before: Conversation | None,
         by: str | None,
         listener: Tell | None,
+        **given: Any,
     ) -> Conversation:
+        """`before` is the conversation as it was read, None where it is new; `given` is for the graph."""
         turn, workspace = conversation.last, conversation.workspace_id
         record = str(turn.id) if self._conversations.lasting else ""
         errand = Errand(workspace, by or "", record, _tally(turn.spent), listener)
         with on_behalf_of(workspace, errand.caller, session_id=record, tally=errand.tally):
             running = await self._take(conversation, before)
-            ended = await self._run(Keeper(running, self._conversations, self._clock, errand), run)
+            ended = await self._run(Keeper(running, self._conversations, self._clock, errand), given)
         _tell_end(ended, errand)
         return ended
 
     async def _take(self, conversation: Conversation, before: Conversation | None) -> Conversation:
-        """The conversation, running: here and nowhere else. `before` is as it was read; None: it is new."""
+        """The conversation, running: here and nowhere else."""
         turn = conversation.last.model_copy(update={"status": "running", "left": False, "error": None})
         running = conversation.with_last(turn, self._clock.now())
         if before is None:
@@ -228,11 +208,11 @@ class IntakeService:
             said = SAY("lease.held", id=conversation.id, seconds=seconds)
             raise NotItsTurn(said, status="running", retry_after=seconds)
 
-    async def _run(self, keeper: Keeper, run: Run) -> Conversation:
+    async def _run(self, keeper: Keeper, given: Mapping[str, Any]) -> Conversation:
         """As it is stored; raises `NotItsTurn` when another process has taken it over meanwhile."""
         running = keeper.conversation
         try:
-            turn = await self._work_while_held(keeper, run)
+            turn = await self._work_while_held(keeper, given)
             if self._on_record is not None:
                 await self._on_record()  # whoever goes on with the turn goes on with its record
             return await keeper.end(turn)
@@ -245,23 +225,24 @@ class IntakeService:
             )  # whoever comes next need not wait until this process is taken to be gone
             raise
 
-    async def _work_while_held(self, keeper: Keeper, run: Run) -> Turn:
+    async def _work_while_held(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
         """What becomes of the turn, unless it is lost on the way."""
         turn = keeper.conversation.last
         try:
             async with asyncio.TaskGroup() as group:
                 beating = group.create_task(keeper.beat(self._beat))
-                turn = await self._work(keeper, run)
+                turn = await self._work(keeper, given)
                 beating.cancel()
         except* TurnLost:
             logger.info("work on a turn stopped", conversation=str(keeper.conversation.id))
         return turn
 
-    async def _work(self, keeper: Keeper, run: Run) -> Turn:
+    async def _work(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
         """However it ends, it ends: what nobody foresaw is told as a failure of this turn."""
         begun = keeper.conversation.last
         try:
-            stand = await run(await self._graph(), keeper)
+            graph = await self._graph()
+            stand = await graph.run(keeper, **given)
             return end_turn(begun, stand, self._clock.now())
         except Exception as e:  # bulkhead: a turn that fails must not leave its conversation running for ever
             foreseen = isinstance(e, AppError)
@@ -277,11 +258,6 @@ class IntakeService:
             "auto_accepted_plan": asked.auto_accepted_plan,
             "enable_background_investigation": self._investigates if wanted is None else wanted,
         }
-
-
-def _thread(conversation: Conversation) -> str:
-    """A turn each: a question starts anew, and what is remembered of the others is put before it."""
-    return f"{conversation.id}:{len(conversation.turns)}"
 
 
 def _tally(spent: Spent) -> Tally:

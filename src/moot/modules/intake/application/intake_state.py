@@ -74,12 +74,13 @@ class Stand(NamedTuple):
 
 
 class IntakeGraph(Protocol):
-    """What is found on the way is given to the keeper of the turn."""
+    async def run(
+        self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
+    ) -> Stand:
+        """From `state`; without, on from where it waits with what a person said, or from where a process died.
 
-    async def begin(self, thread: str, state: IntakeState, keeper: Keeper) -> Stand: ...
-
-    async def go_on(self, thread: str, keeper: Keeper, feedback: Mapping[str, Any] | None = None) -> Stand:
-        """With what a person said to the plan; without, from where a process died."""
+        What is found on the way is given to the keeper of the turn.
+        """
 
 
 def begin_state(conversation: Conversation, given: IntakeState) -> IntakeState:

@@ -38,6 +38,11 @@ class Keeper:
         self._stored = self.conversation
 
     @property
+    def thread(self) -> str:
+        """A turn each: a question starts anew, and what is remembered of the others is put before it."""
+        return f"{self.conversation.id}:{len(self.conversation.turns)}"
+
+    @property
     def findings(self) -> Sequence[Finding]:
         """What the turn had found before it was interrupted."""
         return [finding for finding in self.conversation.last.findings if finding.usable]

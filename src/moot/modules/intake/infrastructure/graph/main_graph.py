@@ -72,15 +72,11 @@ class LangGraphIntake(IntakeGraph):
         self._parts = parts
         self._graph = self._compiled(saver, more or {})
 
-    async def begin(self, thread: str, state: IntakeState, keeper: Keeper) -> Stand:
-        return await self._run(thread, state, keeper)
-
-    async def go_on(self, thread: str, keeper: Keeper, feedback: Mapping[str, Any] | None = None) -> Stand:
-        given: Any = Command(resume=dict(feedback)) if feedback is not None else None
-        return await self._run(thread, given, keeper)
-
-    async def _run(self, thread: str, given: Any, keeper: Keeper) -> Stand:
-        config: RunnableConfig = {"configurable": {"thread_id": thread}}
+    async def run(
+        self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
+    ) -> Stand:
+        given: Any = Command(resume=dict(feedback)) if feedback is not None else state
+        config: RunnableConfig = {"configurable": {"thread_id": keeper.thread}}
         ended = await self._graph.ainvoke(given, config, context=keeper, durability="sync")
         waits = bool(ended.pop("__interrupt__", None))
         return Stand(cast(IntakeState, ended), waits)
