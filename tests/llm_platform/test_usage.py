@@ -12,7 +12,7 @@ from sqlalchemy import text
 from moot.modules.llm_platform.application.spending import By, Estimate, UsageService, Used
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
-from moot.modules.llm_platform.presentation.usage_routes import router
+from moot.modules.llm_platform.presentation.routes import router
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database

@@ -23,7 +23,7 @@ from moot.modules.llm_platform.domain.search import (
     refine,
     same_page,
 )
-from moot.modules.llm_platform.presentation.search_routes import router
+from moot.modules.llm_platform.presentation.routes import router
 from moot.shared.domain.clock import FixedClock
 from moot.shared.presentation.errors import install_error_handlers
 from tests.fakes.search_server import FakeCache, FakeSearch, FakeSearchAudit

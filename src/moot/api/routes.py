@@ -15,12 +15,7 @@ from moot.modules.governance.presentation.rest import (
     status_routes,
 )
 from moot.modules.intake.presentation.rest import intake_routes
-from moot.modules.llm_platform.presentation import (
-    chat_routes,
-    config_routes,
-    search_routes,
-    usage_routes,
-)
+from moot.modules.llm_platform.presentation import routes as llm_routes
 from moot.modules.market_data.presentation import routes as market_data_routes
 from moot.shared.presentation.errors import ErrorBody
 
@@ -41,10 +36,7 @@ ROUTERS = (
     escalation_routes.router,
     intake_routes.router,
     market_data_routes.router,
-    config_routes.router,
-    usage_routes.router,
-    chat_routes.router,
-    search_routes.router,
+    llm_routes.router,
 )
 
 health = APIRouter(tags=["health"])

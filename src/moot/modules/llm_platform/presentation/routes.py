@@ -1,0 +1,143 @@
+"""Models over HTTP: which there are, what they answer, what they used; and the web, searched on their behalf.
+
+A key goes in and never comes out. Calls are recorded and budgeted like every other.
+"""
+
+from datetime import date
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import Field
+
+from moot.modules.llm_platform.application.config_service import (
+    PRESETS,
+    ConfigBody,
+    ConfigPatch,
+    ConfigService,
+    ConfigView,
+    Preset,
+)
+from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult
+from moot.modules.llm_platform.application.spending import By, UsageReport
+from moot.modules.llm_platform.container import LLMPlatformContainer
+from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
+from moot.shared.domain.validation import Strict
+from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.errors import ErrorBody
+
+router = APIRouter(prefix="/llm-platform", tags=["models"])
+
+Responses = dict[int | str, dict[str, Any]]
+BAD_REQUEST: Responses = {
+    400: {"model": ErrorBody, "description": "the request cannot be accepted; nothing was changed"}
+}
+NOT_FOUND: Responses = {404: {"model": ErrorBody, "description": "no model has this alias"}}
+DUPLICATE: Responses = {409: {"model": ErrorBody, "description": "another model has this alias"}}
+
+
+def llm_platform(request: Request) -> LLMPlatformContainer:
+    found: LLMPlatformContainer = request.app.state.llm_platform
+    return found
+
+
+Platform = Annotated[LLMPlatformContainer, Depends(llm_platform)]
+
+
+def config_service(platform: Platform) -> ConfigService:
+    return platform.config_service()
+
+
+Configs = Annotated[ConfigService, Depends(config_service)]
+
+
+@router.get("/presets", summary="Vendors and local servers known by name")
+async def presets() -> list[Preset]:
+    return list(PRESETS.values())
+
+
+@router.get("/configs", summary="List the models, the preferred first")
+async def configs(service: Configs, workspace: Workspace) -> list[ConfigView]:
+    return await service.list(workspace)
+
+
+@router.post("/configs", summary="Add a model", status_code=201, responses=BAD_REQUEST | DUPLICATE)
+async def create(body: ConfigBody, service: Configs, workspace: Workspace) -> ConfigView:
+    return await service.create(body, workspace)
+
+
+@router.post("/configs/refresh", summary="Read the stored models again")
+async def refresh(service: Configs, workspace: Workspace) -> list[ConfigView]:
+    return await service.refresh(workspace)
+
+
+@router.get("/configs/{alias}", summary="One model", responses=NOT_FOUND)
+async def config(alias: str, service: Configs, workspace: Workspace) -> ConfigView:
+    return await service.get(alias, workspace)
+
+
+@router.patch("/configs/{alias}", summary="Change a model", responses=BAD_REQUEST | NOT_FOUND)
+async def change(alias: str, patch: ConfigPatch, service: Configs, workspace: Workspace) -> ConfigView:
+    """Only the fields sent change; a null puts one back to its default."""
+    return await service.update(alias, patch, workspace)
+
+
+@router.delete(
+    "/configs/{alias}", summary="Remove a model", status_code=204, responses=BAD_REQUEST | NOT_FOUND
+)
+async def remove(alias: str, service: Configs, workspace: Workspace) -> None:
+    await service.remove(alias, workspace)
+
+
+SINCE = Query(description="first day (UTC); default: since there is a record")
+
+
+@router.get(
+    "/usage",
+    summary="Calls, tokens and cost by model, agent or day",
+    responses={400: {"model": ErrorBody}, 503: {"model": ErrorBody, "description": "nothing is stored"}},
+)
+async def usage(
+    platform: Platform,
+    workspace: Workspace,
+    by: By = "model",
+    since: Annotated[date | None, SINCE] = None,
+) -> UsageReport:
+    return await platform.usage_service().usage(by, workspace, since)
+
+
+class GenerateBody(Strict):
+    prompt: str = Field(min_length=1)
+    system_message: str | None = None
+    alias: str | None = Field(default=None, description="this model alone")
+    tags: list[str] | None = Field(default=None, description="a model that holds all of these")
+    temperature: float = Field(default=0.7, ge=0, le=2)
+
+    def messages(self) -> list[ChatMessage]:
+        system = [ChatMessage(role="system", content=self.system_message)] if self.system_message else []
+        return [*system, ChatMessage(role="user", content=self.prompt)]
+
+
+@router.post(
+    "/chat/generate",
+    summary="What a model answers to a prompt",
+    responses={
+        400: {"model": ErrorBody},
+        503: {"model": ErrorBody, "description": "no model answered, or the budget is spent"},
+    },
+)
+async def generate(body: GenerateBody, platform: Platform, workspace: Workspace) -> ChatResult:
+    with on_behalf_of(workspace):
+        return await platform.llm_service().chat(
+            body.messages(),
+            temperature=body.temperature,
+            alias=body.alias,
+            tags=body.tags,
+            caller_module="api",
+        )
+
+
+@router.post("/web-search", summary="Search the web; newest first, undated last")
+async def web_search(asked: WebSearchRequest, platform: Platform, workspace: Workspace) -> WebSearchResponse:
+    with on_behalf_of(workspace):
+        return await platform.web_search_service().search(asked)
