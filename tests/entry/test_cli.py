@@ -23,6 +23,14 @@ MOOT = str(Path(sys.executable).with_name("moot"))
 Run = Callable[..., subprocess.CompletedProcess[str]]
 
 
+TOO_LATE = {
+    "MOOT_LLM_BASE_URL": "http://127.0.0.1:9/v1",
+    "MOOT_LLM_MODEL": "nobody",
+    "MOOT_NODE_TIMEOUT": "0.0001",
+}
+"""Settings under which no expert has an answer in time."""
+
+
 def environment(home: Path, **more: str) -> dict[str, str]:
     kept = {
         name: value for name, value in os.environ.items() if not name.startswith(("MOOT_", "LC_", "LANG"))

@@ -19,7 +19,7 @@ from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import new_key
 from tests.entry.forked import Forge
-from tests.entry.test_cli import environment
+from tests.entry.test_cli import TOO_LATE, environment
 from tests.entry.test_remote_desk import serving
 from tests.fakes.careful_model import careful
 from tests.fakes.clock import PATIENCE
@@ -94,7 +94,7 @@ def test_every_session_command_shown_works(readme, moot):
     (shown,) = [block.splitlines() for block in blocks(readme, "sh") if block.startswith("moot sessions")]
     question = "moot research 900001.DEMO --experts technical_analyst,macro_intelligence --json"
     judged = json.loads(moot(question).stdout)["session_id"]
-    nobody_in_time = moot(question, MOOT_NODE_TIMEOUT="0.0001").stdout
+    nobody_in_time = moot(question, **TOO_LATE).stdout
     failed = json.loads(nobody_in_time)["details"]["session_id"]
     for line in shown:
         typed = shlex.join(shlex.split(line, comments=True))

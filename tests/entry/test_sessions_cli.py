@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.entry.inside import Run, inside
+from tests.entry.test_cli import TOO_LATE
 from tests.fakes.clock import PATIENCE
 
 NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
@@ -92,13 +93,11 @@ async def test_a_session_is_shown_with_its_nodes_verdict_and_usage(moot):
 
 @pytest.mark.accepts("A2-40")
 async def test_a_failed_session_and_one_that_runs_are_shown_too(moot, home):
-    failed = await moot(
-        "research", "900001.DEMO", "--experts", "macro_intelligence", MOOT_NODE_TIMEOUT="0.000001"
-    )
+    failed = await moot("research", "900001.DEMO", "--experts", "macro_intelligence", **TOO_LATE)
     assert failed.returncode == 1
     (session,) = json.loads((await moot("sessions", "list", "--status", "failed", "--json")).stdout)["items"]
     seen = await moot("sessions", "show", session["id"])
-    assert "NODE_TIMEOUT: Macro intelligence gave no answer within 1e-06 s." in " ".join(seen.stdout.split())
+    assert "NODE_TIMEOUT: Macro intelligence gave no answer within 0.0001 s." in " ".join(seen.stdout.split())
     assert "No verdict (failed). No expert succeeded" in seen.stdout
     assert fits(seen.stdout)
 
