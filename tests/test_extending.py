@@ -1,10 +1,12 @@
 """What `docs/extending.md` says is all there is to do: each of its walks is taken, and prints what the page shows."""
 
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
-from tests.walks import copy_with, read_walks, run
+from tests.walks import ROOT, copy_with, read_walks, run
 
 WALKS = read_walks()
 
@@ -44,3 +46,10 @@ def test_the_command_line_offers_the_new_field(package: Path, tmp_path: Path) ->
     )
     told = run(package, tmp_path, "-c", "from moot.cli import main; main()", *asked, "--json")
     assert '"technical_analyst"' in told
+
+
+@pytest.mark.parametrize("how", [["check"], ["format", "--check"]], ids=" ".join)
+def test_what_the_page_writes_is_in_the_house_style(how: list[str], package: Path) -> None:
+    ruff = [sys.executable, "-m", "ruff", *how, "--no-cache", "--config", str(ROOT / "pyproject.toml"), "src"]
+    seen = subprocess.run(ruff, cwd=package.parent, capture_output=True, text=True, check=False)
+    assert seen.returncode == 0, seen.stdout + seen.stderr

@@ -33,7 +33,9 @@ class LiquidityResult(ExpertResult):
     risk_warning: str
 
 
-RULES = (Rule("volume", "average_volume", bands((1e5, -1, "thin"), rest=(1, "ample"))),)
+RULES: tuple[Rule[LiquiditySnapshot], ...] = (
+    Rule("volume", "average_volume", bands((1e5, -1, "thin"), rest=(1, "ample"))),
+)
 
 
 def _concludes(s: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
