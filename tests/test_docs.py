@@ -36,6 +36,8 @@ RUNS_MOOT = re.compile(r"(?:[A-Z_]+=\S+ +)*(?:\S*/)?moot((?: [^|&;>#]*)?)(?=$|[|
 MAKE = re.compile(r"(?:^|[\s;&])make(?: [A-Z_]+=\S+)* ([a-z][a-z-]*)", re.MULTILINE)
 VARIABLE = re.compile(r"\bMOOT_[A-Z_]*[A-Z]")
 FILE = re.compile(r"[\w.-]+/[\w./-]*(?:/|\.(?:py|toml|md|lock|yml))")
+TO_COME = re.compile(r"liquidity_watcher/__init__|providers/house\.py|/de-DE\.toml")
+"""What the walks of `extending.md` make."""
 ROUTE = re.compile(
     r"""(?: \b(GET|POST|PUT|PATCH|DELETE)\ +        # with its method,
           | (?:localhost|127\.0\.0\.1)(?::\d+)?     # in a URL,
@@ -102,7 +104,7 @@ def test_links_lead_to_files(page: Path) -> None:
 @every_page
 def test_files_are_where_the_page_says(page: Path) -> None:
     """Paths begin at the repository, at the package, or at a context."""
-    named = [span for span in spans(page) if FILE.fullmatch(span)]
+    named = [span for span in spans(page) if FILE.fullmatch(span) and not TO_COME.search(span)]
     homes = (ROOT, SOURCE, SOURCE / "modules")
     assert [name for name in named if not any((home / name).exists() for home in homes)] == []
 
@@ -204,15 +206,23 @@ def test_every_context_has_its_line() -> None:
     assert [name for name in contexts if f"| `modules/{name}` |" not in read(ARCHITECTURE)] == []
 
 
-def test_decisions_are_numbered_without_a_gap_and_listed() -> None:
+def test_decisions_are_numbered_once_and_listed() -> None:
+    """A number that is missing belongs to a decision that became part of another."""
     records = sorted(DECISIONS.glob("[0-9]*.md"))
+    numbers = [int(record.name[:4]) for record in records]
+    assert len(set(numbers)) == len(numbers)
     index = re.findall(r"^\| (\d+) \| \[.*\]\((.*)\)", read(DECISIONS / "README.md"), re.MULTILINE)
-    assert index == [(str(number), record.name) for number, record in enumerate(records, start=1)]
-    for number, record in enumerate(records, start=1):
+    assert index == [(str(number), record.name) for number, record in zip(numbers, records, strict=True)]
+    for number, record in zip(numbers, records, strict=True):
         title, *sections = re.findall(r"^#+ (.*)", read(record), re.MULTILINE)
-        assert record.name.startswith(f"{number:04}-")
         assert title.startswith(f"{number}. ")
         assert sections == ["Context", "Decision", "Consequences"]
+
+
+@every_page
+def test_decisions_that_are_named_exist(page: Path) -> None:
+    named = {int(number) for number in re.findall(r"\b[Dd]ecisions? (\d+)\b", read(page))}
+    assert named <= {int(record.name[:4]) for record in DECISIONS.glob("[0-9]*.md")}
 
 
 def test_no_committed_file_names_a_machine_or_a_registry() -> None:

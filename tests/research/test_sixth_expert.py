@@ -1,25 +1,14 @@
 """A sixth expert is a folder, its texts and a line: on a copy of the package, it goes all the way."""
 
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
-from shutil import copytree, ignore_patterns
 from typing import Any
 
 import pytest
 
-import moot
+from tests.walks import copy_with, run
 
 SIXTH = "liquidity_watcher"
-LINE = f'''
-    LIQUIDITY_WATCHER = "{SIXTH}", "liquidity", PLAIN, {{"Liquid": 0.7, "Illiquid": -0.7}}
-'''
-TEXTS = {
-    "en-US": ("Liquidity watcher", "Trade in small lots.", "liquid", "illiquid"),
-    "zh-CN": ("流动性观察员", "分批小额交易。", "流动性好", "流动性差"),
-}
 OVER_REST = """
 import asyncio, json, sys
 import httpx
@@ -48,49 +37,8 @@ asyncio.run(main())
 
 @pytest.fixture(scope="module")
 def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the package that has one expert more."""
-    folder = tmp_path_factory.mktemp("sixth")
-    copy = copytree(Path(moot.__file__).parent, folder / "moot", ignore=ignore_patterns("__pycache__"))
-    table = copy / "shared/domain/experts"
-    module = (table / "__init__.py").read_text("utf-8")
-    assert module.count("\n\n\nSTANCES") == 1
-    (table / "__init__.py").write_text(module.replace("\n\n\nSTANCES", f"{LINE}\n\nSTANCES"), "utf-8")
-    for locale, (name, advice, liquid, illiquid) in TEXTS.items():
-        named = {"node": name, "mitigation": advice}
-        lines = [f'{key}.{SIXTH} = "{text}"' for key, text in named.items()]
-        lines += [f'literal.Liquid = "{liquid}"', f'literal.Illiquid = "{illiquid}"']
-        _add_texts(table / f"{locale}.toml", lines)
-    copytree(
-        Path(__file__).parent / SIXTH,
-        copy / "modules/research/application" / SIXTH,
-        ignore=ignore_patterns("__pycache__"),
-    )
-    return folder
-
-
-def _add_texts(catalogue: Path, lines: list[str]) -> None:
-    """Each into its table."""
-    text = catalogue.read_text("utf-8")
-    for line in lines:
-        table, _, entry = line.partition(".")
-        assert f"[{table}]\n" in text
-        text = text.replace(f"[{table}]\n", f"[{table}]\n{entry}\n")
-    catalogue.write_text(text, "utf-8")
-
-
-def run(package: Path, home: Path, *arguments: str) -> str:
-    env = os.environ | {"PYTHONPATH": str(package), "MOOT_HOME": str(home), "LANG": "en_US.UTF-8"}
-    seen = subprocess.run(
-        [sys.executable, *arguments],
-        env=env,
-        cwd=package,
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert seen.returncode == 0, seen.stdout + seen.stderr
-    return seen.stdout
+    """A folder with a copy of the package that has one expert more, as the page on extending tells."""
+    return copy_with(tmp_path_factory.mktemp("sixth"), "An expert")
 
 
 @pytest.fixture(scope="module")

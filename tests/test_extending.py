@@ -1,0 +1,55 @@
+"""What `docs/extending.md` says is all there is to do: each of its walks is taken, and prints what the page shows."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.walks import ROOT, copy_with, read_walks, run
+
+WALKS = read_walks()
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One copy for all of them: they do not get into each other's way."""
+    return copy_with(tmp_path_factory.mktemp("extended"), *WALKS)
+
+
+def test_the_page_tells_how_to_add_what_people_add() -> None:
+    assert list(WALKS) == [
+        "An expert",
+        "A data source",
+        "A corrector for rules",
+        "A locale",
+        "A vendor's quirk",
+        "A request field",
+    ]
+
+
+@pytest.mark.parametrize("heading", WALKS)
+def test_a_walk_leads_where_the_page_says(heading: str, package: Path, tmp_path: Path) -> None:
+    code, shown = WALKS[heading].tried
+    assert run(package, tmp_path, "-c", code) == shown
+
+
+def test_the_command_line_offers_the_new_field(package: Path, tmp_path: Path) -> None:
+    asked = (
+        "research",
+        "900001.DEMO",
+        "--experts",
+        "technical_analyst",
+        "--skip-debate",
+        "--horizon",
+        "months",
+    )
+    told = run(package, tmp_path, "-c", "from moot.cli import main; main()", *asked, "--json")
+    assert '"technical_analyst"' in told
+
+
+@pytest.mark.parametrize("how", [["check"], ["format", "--check"]], ids=" ".join)
+def test_what_the_page_writes_is_in_the_house_style(how: list[str], package: Path) -> None:
+    ruff = [sys.executable, "-m", "ruff", *how, "--no-cache", "--config", str(ROOT / "pyproject.toml"), "src"]
+    seen = subprocess.run(ruff, cwd=package.parent, capture_output=True, text=True, check=False)
+    assert seen.returncode == 0, seen.stdout + seen.stderr
