@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from moot import __version__
-from moot.api.docs import serve_docs
+from moot.api.openapi import serve_docs
 from moot.api.routes import register_routes
 from moot.desk import Moot
 from moot.modules.access.presentation.guard import Guard

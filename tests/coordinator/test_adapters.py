@@ -9,8 +9,10 @@ from pydantic import BaseModel
 
 from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
-from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
+from moot.modules.coordinator.infrastructure.adapters.gateways import (
+    DebateGatewayAdapter,
+    JudgeGatewayAdapter,
+)
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
 from moot.modules.debate.application.debate_service import DebateInput
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained

@@ -9,7 +9,7 @@ from pathlib import Path
 import moot
 
 DECLARED = {
-    "modules/coordinator/domain/model/question.py": (
+    "modules/coordinator/domain/model/session.py": (
         "    skip_debate: StrictBool = False\n",
         '    skip_debate: StrictBool = False\n    horizon: str | None = Field(default=None, description="how far")\n',
     ),

@@ -226,19 +226,21 @@ class TestUnknownWorkflows:
         await monitor.on_node_complete("nobody", "a", {})
         await monitor.on_node_skipped("nobody", "a")
         await monitor.on_workflow_complete("nobody")
-        monitor.add_usage("nobody", 10, 0.1)
+        monitor.set_usage("nobody", 10, 0.1)
         assert monitor.get_all_workflows() == []
 
 
 class TestUsage:
     @pytest.mark.accepts("A3-40", "W36")
-    async def test_tokens_and_cost_add_up_and_stay_when_it_has_ended(self, clock: HandClock) -> None:
+    async def test_tokens_and_cost_are_those_counted_last_and_stay_when_it_has_ended(
+        self, clock: HandClock
+    ) -> None:
         monitor = watching(clock)
         await started(monitor, "a")
-        monitor.add_usage(W, 100, 0.5)
-        monitor.add_usage(W, 50, 0.25)
+        monitor.set_usage(W, 100, 0.5)
+        monitor.set_usage(W, 150, 0.75)
         await monitor.on_workflow_complete(W)
-        monitor.add_usage(W, 10, 0.1)
+        monitor.set_usage(W, 160, 0.85)
         assert (known(monitor).metrics.total_tokens, known(monitor).metrics.total_cost) == (150, 0.75)
 
 

@@ -13,14 +13,13 @@ from moot.modules.coordinator.application.run import Run, Watch
 from moot.modules.coordinator.application.session_events import tell_end, tell_node, tell_start
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionCancelled, SessionStopped
-from moot.modules.coordinator.domain.model.events import SessionEvent
-from moot.modules.coordinator.domain.model.session import ResearchSession, SessionStatus
+from moot.modules.coordinator.domain.model.session import ResearchSession, SessionEvent, SessionStatus
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
+    ISessionLeases,
+    SessionRecord,
 )
-from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError

@@ -17,8 +17,13 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionTakenOver,
     SessionWaiting,
 )
-from moot.modules.coordinator.domain.model.events import EventType, SessionEvent, Told
-from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.model.session import (
+    EventType,
+    NodeExecution,
+    ResearchSession,
+    SessionEvent,
+    Told,
+)
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.execution_context import (
@@ -61,6 +66,8 @@ class Run:
     stopped: Reason | None = None
     on_begun: Callable[[], None] | None = None
     """Called when the first node has started."""
+    overheard: Watch | None = None
+    """Called with every event too, once the run is under way."""
 
     def context(self) -> ExecutionContext:
         session = self.session
@@ -99,9 +106,9 @@ class Run:
         return events
 
     def tell(self, events: Iterable[SessionEvent]) -> None:
-        if self.watch is not None:
-            for event in events:
-                show(self.watch, event)
+        for event in events:
+            for listener in filter(None, (self.watch, self.overheard)):
+                show(listener, event)
 
     async def stored(self) -> None:
         """Return when the session is, or cannot be, stored."""

@@ -5,10 +5,9 @@ from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from moot.modules.coordinator.application.expert_summary import summarise
+from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.events import SessionEvent, Told
-from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionEvent, Told
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 
 LOOK_AGAIN = 1.0

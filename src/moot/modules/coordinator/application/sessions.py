@@ -32,15 +32,16 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD, NOTHING_KEPT
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
+    NO_RECORD,
+    NOTHING_KEPT,
     IdempotencyKey,
     IResearchSessionRepository,
+    ISessionLeases,
+    SessionRecord,
 )
-from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import passed
@@ -265,6 +266,7 @@ class Sessions:
     async def _researched(self, run: Run) -> ResearchResult:
         request, session = run.request, run.session
         await self._policy.session_begins(request.node_types)
+        run.overheard = self._policy.hear
         try:
             result = await self._orchestrator.run(await self._policy.admit(request))
         finally:

@@ -5,7 +5,7 @@ from typing import Any
 from moot.modules.coordinator.application.dtos.research_dtos import options_of
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.infrastructure.adapters.session_factory import Gateway, current_setting
+from moot.modules.coordinator.infrastructure.adapters.gateways import Gateway, current_setting
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.validation import checked
 
