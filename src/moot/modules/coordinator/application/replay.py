@@ -9,8 +9,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
+from moot.modules.coordinator.application.journal import Past, request_of
 from moot.modules.coordinator.application.results import error_type, from_columns
-from moot.modules.coordinator.application.retry import Past, request_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.enums import ExpertType

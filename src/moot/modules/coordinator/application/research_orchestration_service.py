@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
-from moot.modules.coordinator.application.retry import past_session, request_again
+from moot.modules.coordinator.application.journal import past_session, request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult

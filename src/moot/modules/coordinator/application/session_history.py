@@ -1,18 +1,13 @@
 """Looking back: which sessions there were, and what each node of one did. REST and command line ask alike."""
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
 
 from moot.modules.coordinator.application.results import notices, past_result
-from moot.modules.coordinator.application.session_events import (
-    NodeProgress,
-    events_of,
-    progress_of,
-)
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.session import (
@@ -48,6 +43,24 @@ __all__ = [
     "SessionHistory",
     "SessionPage",
 ]
+
+
+LOOK_AGAIN = 1.0
+"""Seconds until a session that runs in another process is looked at again."""
+
+Progress = Literal["waiting", "running", "retrying", "success", "failed", "skipped"]
+
+
+class NodeProgress(BaseModel):
+    """How far a node is. `said` is why it tries again, or what it failed with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: str
+    status: Progress = "waiting"
+    started_at: AwareDatetime | None = None
+    ended_at: AwareDatetime | None = None
+    said: str | None = None
 
 
 class SessionDetail(ResearchSession):
@@ -209,3 +222,52 @@ class SessionQuery(Strict):
 
 def _midnight(day: date) -> datetime:
     return datetime.combine(day, time.min, UTC)
+
+
+async def events_of(
+    repository: IResearchSessionRepository,
+    session: ResearchSession,
+    *,
+    after: int = 0,
+    closing: Callable[[], bool] = lambda: False,
+) -> AsyncIterator[SessionEvent | None]:
+    """The events after that one, as they come; nothing (None) now and then while there is nothing to tell.
+
+    Ends with `done`, or without it when the desk is `closing`: whoever listens asks again after the last they heard.
+    """
+    last = after
+    while True:
+        # before the events: a session's end is stored together with its `done`
+        ended = (await repository.known_session(session.id, session.workspace_id)).ended
+        for event in await repository.events_after(session.id, last):
+            yield event
+            last = event.seq
+            if event.type == "done":
+                return
+        if ended or closing():
+            return
+        yield None
+        await repository.wait_for_events(session.id, LOOK_AGAIN)
+
+
+def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> list[NodeProgress]:
+    """Every node the session has or will have, in the order of the desk."""
+    nodes = {name: NodeProgress(node=name) for name in session.node_types}
+    for event in events:
+        name = event.data.get("node")
+        if isinstance(name, str) and event.type.startswith("node_"):
+            before = nodes.get(name) or NodeProgress(node=name)
+            nodes[name] = before.model_copy(update=_step(event))
+    return list(nodes.values())
+
+
+def _step(event: SessionEvent) -> dict[str, Any]:
+    match event.type:
+        case "node_started":
+            return {"status": "running", "started_at": event.at, "said": None}
+        case "node_retrying":
+            return {"status": "retrying", "said": event.data.get("reason")}
+        case "node_failed":
+            return {"status": "failed", "ended_at": event.at, "said": event.data.get("error")}
+        case _:
+            return {"status": event.data.get("status", "success"), "ended_at": event.at, "said": None}

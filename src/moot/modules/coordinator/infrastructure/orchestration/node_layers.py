@@ -16,8 +16,7 @@ from moot.modules.coordinator.application.results import (
     from_columns,
     to_columns,
 )
-from moot.modules.coordinator.application.run import Run
-from moot.modules.coordinator.application.session_events import tell_node
+from moot.modules.coordinator.application.run import Run, tell_node
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout, RecordedFailure
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
