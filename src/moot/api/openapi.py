@@ -14,7 +14,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from moot.modules.access.presentation.guard import is_open, needed_scope
+from moot.modules.access.presentation import is_open, needed_scope
 from moot.shared.presentation.errors import ErrorBody
 
 Document = dict[str, Any]

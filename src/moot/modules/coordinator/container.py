@@ -15,17 +15,17 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     NOTHING_KEPT,
     SessionRecord,
 )
-from moot.modules.coordinator.infrastructure.adapters.gateways import (
-    DebateGatewayAdapter,
-    JudgeGatewayAdapter,
-    SessionFactory,
-)
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
     GovernanceAdapter,
     SessionWorkflows,
     TradingFacts,
 )
-from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
+from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
+    DebateGatewayAdapter,
+    JudgeGatewayAdapter,
+    ResearchGatewayAdapter,
+    SessionFactory,
+)
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )

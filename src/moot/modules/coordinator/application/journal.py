@@ -1,4 +1,4 @@
-"""What is stored of the sessions that run here: their opening, their end, and whose they are meanwhile."""
+"""What is stored of the sessions that run here: opening, end, and whose they are; and their questions, asked again."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
@@ -126,6 +126,11 @@ class Journal:
                 raise
             await self._close(run, _with_result(run.session, result))
             return result
+
+    async def end(self, run: Run, error: AppError) -> None:
+        """Close a session that will not be run."""
+        with run.context().active():
+            await self._close(run, _with_error(run.session, error))
 
     async def close(self, *, release: bool) -> None:
         self._closing.set()

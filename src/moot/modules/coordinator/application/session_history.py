@@ -101,10 +101,23 @@ class SessionHistory:
         after: int = 0,
         closing: Callable[[], bool] = lambda: False,
     ) -> AsyncIterator[SessionEvent | None]:
-        """What the session tells, after that event; nothing (None) now and then while there is nothing to tell."""
-        session = await self._repository.known_session(session_id, workspace_id)
-        async for event in events_of(self._repository, session, after=after, closing=closing):
-            yield event
+        """The events after that one, as they come; nothing (None) now and then while there is nothing to tell.
+
+        Ends with `done`, or without it when the desk is `closing`: whoever listens asks again after the last heard.
+        """
+        last = after
+        while True:
+            # before the events: a session's end is stored together with its `done`
+            ended = (await self._repository.known_session(session_id, workspace_id)).ended
+            for event in await self._repository.events_after(session_id, last):
+                yield event
+                last = event.seq
+                if event.type == "done":
+                    return
+            if ended or closing():
+                return
+            yield None
+            await self._repository.wait_for_events(session_id, LOOK_AGAIN)
 
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
         """The answer the session gave, from its record; raises `SessionRunning` until it has ended."""
@@ -222,32 +235,6 @@ class SessionQuery(Strict):
 
 def _midnight(day: date) -> datetime:
     return datetime.combine(day, time.min, UTC)
-
-
-async def events_of(
-    repository: IResearchSessionRepository,
-    session: ResearchSession,
-    *,
-    after: int = 0,
-    closing: Callable[[], bool] = lambda: False,
-) -> AsyncIterator[SessionEvent | None]:
-    """The events after that one, as they come; nothing (None) now and then while there is nothing to tell.
-
-    Ends with `done`, or without it when the desk is `closing`: whoever listens asks again after the last they heard.
-    """
-    last = after
-    while True:
-        # before the events: a session's end is stored together with its `done`
-        ended = (await repository.known_session(session.id, session.workspace_id)).ended
-        for event in await repository.events_after(session.id, last):
-            yield event
-            last = event.seq
-            if event.type == "done":
-                return
-        if ended or closing():
-            return
-        yield None
-        await repository.wait_for_events(session.id, LOOK_AGAIN)
 
 
 def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> list[NodeProgress]:

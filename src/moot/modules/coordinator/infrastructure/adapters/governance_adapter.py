@@ -116,8 +116,7 @@ class GovernanceAdapter(NodePolicy):
         if context.answers != "live" and (known := await self._known(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked
-            rejection = _rejection(explained(known), known.result, context)
-            raise SessionStopped(rejection) if known.result.terminates else rejection
+            raise _refusal(explained(known), known.result, context)
         if context.answers == "replay":
             return asked
         request = DecisionRequest(
@@ -175,19 +174,19 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
         raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
     result = recorded_result(decision.result)
     why = explained(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
-    rejection = _rejection(why, result, context)
-    if result.terminates:
-        raise SessionStopped(rejection)
-    raise rejection
+    raise _refusal(why, result, context)
 
 
-def _rejection(why: Any, result: RecordedResult, context: ExecutionContext) -> DecisionRejected:
-    return DecisionRejected(
+def _refusal(
+    why: Any, result: RecordedResult, context: ExecutionContext
+) -> DecisionRejected | SessionStopped:
+    rejection = DecisionRejected(
         SAY("decision_rejected", why=why),
         violations=[asdict(violation) for violation in result.violations],
         suggestions=list(result.suggestions),
         session_id=context.session_id,
     )
+    return SessionStopped(rejection) if result.terminates else rejection
 
 
 def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> None:
