@@ -124,7 +124,7 @@ class TestTheLifeOfANode:
         workflow = await started(monitor, "a", "b")
         action = await monitor.on_node_error(W, "a", RuntimeError("no"), node_type="extra")
         assert action is ErrorHandlingAction.SKIP
-        await monitor.on_node_skipped(W, "b")
+        known(monitor).place("b", "skipped")
         assert places(workflow) == {"skipped": ["a", "b"]}
         assert workflow.metrics.failed_nodes == 0
         assert len(workflow.error_log) == 1
@@ -224,7 +224,6 @@ class TestUnknownWorkflows:
         assert await monitor.on_node_error("nobody", "a", TimeoutError()) is ErrorHandlingAction.ABORT
         await monitor.on_node_start("nobody", "a", {})
         await monitor.on_node_complete("nobody", "a", {})
-        await monitor.on_node_skipped("nobody", "a")
         await monitor.on_workflow_complete("nobody")
         monitor.set_usage("nobody", 10, 0.1)
         assert monitor.get_all_workflows() == []
@@ -252,7 +251,7 @@ class TestProgress:
             await monitor.on_node_start(W, node, {})
         await monitor.on_node_complete(W, "a", {})
         await monitor.on_node_error(W, "b", RuntimeError("no"))
-        await monitor.on_node_skipped(W, "e")
+        known(monitor).place("e", "skipped")
         await monitor.on_node_error(W, "c", TimeoutError())
         assert monitor.get_progress(W) == {
             "total": 6,

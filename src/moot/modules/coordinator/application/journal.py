@@ -1,4 +1,4 @@
-"""What is stored of the sessions that run here: opening, end, and whose they are; and their questions, asked again."""
+"""What is stored of the sessions that run here: opening, end, and whose they are; and what was asked, asked again."""
 
 import asyncio
 from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence

@@ -85,10 +85,6 @@ class ExecutionMonitor:
             workflow.place(node_id, "executed")
             self._handler.forget(workflow_id, node_id)
 
-    async def on_node_skipped(self, workflow_id: str, node_id: str) -> None:
-        if workflow := self._under_way(workflow_id):
-            workflow.place(node_id, "skipped")
-
     async def on_node_error(
         self, workflow_id: str, node_id: str, error: Exception, *, node_type: str | None = None
     ) -> ErrorHandlingAction:
