@@ -4,15 +4,15 @@ from bench.gateways import TimedDebate, TimedJudge, TimedResearch
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.ports.nothing_kept import NOTHING_KEPT
+from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessionLeases
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
+    SqlSessionLeases,
 )
 from moot.modules.governance.container import GovernanceContainer
 from moot.shared.domain.clock import SystemClock

@@ -18,10 +18,10 @@ from bench.line import Line
 from bench.sessions import fresh_sqlite
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

@@ -7,6 +7,8 @@ CLI, REST and whatever comes later get their services from here.
 """
 
 from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack
+from functools import cached_property
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -77,11 +79,11 @@ class Moot(Desk):
         self.settings = settings or load_settings()
         self.locale = self.settings.locale or DEFAULT_LOCALE
         self._trigger_source = trigger_source
-        clock = clock or SystemClock()
+        self._clock = clock = clock or SystemClock()
+        self._opened_later = AsyncExitStack()
         _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
         self.trail = AuditTrail(self.database) if self.database else None
-        self.access = AccessContainer(self.database, clock)
         audit = CallAudit(self.trail, clock, strict=self.settings.audit == "strict") if self.trail else None
         breakers = Breakers(SystemClock())
         self.market_data = MarketDataContainer(
@@ -108,7 +110,6 @@ class Moot(Desk):
             breakers=breakers,
             opinion=alignment_opinion(self.settings.goal_alignment, self.llm_platform.llm_service()),
         )
-        self.sql_door = SqlDoor(self.database_tool, ToolCalls(self.governance.agent, clock), clock)
         self.coordinator = CoordinatorContainer(
             trail=self.trail,
             market_data=market_data,
@@ -127,17 +128,32 @@ class Moot(Desk):
             at_once=self.settings.max_sessions,
             waiting=self.settings.max_waiting,
         )
-        self.intake = IntakeContainer(
+
+    @cached_property
+    def access(self) -> AccessContainer:
+        access = AccessContainer(self.database, self._clock)
+        self._opened_later.push_async_callback(access.close)
+        return access
+
+    @cached_property
+    def sql_door(self) -> SqlDoor:
+        return SqlDoor(self.database_tool, ToolCalls(self.governance.agent, self._clock), self._clock)
+
+    @cached_property
+    def intake(self) -> IntakeContainer:
+        intake = IntakeContainer(
             trail=self.trail,
             url=self.settings.resolved_database_url if self.database else None,
             home=self.settings.home.expanduser(),
-            clock=clock,
+            clock=self._clock,
             llm_platform=self.llm_platform,
             market_data=self.market_data,
             governance=self.governance.agent,
             research=self.coordinator.research_orchestration_service(),
             default_locale=self.settings.locale or ASKED_IN,
         )
+        self._opened_later.push_async_callback(intake.close)
+        return intake
 
     async def __aenter__(self) -> Self:
         """A database that is not ready does not keep the desk from opening: research goes on without a record."""
@@ -153,11 +169,10 @@ class Moot(Desk):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
-        await self.intake.close()
+        await self._opened_later.aclose()
         await self.coordinator.sessions.close()
         await self.market_data.close()
         await self.llm_platform.close()
-        await self.access.close()
         if self.trail is not None:
             await self.trail.finish()
         if self.database is not None:

@@ -8,10 +8,10 @@ from typing import Any
 from fastapi import FastAPI
 
 from moot import __version__
-from moot.api.docs import serve_docs
+from moot.api.openapi import serve_docs
 from moot.api.routes import register_routes
 from moot.desk import Moot
-from moot.modules.access.presentation.guard import Guard
+from moot.modules.access.presentation import Guard
 from moot.modules.governance.presentation.rest.rule_edits import RuleEdits
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.presentation.errors import install_error_handlers

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 from moot.modules.access.application.access_service import AccessService
 from moot.modules.access.domain.keys import INCLUDES, SCOPES, ApiKey, digest_of, id_of, mint
 from moot.modules.access.domain.rate_limit import ADDRESSES, Attempts
-from moot.modules.access.infrastructure.key_repository import SqlKeyRepository
+from moot.modules.access.infrastructure import SqlKeyRepository
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import (
     Forbidden,

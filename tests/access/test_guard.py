@@ -7,7 +7,7 @@ from starlette.routing import Mount
 from structlog.testing import capture_logs
 
 from moot.modules.access.domain.keys import mint
-from moot.modules.access.presentation.guard import is_loopback, needed_scope
+from moot.modules.access.presentation import is_loopback, needed_scope
 from tests.access.desk import ELSEWHERE, HERE, calling, new_key
 
 SESSIONS = "/api/v1/coordinator/research/sessions"

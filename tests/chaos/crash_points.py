@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, NoReturn
 
 from sqlalchemy import Connection
 
-from moot.modules.coordinator.infrastructure.persistence.session_repository import NODE, SESSION, SESSION_END
+from moot.modules.coordinator.infrastructure.session_repository import NODE, SESSION, SESSION_END
 from moot.modules.llm_platform.infrastructure.call_journal import MODEL_ANSWER, MODEL_CALL
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind

@@ -15,7 +15,7 @@ from sqlalchemy import make_url, select, text, update
 
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.database import Database
 from tests.chaos.desks import CALLS, NODES, careful_after, settings_of

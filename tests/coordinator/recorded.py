@@ -6,7 +6,7 @@ from uuid import UUID
 
 from moot.desk import Moot
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus

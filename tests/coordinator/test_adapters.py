@@ -9,9 +9,11 @@ from pydantic import BaseModel
 
 from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
-from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
-from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
+from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
+    DebateGatewayAdapter,
+    JudgeGatewayAdapter,
+    ResearchGatewayAdapter,
+)
 from moot.modules.debate.application.debate_service import DebateInput
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
 from moot.shared.domain.errors import InvalidInput

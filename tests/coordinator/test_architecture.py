@@ -143,8 +143,8 @@ def test_the_langgraph_version_is_pinned_to_a_minor_and_locked():
 @pytest.mark.accepts("A2-01", "A2-02")
 def test_who_keeps_what_of_the_record_and_that_ports_hide_where():
     homes = {
-        "research_sessions": "modules/coordinator/infrastructure/persistence/tables.py",
-        "node_executions": "modules/coordinator/infrastructure/persistence/tables.py",
+        "research_sessions": "modules/coordinator/infrastructure/tables.py",
+        "node_executions": "modules/coordinator/infrastructure/tables.py",
         "llm_call_logs": "modules/llm_platform/infrastructure/tables.py",
         "external_api_call_logs": "shared/infrastructure/tables.py",
     }

@@ -17,7 +17,7 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     initial_state,
     merge_dicts,
 )
-from moot.modules.coordinator.infrastructure.orchestration.nodes import (
+from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
     aggregator_node,
     create_debate_node,
     create_judge_node,

@@ -10,11 +10,11 @@ import pytest
 from sqlalchemy import func, select, update
 
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessionLeases
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
+    SqlSessionLeases,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify

@@ -11,17 +11,17 @@ from structlog.testing import capture_logs
 from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.events import SessionEvent
-from moot.modules.coordinator.domain.ports.nothing_kept import NOTHING_KEPT
+from moot.modules.coordinator.domain.model.session import SessionEvent
 from moot.modules.coordinator.domain.ports.permission import AfterError, AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
     NodeLayers,
+    create_expert_node,
     persist_node_execution,
     within_time,
 )
-from moot.modules.coordinator.infrastructure.orchestration.nodes import create_expert_node
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx

@@ -16,7 +16,7 @@ from sqlalchemy import func, select, text, update
 from moot.desk import Moot
 from moot.modules.coordinator.application.replay import NodeReplay, Replay, differences
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.modules.llm_platform.application import llm_service
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.domain.clock import FixedClock

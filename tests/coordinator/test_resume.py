@@ -24,16 +24,15 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionTakenOver,
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.events import SessionEvent
-from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionEvent
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessionLeases
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
+    SqlSessionLeases,
 )
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.audit_trail import AuditTrail

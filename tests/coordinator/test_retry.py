@@ -22,7 +22,7 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.shared.domain.clock import FixedClock

@@ -8,15 +8,14 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.report_page import render_page, to_html
+from moot.modules.coordinator.application.report import render_page, to_html
 from moot.modules.coordinator.application.results import past_result
-from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory
-from moot.modules.coordinator.application.session_query import SessionQuery
+from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory, SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
 from moot.shared.domain.errors import Conflict, InvalidInput
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.audit_trail import AuditTrail

@@ -14,10 +14,10 @@ from moot.modules.coordinator.domain.model.session import (
     ResearchSession,
     SessionFilter,
 )
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database

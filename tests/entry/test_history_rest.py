@@ -15,8 +15,8 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.presentation.rest.media_types import preferred
 from moot.modules.coordinator.presentation.rest.research_routes import research_service
+from moot.modules.coordinator.presentation.rest.session_routes import preferred
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.clock import TickingClock
 from tests.fakes.coordinator import MACRO, TECHNICAL, FakeDebate, FakeJudge, FakeResearch

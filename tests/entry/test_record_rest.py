@@ -218,8 +218,8 @@ async def test_every_retry_counts_one_more_and_keeps_what_the_one_before_had_reu
 
 @pytest.mark.accepts("A2-32", "W20")
 def test_history_knows_other_contexts_by_their_query_services_alone():
-    platform = "moot.modules.llm_platform."
-    adapter = COORDINATOR / "infrastructure" / "adapters" / "session_record_adapter.py"
+    platform = "moot.modules.llm_platform.application."
+    adapter = COORDINATOR / "infrastructure" / "records.py"
     known = {name for name in imports(adapter) if name.startswith(platform)}
     assert {name.rpartition(".")[2] for name in known} == {
         "ExternalAPICallLogQueryService",

@@ -6,20 +6,20 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
     ResearchSession,
+    SessionEvent,
     SessionFilter,
     SessionPage,
 )
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
-from moot.modules.coordinator.domain.ports.nothing_kept import NothingKept
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     KeyedSession,
+    NothingKept,
 )
 from moot.shared.domain.leases import Lease
 

@@ -123,6 +123,7 @@ async def test_workflow_with_error_retry_and_recovery(database: Database, hours)
         ("ConnectionResetError", "retry"),
     ]
     assert (workflow.status, workflow.failed_nodes) == ("completed", [])
+    assert set(workflow.executed_nodes) == {*(expert.value for expert in ALL), "debate", "judge"}
 
 
 @pytest.mark.accepts("A3-18")

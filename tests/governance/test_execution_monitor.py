@@ -124,7 +124,7 @@ class TestTheLifeOfANode:
         workflow = await started(monitor, "a", "b")
         action = await monitor.on_node_error(W, "a", RuntimeError("no"), node_type="extra")
         assert action is ErrorHandlingAction.SKIP
-        await monitor.on_node_skipped(W, "b")
+        known(monitor).place("b", "skipped")
         assert places(workflow) == {"skipped": ["a", "b"]}
         assert workflow.metrics.failed_nodes == 0
         assert len(workflow.error_log) == 1
@@ -224,21 +224,22 @@ class TestUnknownWorkflows:
         assert await monitor.on_node_error("nobody", "a", TimeoutError()) is ErrorHandlingAction.ABORT
         await monitor.on_node_start("nobody", "a", {})
         await monitor.on_node_complete("nobody", "a", {})
-        await monitor.on_node_skipped("nobody", "a")
         await monitor.on_workflow_complete("nobody")
-        monitor.add_usage("nobody", 10, 0.1)
+        monitor.set_usage("nobody", 10, 0.1)
         assert monitor.get_all_workflows() == []
 
 
 class TestUsage:
     @pytest.mark.accepts("A3-40", "W36")
-    async def test_tokens_and_cost_add_up_and_stay_when_it_has_ended(self, clock: HandClock) -> None:
+    async def test_tokens_and_cost_are_those_counted_last_and_stay_when_it_has_ended(
+        self, clock: HandClock
+    ) -> None:
         monitor = watching(clock)
         await started(monitor, "a")
-        monitor.add_usage(W, 100, 0.5)
-        monitor.add_usage(W, 50, 0.25)
+        monitor.set_usage(W, 100, 0.5)
+        monitor.set_usage(W, 150, 0.75)
         await monitor.on_workflow_complete(W)
-        monitor.add_usage(W, 10, 0.1)
+        monitor.set_usage(W, 160, 0.85)
         assert (known(monitor).metrics.total_tokens, known(monitor).metrics.total_cost) == (150, 0.75)
 
 
@@ -250,7 +251,7 @@ class TestProgress:
             await monitor.on_node_start(W, node, {})
         await monitor.on_node_complete(W, "a", {})
         await monitor.on_node_error(W, "b", RuntimeError("no"))
-        await monitor.on_node_skipped(W, "e")
+        known(monitor).place("e", "skipped")
         await monitor.on_node_error(W, "c", TimeoutError())
         assert monitor.get_progress(W) == {
             "total": 6,

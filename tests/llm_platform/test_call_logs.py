@@ -9,7 +9,7 @@ import pytest
 from sqlalchemy import event, select
 from sqlalchemy.engine import Engine
 
-from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,

@@ -14,7 +14,7 @@ import uvicorn
 from moot.cli.options import option
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, say
-from moot.modules.access.presentation.guard import is_loopback
+from moot.modules.access.presentation import is_loopback
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
 

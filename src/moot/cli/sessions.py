@@ -27,9 +27,8 @@ from moot.cli.session_view import show_decisions, show_page, show_replay, show_s
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.run import Watch
-from moot.modules.coordinator.application.session_history import SessionDetail
+from moot.modules.coordinator.application.session_history import SessionDetail, SessionQuery
 from moot.modules.coordinator.application.session_pruning import CallTexts, Pruned
-from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.modules.governance.application.decision_log import DecisionRecord
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable

@@ -10,7 +10,6 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from types import TracebackType
-from typing import Self
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -52,9 +51,6 @@ class RemoteMoot(Desk):
 
     def __repr__(self) -> str:
         return f"RemoteMoot({self._connection.url!r})"
-
-    async def __aenter__(self) -> Self:
-        return self
 
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

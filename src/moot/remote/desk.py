@@ -24,8 +24,8 @@ class Desk(ABC):
     locale: Locale
     """Of questions that name none."""
 
-    @abstractmethod
-    async def __aenter__(self) -> Self: ...
+    async def __aenter__(self) -> Self:
+        return self
 
     @abstractmethod
     async def __aexit__(

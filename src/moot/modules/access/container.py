@@ -1,7 +1,7 @@
 """Wires the keys to where they are kept."""
 
 from moot.modules.access.application.access_service import AccessService
-from moot.modules.access.infrastructure.key_repository import SqlKeyRepository
+from moot.modules.access.infrastructure import SqlKeyRepository
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 

@@ -10,27 +10,31 @@ from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
 from moot.modules.coordinator.application.session_pruning import SessionPruning
 from moot.modules.coordinator.application.sessions import Sessions
-from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD, NOTHING_KEPT
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
-from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    NO_RECORD,
+    NOTHING_KEPT,
+    SessionRecord,
+)
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
     GovernanceAdapter,
+    SessionWorkflows,
     TradingFacts,
 )
-from moot.modules.coordinator.infrastructure.adapters.judge_gateway_adapter import JudgeGatewayAdapter
-from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
-from moot.modules.coordinator.infrastructure.adapters.session_factory import SessionFactory
-from moot.modules.coordinator.infrastructure.adapters.session_record_adapter import SessionRecordAdapter
-from moot.modules.coordinator.infrastructure.adapters.workflow_journal import SessionWorkflows
+from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
+    DebateGatewayAdapter,
+    JudgeGatewayAdapter,
+    ResearchGatewayAdapter,
+    SessionFactory,
+)
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessionLeases
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.infrastructure.records import SessionRecordAdapter, SqlTextStore, examine_record
+from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
+    SqlSessionLeases,
 )
-from moot.modules.coordinator.infrastructure.records import SqlTextStore, examine_record
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import WorkflowJournal

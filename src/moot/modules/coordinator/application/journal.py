@@ -1,26 +1,36 @@
-"""What is stored of the sessions that run here: their opening, their end, and whose they are meanwhile."""
+"""What is stored of the sessions that run here: opening, end, and whose they are; and what was asked, asked again."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine
-from typing import Any
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.results import tally_of
-from moot.modules.coordinator.application.retry import request_of, reused_nodes
-from moot.modules.coordinator.application.run import Run, Watch
-from moot.modules.coordinator.application.session_events import tell_end, tell_node, tell_start
+from moot.modules.coordinator.application.results import from_columns, tally_of, to_columns
+from moot.modules.coordinator.application.run import Run, Watch, tell_end, tell_node, tell_start
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionCancelled, SessionStopped
-from moot.modules.coordinator.domain.model.events import SessionEvent
-from moot.modules.coordinator.domain.model.session import ResearchSession, SessionStatus
+from moot.modules.coordinator.domain.exceptions import (
+    ApprovalNeeded,
+    SessionCancelled,
+    SessionNotRetryable,
+    SessionRunning,
+    SessionStopped,
+)
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.session import (
+    NodeExecution,
+    ResearchSession,
+    SessionEvent,
+    SessionStatus,
+)
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
+    ISessionLeases,
+    SessionRecord,
 )
-from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
@@ -117,6 +127,11 @@ class Journal:
             await self._close(run, _with_result(run.session, result))
             return result
 
+    async def end(self, run: Run, error: AppError) -> None:
+        """Close a session that will not be run."""
+        with run.context().active():
+            await self._close(run, _with_error(run.session, error))
+
     async def close(self, *, release: bool) -> None:
         self._closing.set()
         if self.unstored:
@@ -191,3 +206,69 @@ def _with_error(session: ResearchSession, error: BaseException) -> ResearchSessi
     return session.model_copy(
         update={"status": status, "verdict_status": "failed", "reason": said.in_locale(session.locale)}
     )
+
+
+class Past(NamedTuple):
+    """A session that ended, and what its nodes left behind."""
+
+    session: ResearchSession
+    nodes: Sequence[NodeExecution]
+
+
+async def past_session(repository: IResearchSessionRepository, session_id: UUID, workspace: str) -> Past:
+    """Raises `SessionNotFound`, `SessionRunning`."""
+    session = await repository.known_session(session_id, workspace)
+    if not session.ended:
+        raise SessionRunning(session_id)
+    return Past(session, await repository.get_node_executions_by_session(session_id))
+
+
+def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
+    """What the session was asked."""
+    reused = dict(_answers(node for node in nodes if node.reused))
+    return ResearchRequest(**session.asked(), pre_populated_results=reused or None)
+
+
+def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
+    """The same question, as of the same moment, to those who owe an answer: failed, or never heard of again.
+
+    Debate and judge always run again, and alone when all experts had answered but no verdict could be reached.
+    """
+    session, reused = past.session, dict(_answers(past.nodes))
+    owing = [expert for expert in session.experts if expert not in reused]
+    no_verdict = session.verdict_status == "failed" and bool(reused)
+    if not owing and (skip_debate or not no_verdict):
+        raise SessionNotRetryable(session.id, only_verdict_failed=no_verdict)
+    return request_of(session, ()).model_copy(
+        update={
+            "experts": owing,
+            "skip_debate": skip_debate,
+            "pre_populated_results": reused,
+            "parent_session_id": session.id,
+            "retry_count": session.retry_count + 1,
+        }
+    )
+
+
+def reused_nodes(request: ResearchRequest, session_id: UUID, now: datetime) -> Iterator[NodeExecution]:
+    """Reused results as rows of the session that reuses them, so that it can be retried without its parents."""
+    for expert, result in (request.pre_populated_results or {}).items():
+        yield NodeExecution(
+            id=uuid4(),
+            session_id=session_id,
+            node_type=expert,
+            status="success",
+            reused=True,
+            started_at=now,
+            completed_at=now,
+            duration_ms=0,
+            **to_columns(result),
+        )
+
+
+def _answers(nodes: Iterable[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """In the order of the desk, not of the clock: the debate must not depend on who was quicker."""
+    stored = {node.node_type: node for node in nodes if node.status == "success" and node.result_data}
+    for expert in ExpertType:
+        if expert in stored:
+            yield expert.value, from_columns(stored[expert])

@@ -9,15 +9,17 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
+from moot.modules.coordinator.application.journal import Past, request_of
 from moot.modules.coordinator.application.results import error_type, from_columns
-from moot.modules.coordinator.application.retry import Past, request_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    IResearchSessionRepository,
+    SessionRecord,
+)
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.messages import Locale

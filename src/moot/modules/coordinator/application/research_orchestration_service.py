@@ -7,15 +7,15 @@ from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
-from moot.modules.coordinator.application.retry import past_session, request_again
+from moot.modules.coordinator.application.journal import past_session, request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.nothing_kept import NOTHING_KEPT
 from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
+    NOTHING_KEPT,
     IdempotencyKey,
     IResearchSessionRepository,
 )

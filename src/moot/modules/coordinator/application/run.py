@@ -1,13 +1,14 @@
 """A run: one session under way in this process, what it tells on the way, and how it is stopped."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 from uuid import UUID
 
 import structlog
 
+from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
     ApprovalNeeded,
@@ -17,8 +18,14 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionTakenOver,
     SessionWaiting,
 )
-from moot.modules.coordinator.domain.model.events import EventType, SessionEvent, Told
-from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.session import (
+    EventType,
+    NodeExecution,
+    ResearchSession,
+    SessionEvent,
+    Told,
+)
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.execution_context import (
@@ -61,6 +68,8 @@ class Run:
     stopped: Reason | None = None
     on_begun: Callable[[], None] | None = None
     """Called when the first node has started."""
+    overheard: Watch | None = None
+    """Called with every event too, once the run is under way."""
 
     def context(self) -> ExecutionContext:
         session = self.session
@@ -99,9 +108,9 @@ class Run:
         return events
 
     def tell(self, events: Iterable[SessionEvent]) -> None:
-        if self.watch is not None:
-            for event in events:
-                show(self.watch, event)
+        for event in events:
+            for listener in filter(None, (self.watch, self.overheard)):
+                show(listener, event)
 
     async def stored(self) -> None:
         """Return when the session is, or cannot be, stored."""
@@ -142,3 +151,49 @@ def show(watch: Watch, event: SessionEvent) -> None:
         watch(event)
     except Exception:  # bulkhead: whoever watches must not change what is watched
         logger.warning("watcher failed", event_type=event.type, exc_info=True)
+
+
+SIGNALS = {"debate": "direction", "judge": "action"}
+
+
+def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
+    told = {"status", "symbol", "locale", "skip_debate", "experts"}
+    return session.model_dump(include=told, by_alias=False) | {"resumed": resumed}
+
+
+def tell_node(node: NodeExecution) -> Iterator[Told]:
+    """How a node ended; what debate and judge came to is told by itself too."""
+    known = {"node": node.node_type, "duration_ms": node.duration_ms}
+    if node.status == "failed":
+        yield "node_failed", known | {"error": node.error_message}
+        return
+    result = node.result_data or {}
+    ended = {"status": node.status, "reused": node.reused}
+    yield "node_finished", known | ended | _view(node.node_type, result)
+    if result and node.node_type == "debate":
+        yield "debate", _some(result, "direction", "confidence")
+    if result and node.node_type == "judge":
+        yield "verdict", _some(result, "action", "position_percent", "confidence")
+
+
+def tell_end(session: ResearchSession) -> dict[str, Any]:
+    return session.model_dump(include={"status", "verdict_status", "verdict_action", "reason"})
+
+
+def _view(node_type: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Which way an expert, the debate or the judge points, and how sure they are of it."""
+    if node_type in SIGNALS:
+        return (
+            {"signal": result.get(SIGNALS[node_type]), "confidence": result.get("confidence")}
+            if result
+            else {}
+        )
+    try:
+        summary = summarise(ExpertType(node_type), dict(result))
+    except (KeyError, TypeError, ValueError):  # whoever reads the result will say what is missing in it
+        return {}
+    return {"signal": summary.signal, "confidence": summary.confidence}
+
+
+def _some(result: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: result.get(name) for name in names}

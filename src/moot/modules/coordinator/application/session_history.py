@@ -1,30 +1,38 @@
-"""Looking back: which sessions there were, and what each node of one did."""
+"""Looking back: which sessions there were, and what each node of one did. REST and command line ask alike."""
 
-from collections.abc import AsyncIterator, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable, Iterable
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+
 from moot.modules.coordinator.application.results import notices, past_result
-from moot.modules.coordinator.application.session_events import (
-    NodeProgress,
-    events_of,
-    progress_of,
-)
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionRunning
-from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
+    LAST_PAGE,
     MOST_PER_PAGE,
     NodeExecution,
     ResearchSession,
+    SessionEvent,
     SessionFilter,
     SessionPage,
+    SessionStatus,
+    VerdictAction,
 )
-from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    NO_RECORD,
+    IResearchSessionRepository,
+    SessionRecord,
+)
+from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Verification
+from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.moments import FIRST_DAY, Day, read_moment
+from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.validation import Strict, refuse
 
 __all__ = [
     "NodeExecution",
@@ -35,6 +43,24 @@ __all__ = [
     "SessionHistory",
     "SessionPage",
 ]
+
+
+LOOK_AGAIN = 1.0
+"""Seconds until a session that runs in another process is looked at again."""
+
+Progress = Literal["waiting", "running", "retrying", "success", "failed", "skipped"]
+
+
+class NodeProgress(BaseModel):
+    """How far a node is. `said` is why it tries again, or what it failed with."""
+
+    model_config = ConfigDict(frozen=True)
+
+    node: str
+    status: Progress = "waiting"
+    started_at: AwareDatetime | None = None
+    ended_at: AwareDatetime | None = None
+    said: str | None = None
 
 
 class SessionDetail(ResearchSession):
@@ -75,10 +101,23 @@ class SessionHistory:
         after: int = 0,
         closing: Callable[[], bool] = lambda: False,
     ) -> AsyncIterator[SessionEvent | None]:
-        """What the session tells, after that event; nothing (None) now and then while there is nothing to tell."""
-        session = await self._repository.known_session(session_id, workspace_id)
-        async for event in events_of(self._repository, session, after=after, closing=closing):
-            yield event
+        """The events after that one, as they come; nothing (None) now and then while there is nothing to tell.
+
+        Ends with `done`, or without it when the desk is `closing`: whoever listens asks again after the last heard.
+        """
+        last = after
+        while True:
+            # before the events: a session's end is stored together with its `done`
+            ended = (await self._repository.known_session(session_id, workspace_id)).ended
+            for event in await self._repository.events_after(session_id, last):
+                yield event
+                last = event.seq
+                if event.type == "done":
+                    return
+            if ended or closing():
+                return
+            yield None
+            await self._repository.wait_for_events(session_id, LOOK_AGAIN)
 
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
         """The answer the session gave, from its record; raises `SessionRunning` until it has ended."""
@@ -112,3 +151,110 @@ class SessionHistory:
             workspace_id=session.workspace_id, parent_session_id=session.id, page_size=MOST_PER_PAGE
         )
         return [child.id for child in reversed((await self._repository.list_sessions(children)).items)]
+
+
+D = TypeVar("D", bound=date)
+LAST_YEAR = 2199
+
+
+def _moment_in_utc(value: Any) -> datetime:
+    """A day begins at midnight UTC."""
+    moment = read_moment(value)
+    return moment.astimezone(UTC) if isinstance(moment, datetime) else _midnight(moment)
+
+
+def _not_too_late(value: D) -> D:
+    """A day after the last one could not be counted any more."""
+    if value.year > LAST_YEAR:
+        raise refuse("out_of_range", got=f"'{value}'", allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+    return value
+
+
+def _some_text(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise refuse("blank")
+    return text
+
+
+SomeDay = Annotated[Day, AfterValidator(_not_too_late)]
+Moment = Annotated[datetime, BeforeValidator(_moment_in_utc), AfterValidator(_not_too_late)]
+
+TWO_FORMS = {
+    "created_after": "start_date",
+    "created_before": "end_date",
+    "skip": "page",
+    "limit": "page_size",
+}
+
+
+class SessionQuery(Strict):
+    """All conditions must hold. Periods and pages can be asked for in two forms, but not in both at once."""
+
+    symbol: str | None = Field(default=None, examples=["900001.DEMO"])
+    status: SessionStatus | None = None
+    verdict_action: VerdictAction | None = Field(default=None, description="only sessions with this verdict")
+    trigger_source: Annotated[str, AfterValidator(_some_text)] | None = Field(
+        default=None, description="how they were started: api, cli, sdk, …"
+    )
+    start_date: SomeDay | None = Field(default=None, description="first day (UTC)")
+    end_date: SomeDay | None = Field(default=None, description="last day (UTC)")
+    page: int = Field(default=1, ge=1, le=LAST_PAGE)
+    page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
+    created_after: Moment | None = Field(default=None, description="from this moment on; or start_date")
+    created_before: Moment | None = Field(default=None, description="before this moment; or end_date")
+    skip: int | None = Field(default=None, ge=0, le=LAST_PAGE, description="how many to leave out; or page")
+    limit: int | None = Field(default=None, ge=1, le=MOST_PER_PAGE, description="another name of page_size")
+
+    def of(self, workspace_id: str) -> SessionFilter:
+        """Raises `InvalidInput` for what no single field can be blamed for."""
+        self._refuse_both_forms()
+        start, end = self._period()
+        return SessionFilter(
+            workspace_id=workspace_id,
+            symbol=None if self.symbol is None else Symbol.parse(self.symbol).text,
+            created_from=start,
+            created_before=end,
+            page_size=self.limit or self.page_size,
+            **self.model_dump(include={"status", "verdict_action", "trigger_source", "page", "skip"}),
+        )
+
+    def _refuse_both_forms(self) -> None:
+        given = self.model_fields_set
+        for other, field in TWO_FORMS.items():
+            if other in given and field in given:
+                raise InvalidInput(SAY("sessions.both_forms", field=other, other=field), field=other)
+
+    def _period(self) -> tuple[datetime | None, datetime | None]:
+        start = _midnight(self.start_date) if self.start_date else self.created_after
+        end = _midnight(self.end_date) + timedelta(days=1) if self.end_date else self.created_before
+        if start and end and start >= end:
+            field = "end_date" if self.end_date else "created_before"
+            raise InvalidInput(SAY("sessions.ends_first", field=field), field=field)
+        return start, end
+
+
+def _midnight(day: date) -> datetime:
+    return datetime.combine(day, time.min, UTC)
+
+
+def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> list[NodeProgress]:
+    """Every node the session has or will have, in the order of the desk."""
+    nodes = {name: NodeProgress(node=name) for name in session.node_types}
+    for event in events:
+        name = event.data.get("node")
+        if isinstance(name, str) and event.type.startswith("node_"):
+            before = nodes.get(name) or NodeProgress(node=name)
+            nodes[name] = before.model_copy(update=_step(event))
+    return list(nodes.values())
+
+
+def _step(event: SessionEvent) -> dict[str, Any]:
+    match event.type:
+        case "node_started":
+            return {"status": "running", "started_at": event.at, "said": None}
+        case "node_retrying":
+            return {"status": "retrying", "said": event.data.get("reason")}
+        case "node_failed":
+            return {"status": "failed", "ended_at": event.at, "said": event.data.get("error")}
+        case _:
+            return {"status": event.data.get("status", "success"), "ended_at": event.at, "said": None}

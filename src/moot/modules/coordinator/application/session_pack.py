@@ -12,12 +12,11 @@ from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 from pydantic_core import from_json, to_json
 
-from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.application.report_page import render_page
+from moot.modules.coordinator.application.report import render_page, render_report
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
-from moot.modules.coordinator.domain.ports.session_record import Examine, SessionRecord
+from moot.modules.coordinator.domain.ports.research_session_repository import Examine, SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.errors import AppError

@@ -6,7 +6,7 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
+from moot.modules.coordinator.domain.ports.research_session_repository import CallTexts, TextStore
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.validation import refused
 

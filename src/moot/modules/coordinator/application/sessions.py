@@ -32,15 +32,16 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD, NOTHING_KEPT
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
+    NO_RECORD,
+    NOTHING_KEPT,
     IdempotencyKey,
     IResearchSessionRepository,
+    ISessionLeases,
+    SessionRecord,
 )
-from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases
-from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import passed
@@ -168,7 +169,7 @@ class Sessions:
         if taken := await self._journal.held.take(session_id):
             run = Run(session_id, self._repository, self._clock)
             await self._journal.reopen(run, taken.lease)
-            await self._end(run, SessionCancelled(session_id))
+            await self._journal.end(run, SessionCancelled(session_id))
 
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
         """The answer of a session, when it has one; one that was left behind is run on here."""
@@ -250,10 +251,10 @@ class Sessions:
                 run.on_begun = begun
                 await self._journal.reopen(run, taken.lease)
                 if taken.cancel_requested:
-                    await self._end(run, cancelled := SessionCancelled(session_id))
+                    await self._journal.end(run, cancelled := SessionCancelled(session_id))
                     raise cancelled
                 if taken.lease.token > MOST_OWNERS:
-                    await self._end(run, given_up := SessionGivenUp(session_id, MOST_OWNERS))
+                    await self._journal.end(run, given_up := SessionGivenUp(session_id, MOST_OWNERS))
                     raise given_up
                 return await self._run(run)
 
@@ -265,6 +266,7 @@ class Sessions:
     async def _researched(self, run: Run) -> ResearchResult:
         request, session = run.request, run.session
         await self._policy.session_begins(request.node_types)
+        run.overheard = self._policy.hear
         try:
             result = await self._orchestrator.run(await self._policy.admit(request))
         finally:
@@ -280,18 +282,6 @@ class Sessions:
                 "notices": notices(request.symbol, request.locale),
             }
         )
-
-    async def _end(self, run: Run, error: AppError) -> None:
-        """Close a session that will not be run."""
-
-        async def broken_off() -> ResearchResult:
-            raise error
-
-        try:
-            await self._journal.keep(run, broken_off())
-        except AppError as e:
-            if e is not error:
-                raise
 
     async def _opened_under(self, key: IdempotencyKey | None, workspace: str) -> ResearchSession | None:
         if key is None:

@@ -1,6 +1,5 @@
 """What the coordinator cannot do, said so that the caller knows what to do next."""
 
-from typing import ClassVar
 from uuid import UUID
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
@@ -34,48 +33,41 @@ class AllExpertsFailed(AppError):
 
 
 class OfSession(AppError):
-    """About one session, and no more to be said than which; `said` is the key of the text."""
+    """About one session, and no more to be said than which; the key of the text is the code in small letters."""
 
-    said: ClassVar[str]
+    def __init_subclass__(cls, code: str) -> None:
+        cls.code = code
 
     def __init__(self, session_id: object) -> None:
-        super().__init__(SAY(self.said, session_id=session_id), session_id=str(session_id))
+        super().__init__(SAY(self.code.lower(), session_id=session_id), session_id=str(session_id))
 
 
-class SessionNotFound(OfSession, NotFound):
-    code, said = "SESSION_NOT_FOUND", "session_not_found"
+class SessionNotFound(OfSession, NotFound, code="SESSION_NOT_FOUND"):
+    """Nor is there for those who may not see it."""
 
 
-class SessionRunning(OfSession, Conflict):
-    code, said = "SESSION_RUNNING", "session_running"
+class SessionRunning(OfSession, Conflict, code="SESSION_RUNNING"):
+    """What was asked can only be done when it has ended."""
 
 
-class SessionHeld(OfSession, Conflict):
+class SessionHeld(OfSession, Conflict, code="SESSION_HELD"):
     """Somebody runs the session, or did until a moment ago."""
 
-    code, said = "SESSION_HELD", "session_held"
+
+class SessionCancelled(OfSession, Conflict, code="SESSION_CANCELLED"):
+    """Somebody stopped it before it had an answer."""
 
 
-class SessionCancelled(OfSession, Conflict):
-    code, said = "SESSION_CANCELLED", "session_cancelled"
-
-
-class SessionTakenOver(OfSession, Conflict):
+class SessionTakenOver(OfSession, Conflict, code="SESSION_TAKEN_OVER"):
     """This process was away for so long that another one carries on."""
 
-    code, said = "SESSION_TAKEN_OVER", "session_taken_over"
 
-
-class SessionInterrupted(OfSession, Unavailable):
+class SessionInterrupted(OfSession, Unavailable, code="SESSION_INTERRUPTED"):
     """The desk closed before the session had ended; it goes on when a desk opens again."""
 
-    code, said = "SESSION_INTERRUPTED", "session_interrupted"
 
-
-class KeyReused(OfSession, Conflict):
+class KeyReused(OfSession, Conflict, code="IDEMPOTENCY_KEY_REUSED"):
     """The key stands for a question other than the one that is asked now."""
-
-    code, said = "IDEMPOTENCY_KEY_REUSED", "key_reused"
 
 
 class SessionNotRetryable(InvalidInput):

@@ -1,26 +1,34 @@
-"""What a session's record can hold; and taking the texts of its calls out, a batch at a time."""
+"""What a session's record can hold, read back and verified; and taking the texts of its calls out."""
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, update
 
-from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
-from moot.modules.coordinator.infrastructure.persistence.session_repository import (
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    CallTexts,
+    SessionRecord,
+    TextStore,
+)
+from moot.modules.coordinator.infrastructure.session_repository import (
     NODE,
     SESSION,
     SESSION_END,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
+from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
 from moot.modules.governance.container import DECISION_KINDS
+from moot.modules.llm_platform.application.call_logs import (
+    ExternalAPICallLogQueryService,
+    LLMCallLogQueryService,
+)
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.messages import LOG_LOCALE, Locale
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
-from moot.shared.infrastructure.audit_verification import examine, read_chain
+from moot.shared.infrastructure.audit_verification import examine, read_chain, verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, EXTERNAL_KINDS, Bodies
 from moot.shared.infrastructure.transactions import transaction
 
@@ -118,3 +126,33 @@ def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnEle
 
 def _vouched(row: Mapping[Any, Any], bodies: Bodies) -> dict[str, Any]:
     return {name: row[name] for name in bodies.kind.columns}
+
+
+class SessionRecordAdapter(SessionRecord):
+    def __init__(
+        self,
+        trail: AuditTrail,
+        llm: LLMCallLogQueryService,
+        external: ExternalAPICallLogQueryService,
+        close_calls: Callable[[UUID], Awaitable[None]],
+    ) -> None:
+        self._trail, self._llm, self._external = trail, llm, external
+        self._close_calls = close_calls
+        trail.vouches_for(*RECORD_KINDS.values())
+
+    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+        calls = await self._llm.get_by_session_id(session_id, include_text=include_text)
+        return [call.model_dump(mode="json") for call in calls]
+
+    async def api_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+        calls = await self._external.get_by_session_id(session_id, include_text=include_text)
+        return [call.model_dump(mode="json") for call in calls]
+
+    async def close_calls(self, session_id: UUID) -> None:
+        await self._close_calls(session_id)
+
+    async def verify(self, session_id: UUID, locale: Locale) -> Verification:
+        return await verify(self._trail, session_id, locale)
+
+    async def chain(self, session_id: UUID) -> Chain:
+        return await read_chain(self._trail, session_id)

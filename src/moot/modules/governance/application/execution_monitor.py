@@ -85,10 +85,6 @@ class ExecutionMonitor:
             workflow.place(node_id, "executed")
             self._handler.forget(workflow_id, node_id)
 
-    async def on_node_skipped(self, workflow_id: str, node_id: str) -> None:
-        if workflow := self._under_way(workflow_id):
-            workflow.place(node_id, "skipped")
-
     async def on_node_error(
         self, workflow_id: str, node_id: str, error: Exception, *, node_type: str | None = None
     ) -> ErrorHandlingAction:
@@ -112,11 +108,10 @@ class ExecutionMonitor:
             self._ended[workflow_id] = self._clock.now()
             self._drop_old()
 
-    def add_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
-        """As the audit counts, call by call."""
+    def set_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
+        """As the audit has counted until now."""
         if workflow := self._under_way(workflow_id):
-            workflow.metrics.total_tokens += tokens
-            workflow.metrics.total_cost += cost
+            workflow.metrics.total_tokens, workflow.metrics.total_cost = tokens, cost
 
     def get_context(self, workflow_id: str) -> WorkflowExecution | None:
         """The workflow as it is at this moment, if memory has it."""

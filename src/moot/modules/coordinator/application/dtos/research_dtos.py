@@ -25,7 +25,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
     ResearchResult,
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.question import Question
+from moot.modules.coordinator.domain.model.session import Question
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.moments import Day
 from moot.shared.domain.symbol import Symbol

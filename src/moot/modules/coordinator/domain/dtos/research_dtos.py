@@ -3,11 +3,16 @@
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, Field, field_serializer, field_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    Field,
+    field_serializer,
+    field_validator,
+)
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.question import Asked
-from moot.modules.coordinator.domain.model.session import OverallStatus, VerdictStatus
+from moot.modules.coordinator.domain.model.session import Asked, OverallStatus, VerdictStatus
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
 

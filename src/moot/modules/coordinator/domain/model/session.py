@@ -1,17 +1,19 @@
-"""A session is one run of the desk on one symbol; a node execution is what one of its nodes did."""
+"""What is asked; the session that answers it, one run of the desk on one symbol; what its nodes did and it told."""
 
 from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.question import Asked
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.moments import Moment
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 OverallStatus = Literal["completed", "partial", "failed"]
-SessionStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
+SessionStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 VerdictAction = Literal["BUY", "SELL", "HOLD"]
 GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
 """Somebody runs them, or should."""
@@ -22,6 +24,47 @@ MOST_PER_PAGE = 200
 LAST_PAGE = 1_000_000
 COUNTED_TO = 5_000
 """Nobody needs to know whether there are 40,000 or 41,000 sessions, and counting them takes longer than listing."""
+
+
+class Question(BaseModel):
+    """`options` holds, per expert, only what that expert understands."""
+
+    model_config = ConfigDict(frozen=True)
+
+    symbol: str = Field(examples=["900001.DEMO"])
+    experts: list[ExpertType] = Field(examples=[["technical_analyst", "valuation_modeler"]])
+    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
+    skip_debate: StrictBool = False
+    as_of: Moment | None = Field(
+        default=None,
+        description="what was known then: a day (its end, on the exchange) or a moment with zone",
+    )
+    locale: Locale = DEFAULT_LOCALE
+    max_cost: float | None = Field(
+        default=None,
+        gt=0,
+        allow_inf_nan=False,
+        description="the most the model calls may cost, in the desk's currency; null: the desk's budgets alone",
+    )
+
+
+class Asked(Question):
+    """A question with who asked it, and what it follows from."""
+
+    trigger_source: str = "api"
+    requested_by: str | None = None
+    workspace_id: str = DEFAULT_WORKSPACE
+    parent_session_id: UUID | None = None
+    retry_count: int = 0
+
+    def asked(self) -> dict[str, Any]:
+        """This much of it, for another model that has it too."""
+        return self.model_dump(include=set(Asked.model_fields), by_alias=False)
+
+    @property
+    def node_types(self) -> list[str]:
+        """Those that a run has to go through, in the order of the desk."""
+        return [*self.experts, *([] if self.skip_debate else ["debate", "judge"])]
 
 
 class ResearchSession(Asked):
@@ -114,3 +157,36 @@ class SessionPage(BaseModel):
     page: int
     page_size: int
     items: list[ResearchSession]
+
+
+EventType = Literal[
+    "session",
+    "node_started",
+    "node_retrying",
+    "node_finished",
+    "node_failed",
+    "decision",
+    "debate",
+    "verdict",
+    "done",
+]
+Told = tuple[EventType, dict[str, Any]]
+"""What is told, before it has its number."""
+
+
+class SessionEvent(BaseModel):
+    """`seq` counts within the session, from 1; where one is missing, it could not be stored. `done` is the last.
+
+    `data` of each type: `session` {status, symbol, experts, resumed}; `node_started` {node}; `node_retrying` {node,
+    reason, attempt}; `node_finished` {node, status: success | skipped, duration_ms, signal, confidence, reused}, with
+    the debate's direction or the judge's action for a signal;
+    `node_failed` {node, error, duration_ms}; `decision` {node, verdict, reason}; `debate` {direction, confidence};
+    `verdict` {action, position_percent, confidence}; `done` {status, verdict_status, verdict_action, reason}.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    seq: int
+    type: EventType
+    at: AwareDatetime
+    data: dict[str, Any]

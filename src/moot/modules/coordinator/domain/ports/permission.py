@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
+from moot.modules.coordinator.domain.model.session import SessionEvent
 from moot.shared.domain.symbol import Symbol
 
 
@@ -45,11 +46,8 @@ class NodePolicy(ABC):
         """The session under way begins, or goes on, with these nodes."""
         return
 
-    async def node_begins(self, node_type: str) -> None:
-        return None
-
-    async def node_ends(self, node_type: str, result: dict[str, Any]) -> None:
-        return None
+    def hear(self, event: SessionEvent) -> None:  # noqa: B027
+        """The session under way tells this of itself."""
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
         return AfterError("abort")

@@ -1,6 +1,5 @@
 """Puts the session's questions to governance: the request, each node and the verdict are decisions on its record."""
 
-import time
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
@@ -12,8 +11,10 @@ from pydantic import BaseModel
 
 from moot.modules.coordinator.application.run import current_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
-from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionStopped
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNotFound, SessionStopped
+from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.governance.application.coordinator_agent import (
     CoordinatorAgent,
@@ -23,6 +24,13 @@ from moot.modules.governance.application.coordinator_agent import (
     RecordedResult,
 )
 from moot.modules.governance.application.decision_log import explained, recorded_result
+from moot.modules.governance.application.error_handler import ErrorHandlingAction
+from moot.modules.governance.application.execution_monitor import (
+    ErrorEntry,
+    NodeState,
+    WorkflowExecution,
+    WorkflowJournal,
+)
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.symbol import Symbol
@@ -46,8 +54,6 @@ class GovernanceAdapter(NodePolicy):
 
     def __init__(self, agent: CoordinatorAgent, clock: Clock, trading: TradingFacts | None = None) -> None:
         self._agent, self._clock, self._trading = agent, clock, trading
-        self._counted: dict[str, tuple[int, float]] = {}
-        self._began: dict[str, float] = {}
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         asked = request.model_dump(mode="json", include=ASKED)
@@ -70,27 +76,19 @@ class GovernanceAdapter(NodePolicy):
         return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
-        self._began[_workflow()] = time.monotonic()
-        await self._agent.monitor.on_workflow_start(_workflow(), nodes, locale=_context().locale)
+        await self._agent.monitor.on_workflow_start(_workflow_id(), nodes, locale=_context().locale)
 
-    async def node_begins(self, node_type: str) -> None:
-        if not _replaying():
-            await self._agent.monitor.on_node_start(_workflow(), node_type, {})
-
-    async def node_ends(self, node_type: str, result: Payload) -> None:
-        if _replaying():
-            return
-        self._count()
-        if result:
-            await self._agent.monitor.on_node_complete(_workflow(), node_type, {})
-        else:
-            await self._agent.monitor.on_node_skipped(_workflow(), node_type)
+    def hear(self, event: SessionEvent) -> None:
+        monitor, tally = self._agent.monitor, _context().tally
+        workflow = monitor.get_context(_workflow_id())
+        if workflow is not None and event.type != "done":
+            _follow(workflow, event)
+            monitor.set_usage(workflow.workflow_id, tally.tokens, tally.cost)
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
-        if _replaying():
+        if _context().answers == "replay":
             return AfterError("abort")
-        monitor, handler, workflow_id = self._agent.monitor, self._agent.error_handler, _workflow()
-        self._count()
+        monitor, handler, workflow_id = self._agent.monitor, self._agent.error_handler, _workflow_id()
         action = await monitor.on_node_error(workflow_id, node_type, error)
         if action == "retry":
             attempt = handler.failures_of(workflow_id, node_type)
@@ -104,22 +102,12 @@ class GovernanceAdapter(NodePolicy):
         return AfterError(action.value)
 
     async def session_ends(self) -> None:
-        self._count()
-        self._counted.pop(_workflow(), None)
-        self._began.pop(_workflow(), None)
-        await self._agent.monitor.on_workflow_complete(_workflow())
+        await self._agent.monitor.on_workflow_complete(_workflow_id())
 
     async def upkeep(self) -> None:
         """Sessions that wait for an answer that will not come any more are told."""
         if self._agent.escalations is not None:
             await self._agent.escalations.sweep()
-
-    def _count(self) -> None:
-        """Tell the monitor what the audit has counted since the last time."""
-        tally, workflow_id = _context().tally, _workflow()
-        tokens, cost = self._counted.get(workflow_id, (0, 0.0))
-        self._agent.monitor.add_usage(workflow_id, tally.tokens - tokens, tally.cost - cost)
-        self._counted[workflow_id] = (tally.tokens, tally.cost)
 
     async def _allowed(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
         """`asked` as the rules allow it; what was decided already is not asked again."""
@@ -128,8 +116,7 @@ class GovernanceAdapter(NodePolicy):
         if context.answers != "live" and (known := await self._known(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked
-            rejection = _rejection(explained(known), known.result, context)
-            raise SessionStopped(rejection) if known.result.terminates else rejection
+            raise _refusal(explained(known), known.result, context)
         if context.answers == "replay":
             return asked
         request = DecisionRequest(
@@ -165,8 +152,8 @@ class GovernanceAdapter(NodePolicy):
             "experts_asked": len(context.experts),
             "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
-        if (began := self._began.get(_workflow())) is not None:
-            known["execution_time"] = time.monotonic() - began
+        if workflow := self._agent.monitor.get_context(_workflow_id()):
+            known["execution_time"] = workflow.metrics.total_time_ms / 1000
         return known | (await self._trading_facts(asked, context) if kind == "verdict" else {})
 
     async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
@@ -187,19 +174,19 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
         raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
     result = recorded_result(decision.result)
     why = explained(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
-    rejection = _rejection(why, result, context)
-    if result.terminates:
-        raise SessionStopped(rejection)
-    raise rejection
+    raise _refusal(why, result, context)
 
 
-def _rejection(why: Any, result: RecordedResult, context: ExecutionContext) -> DecisionRejected:
-    return DecisionRejected(
+def _refusal(
+    why: Any, result: RecordedResult, context: ExecutionContext
+) -> DecisionRejected | SessionStopped:
+    rejection = DecisionRejected(
         SAY("decision_rejected", why=why),
         violations=[asdict(violation) for violation in result.violations],
         suggestions=list(result.suggestions),
         session_id=context.session_id,
     )
+    return SessionStopped(rejection) if result.terminates else rejection
 
 
 def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> None:
@@ -224,11 +211,56 @@ def _context() -> ExecutionContext:
     return current_execution_ctx.get() or ExecutionContext(session_id="")
 
 
-def _replaying() -> bool:
-    """A replay is not a run, and nobody watches it."""
-    return _context().answers == "replay"
-
-
-def _workflow() -> str:
+def _workflow_id() -> str:
     """The session's id; a run that is not stored has none, and is one of a kind all the same."""
     return _context().session_id or f"run-{id(_context().tally)}"
+
+
+class SessionWorkflows(WorkflowJournal):
+    """A session as governance sees it: a workflow, its nodes where the events say they are."""
+
+    def __init__(self, repository: IResearchSessionRepository) -> None:
+        self._repository = repository
+
+    async def load(self, workflow_id: str) -> WorkflowExecution | None:
+        try:
+            session = await self._repository.known_session(UUID(workflow_id), None)
+        except (ValueError, SessionNotFound):
+            return None
+        workflow = WorkflowExecution(str(session.id), session.created_at, locale=session.locale)
+        for node_type in session.node_types:
+            workflow.place(node_type, "pending")
+        for event in await self._repository.events_after(session.id, 0):
+            _follow(workflow, event)
+        for node in await self._repository.get_node_executions_by_session(session.id):
+            if node.status == "failed":
+                workflow.error_log.append(_error(node))
+        workflow.status = session.status
+        workflow.metrics.total_time_ms = session.duration_ms or 0
+        return workflow
+
+
+PLACES: dict[str, NodeState] = {
+    "node_started": "running",
+    "node_failed": "failed",
+    "success": "executed",
+    "skipped": "skipped",
+}
+
+
+def _follow(workflow: WorkflowExecution, event: SessionEvent) -> None:
+    """Put the node where `event` says it is."""
+    place = PLACES.get(event.data["status"] if event.type == "node_finished" else event.type)
+    if place is not None:
+        workflow.place(event.data["node"], place)
+
+
+def _error(node: NodeExecution) -> ErrorEntry:
+    return ErrorEntry(
+        node_id=node.node_type,
+        error_type=node.error_type or "",
+        error_message=node.error_message or "",
+        timestamp=node.completed_at or node.started_at,
+        attempt=node.attempts,
+        action_taken=ErrorHandlingAction.ABORT,
+    )

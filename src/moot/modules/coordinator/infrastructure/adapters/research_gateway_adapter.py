@@ -1,16 +1,62 @@
-"""Calls the experts, each by its name and with its own options."""
+"""How the coordinator gets at another context: through its container, with the moment and language of the session."""
 
-from typing import Any
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
+from datetime import datetime
+from functools import partial
+from typing import Any, Generic, NamedTuple, TypeVar
+
+from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.coordinator.application.dtos.research_dtos import options_of
+from moot.modules.coordinator.application.results import summarise
+from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
+from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.infrastructure.adapters.session_factory import Gateway, current_setting
+from moot.modules.debate.application.debate_service import DebateInput, ExpertSummary
+from moot.modules.debate.container import DebateContainer
+from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
+from moot.modules.judge.container import JudgeContainer
 from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.validation import checked
+from moot.shared.infrastructure.execution_context import current_execution_ctx
+
+SessionFactory = Callable[[], AbstractAsyncContextManager[AsyncSession | None]]
+C = TypeVar("C")
+
+
+class Gateway(Generic[C]):
+    """Its container is made for each call. Whoever in it needs the database opens a session of its own."""
+
+    def __init__(
+        self, session_factory: SessionFactory, container_factory: Callable[[SessionFactory], C]
+    ) -> None:
+        self._container: Callable[[], C] = partial(container_factory, session_factory)
+
+
+class Setting(NamedTuple):
+    """What the session under way says about the moment and the language; outside of one, now and the default."""
+
+    as_of: datetime
+    locale: Locale
+    experts_asked: int
+
+
+def current_setting() -> Setting:
+    context = current_execution_ctx.get()
+    if context is None or context.as_of is None:
+        return Setting(SystemClock().now(), DEFAULT_LOCALE, 0)
+    return Setting(context.as_of, context.locale, len(context.experts))
 
 
 class ResearchGatewayAdapter(Gateway[ResearchContainer], IResearchExpertGateway):
+    """Each expert is called by its name and with its own options."""
+
     async def run_expert(
         self, expert_type: ExpertType, symbol: str, options: dict[str, Any] | None = None
     ) -> dict[str, Any]:
@@ -23,3 +69,60 @@ class ResearchGatewayAdapter(Gateway[ResearchContainer], IResearchExpertGateway)
             .run(**asked.arguments(symbol, setting.as_of), as_of=setting.as_of, locale=setting.locale)
         )
         return result if isinstance(result, dict) else result.model_dump(mode="json")
+
+
+class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
+    """The debate may know four fields of each expert and the evidence, no raw dumps."""
+
+    async def run_debate(self, symbol: str, expert_results: dict[str, Any]) -> dict[str, Any]:
+        outcome = await self._container().debate_service().run(_debate_input(symbol, expert_results))
+        return outcome.model_dump(mode="json")
+
+
+def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
+    """Successful experts only; one that failed has no result."""
+    succeeded = {name: result for name, result in expert_results.items() if result}
+    return DebateInput(
+        symbol=symbol,
+        expert_summaries={
+            name: ExpertSummary(**summarise(ExpertType(name), result)._asdict())
+            for name, result in succeeded.items()
+        },
+        evidence=[
+            Evidence.model_validate(item)
+            for result in succeeded.values()
+            for item in result.get("evidence", [])
+        ],
+        locale=current_setting().locale,
+    )
+
+
+class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
+    """The judge gets the conclusions; the advocates' arguments and the risks' details stay behind."""
+
+    async def run_verdict(self, symbol: str, debate_outcome: dict[str, Any]) -> dict[str, Any]:
+        try:
+            verdict = await self._container().judge_service().run(_judge_input(symbol, debate_outcome))
+        except VerdictAbstained as e:
+            raise Abstention(e.message) from e
+        return verdict.model_dump(mode="json")
+
+
+def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
+    setting = current_setting()
+    return JudgeInput.model_validate(
+        {
+            "symbol": symbol,
+            "direction": debate_outcome["direction"],
+            "confidence": debate_outcome["confidence"],
+            "bull_thesis": debate_outcome["bull_case"]["core_thesis"],
+            "bear_thesis": debate_outcome["bear_case"]["core_thesis"],
+            "risk_factors": [row["risk"] for row in debate_outcome["risk_matrix"]],
+            "key_disagreements": debate_outcome["key_disagreements"],
+            "conflict_resolution": debate_outcome["conflict_resolution"],
+            "evidence": debate_outcome.get("evidence", []),
+            "experts_asked": setting.experts_asked,
+            "experts_heard": len(debate_outcome.get("experts", [])),
+            "locale": setting.locale,
+        }
+    )

@@ -10,11 +10,13 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.infrastructure.orchestration.graph_state import ResearchGraphState
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.orchestration.nodes import (
+from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     DEBATE,
     JUDGE,
+    ResearchGraphState,
+)
+from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
+    NodeLayers,
     aggregator_node,
     create_debate_node,
     create_expert_node,

@@ -1,6 +1,6 @@
 """The state of the research graph. Parallel experts each write their own key; the reducer loses none of them."""
 
-from typing import Annotated, Any, Literal, TypedDict
+from typing import Annotated, Any, Literal, Protocol, TypedDict
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 
@@ -32,3 +32,34 @@ def initial_state(request: ResearchRequest) -> ResearchGraphState:
         "debate_outcome": {},
         "verdict": {},
     }
+
+
+StateUpdate = dict[str, Any]
+
+DEBATE = "debate"
+JUDGE = "judge"
+
+
+class Node(Protocol):
+    async def __call__(self, state: ResearchGraphState) -> StateUpdate: ...
+
+
+OUTCOMES = {DEBATE: "debate_outcome", JUDGE: "verdict"}
+"""Where in the state these two leave what they produced; the experts share `results`."""
+
+
+def result_of(node_type: str, update: StateUpdate) -> dict[str, Any]:
+    """What a node produced; empty when it skipped its work."""
+    place = OUTCOMES.get(node_type)
+    return dict(update[place] if place else update["results"][node_type])
+
+
+def update_of(node_type: str, result: dict[str, Any]) -> StateUpdate:
+    """What a node that produced `result` leaves in the state."""
+    place = OUTCOMES.get(node_type)
+    return {place: result} if place else {"results": {node_type: result}}
+
+
+def failure_of(node_type: str, said: str) -> StateUpdate:
+    """What a node leaves in the state when it failed: an expert its error, debate and judge nothing."""
+    return update_of(node_type, {}) if node_type in OUTCOMES else {"errors": {node_type: said}}

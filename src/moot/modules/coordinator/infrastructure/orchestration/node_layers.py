@@ -1,4 +1,7 @@
-"""A node is an onion. Outermost first: isolation, journal, policy, retry, timeout; inside them the work."""
+"""The nodes of the graph, and what each is wrapped in.
+
+A node is an onion. Outermost first: isolation, journal, policy, retry, timeout; inside them the work.
+"""
 
 import asyncio
 import time
@@ -13,18 +16,22 @@ from moot.modules.coordinator.application.results import (
     from_columns,
     to_columns,
 )
-from moot.modules.coordinator.application.run import Run
-from moot.modules.coordinator.application.session_events import tell_node
+from moot.modules.coordinator.application.run import Run, tell_node
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout, RecordedFailure
-from moot.modules.coordinator.domain.model.events import SessionEvent
-from moot.modules.coordinator.domain.model.session import NodeExecution
-from moot.modules.coordinator.domain.ports.nothing_kept import NOTHING_KEPT
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
+from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
+from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.infrastructure.orchestration.graph_state import ResearchGraphState
-from moot.modules.coordinator.infrastructure.orchestration.nodes import (
+from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    NOTHING_KEPT,
+    IResearchSessionRepository,
+)
+from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     OUTCOMES,
     Node,
+    ResearchGraphState,
     StateUpdate,
     failure_of,
     result_of,
@@ -39,6 +46,49 @@ from moot.shared.infrastructure.execution_context import (
 from moot.shared.infrastructure.redaction import error_text
 
 logger = structlog.get_logger(__name__)
+
+
+def node_name(node_type: str) -> str:
+    return f"{node_type}_node"
+
+
+def create_expert_node(expert: ExpertType, gateway: IResearchExpertGateway) -> Node:
+    """Asks one expert; it sees its own options only."""
+
+    async def expert_node(state: ResearchGraphState) -> StateUpdate:
+        own_options = state["options"].get(expert, {})
+        return {"results": {expert.value: await gateway.run_expert(expert, state["symbol"], own_options)}}
+
+    return expert_node
+
+
+def create_debate_node(gateway: IDebateGateway) -> Node:
+    """Lets bull and bear argue over what the experts found; without a single finding there is no debate."""
+
+    async def debate_node(state: ResearchGraphState) -> StateUpdate:
+        if state["overall_status"] == "failed":
+            return {"debate_outcome": {}}
+        return {"debate_outcome": await gateway.run_debate(state["symbol"], state["results"])}
+
+    return debate_node
+
+
+def create_judge_node(gateway: IJudgeGateway) -> Node:
+    """Asks for a verdict on the debate; without a debate there is none."""
+
+    async def judge_node(state: ResearchGraphState) -> StateUpdate:
+        if not state.get("debate_outcome"):
+            return {"verdict": {}}
+        return {"verdict": await gateway.run_verdict(state["symbol"], state["debate_outcome"])}
+
+    return judge_node
+
+
+async def aggregator_node(state: ResearchGraphState) -> StateUpdate:
+    """Says how the experts fared and leaves what they said untouched."""
+    if not state["results"]:
+        return {"overall_status": "failed"}
+    return {"overall_status": "partial" if state["errors"] else "completed"}
 
 
 @dataclass(frozen=True)
@@ -134,11 +184,10 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Nod
     async def retried_node(state: ResearchGraphState) -> StateUpdate:
         context, ends, told = _context(), time.monotonic() + seconds, False
         attempts = context.tally.attempts
-        await policy.node_begins(node_type)
         while True:
             attempts[node_type] += 1
             try:
-                update = await within_time(node, node_type, seconds, ends)(state)
+                return await within_time(node, node_type, seconds, ends)(state)
             except Exception as e:
                 after = await policy.after_error(node_type, e)
                 if after.action == "skip" and node_type in OUTCOMES:
@@ -150,9 +199,6 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Nod
                 tell_retry(attempts[node_type] + 1, error_text(e, context.locale))
                 current_execution_ctx.set(context.model_copy(update={"feedback": after.feedback}))
                 await asyncio.sleep(after.delay)
-            else:
-                await policy.node_ends(node_type, result_of(node_type, update))
-                return update
 
     return retried_node
 

@@ -16,9 +16,8 @@ from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Caller, Workspace
+from moot.shared.presentation.caller import Caller, Workspace, unless_gone
 from moot.shared.presentation.errors import ErrorBody
-from moot.shared.presentation.hanging_up import unless_gone
 
 router = APIRouter(prefix="/coordinator")
 

@@ -1,6 +1,7 @@
 """Sessions over HTTP: what they tell while they run, how to stop them, and the record and report of each."""
 
-from collections.abc import AsyncIterator, Callable
+import re
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any
 from uuid import UUID
 
@@ -8,18 +9,16 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.application.report_page import render_page
+from moot.modules.coordinator.application.report import render_page, render_report
 from moot.modules.coordinator.application.session_history import (
     SessionDetail,
     SessionEvent,
     SessionHistory,
     SessionPage,
+    SessionQuery,
 )
-from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.texts import SAY
-from moot.modules.coordinator.presentation.rest.media_types import preferred
 from moot.modules.coordinator.presentation.rest.research_routes import Runs, container
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
@@ -104,6 +103,32 @@ AS_TEXT_ONLY = {
     "X-Content-Type-Options": "nosniff",
     "Vary": "Accept",
 }
+
+
+QUALITY = re.compile(r";\s*q\s*=\s*([^;\s]*)")
+
+
+def preferred(accept: str | None, offered: Sequence[str]) -> str | None:
+    """The type wanted most; among equals what was named more precisely, then what is offered first."""
+    parts = [part.strip() for part in (accept or "").lower().split(",")]
+    ranges = {part.partition(";")[0].strip(): _quality(part) for part in parts if part} or {"*/*": 1.0}
+
+    def wanted(media_type: str) -> tuple[float, int]:
+        covering = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
+        return next(
+            ((ranges[kind], -stars) for stars, kind in enumerate(covering) if kind in ranges), (0.0, 0)
+        )
+
+    favourite = max(offered, key=wanted)
+    return favourite if wanted(favourite)[0] > 0 else None
+
+
+def _quality(part: str) -> float:
+    stated = QUALITY.search(part)
+    try:
+        return min(max(float(stated[1]), 0.0), 1.0) if stated else 1.0
+    except ValueError:
+        return 0.0
 
 
 @router.get(

@@ -7,9 +7,9 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertResultItem, ResearchResult
-from moot.modules.coordinator.application.expert_summary import summarise
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.coordinator.application.results import summarise
 from moot.modules.intake.application.errand import Errand, Task
 from moot.modules.intake.application.report_text import sentences
 from moot.modules.intake.application.report_views import leaning, measured

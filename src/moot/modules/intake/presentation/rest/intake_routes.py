@@ -18,9 +18,8 @@ from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.texts import SAY
-from moot.shared.presentation.caller import Caller, Reader, Workspace
+from moot.shared.presentation.caller import Caller, Reader, Workspace, unless_gone
 from moot.shared.presentation.errors import ErrorBody
-from moot.shared.presentation.hanging_up import unless_gone
 
 logger = structlog.get_logger(__name__)
 router = APIRouter(prefix="/coordinator/intake", tags=["intake"])

@@ -1,31 +1,34 @@
-"""Sessions, nodes and events in SQL. Rows and models share their field names, so there is nothing to map."""
+"""Sessions, nodes, events and leases in SQL. Rows and models share their field names, so there is nothing to map."""
 
 import asyncio
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
 import structlog
-from sqlalchemy import ColumnElement, func, select
+from sqlalchemy import ColumnElement, Connection, func, select
 from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyTaken
-from moot.modules.coordinator.domain.model.events import SessionEvent
-from moot.modules.coordinator.domain.model.question import Asked
 from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
+    GOING_ON,
+    Asked,
     NodeExecution,
     ResearchSession,
+    SessionEvent,
     SessionFilter,
     SessionPage,
 )
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
+    ISessionLeases,
     KeyedSession,
 )
-from moot.modules.coordinator.infrastructure.persistence.tables import (
+from moot.modules.coordinator.infrastructure.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
     SessionEventRow,
@@ -33,6 +36,7 @@ from moot.modules.coordinator.infrastructure.persistence.tables import (
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
+from moot.shared.infrastructure.leases import SqlLeases
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -230,3 +234,53 @@ def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
         yield row.created_at >= wanted.created_from
     if wanted.created_before is not None:
         yield row.created_at < wanted.created_before
+
+
+TO_DO = ResearchSessionRow.status.in_(GOING_ON)
+
+
+class SqlSessionLeases(SqlLeases, ISessionLeases):
+    """Also stands guard over the trail: a row of a session whose lease was lost is not committed."""
+
+    def __init__(self, trail: AuditTrail) -> None:
+        super().__init__(
+            trail.database,
+            ResearchSessionRow,
+            to_do=TO_DO,
+            cancel_requested=ResearchSessionRow.cancel_requested,
+            taking={"status": "running"},
+        )
+        trail.fenced_by(self.fence)
+
+    async def left_behind(self, now: datetime, at_most: int) -> list[UUID]:
+        oldest_first = (
+            select(ResearchSessionRow.id)
+            .where(self.free(now))
+            .order_by(ResearchSessionRow.created_at)
+            .limit(at_most)
+        )
+        async with transaction(self._database.session) as db:
+            return list(await db.scalars(oldest_first))
+
+    async def pause(self, session_id: UUID, token: int) -> None:
+        held = self._update(
+            ResearchSessionRow.id == session_id, ResearchSessionRow.lease_token == token, TO_DO
+        )
+        await self._write(held.values(status="waiting", lease_expires_at=None))
+
+    async def wake(self, session_id: UUID) -> bool:
+        waking = self._update(
+            ResearchSessionRow.id == session_id, ResearchSessionRow.status == "waiting"
+        ).values(status="queued")
+        woken: list[UUID] = []
+
+        def wake(db: Connection) -> None:
+            woken[:] = db.scalars(waking.returning(ResearchSessionRow.id))
+
+        await self._database.write(wake)
+        return bool(woken)
+
+    async def request_cancel(self, session_id: UUID) -> None:
+        await self._write(
+            self._update(ResearchSessionRow.id == session_id, TO_DO).values(cancel_requested=True)
+        )
