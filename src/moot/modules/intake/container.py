@@ -66,6 +66,7 @@ class IntakeContainer:
         )
 
     async def close(self) -> None:
+        await self.service.close()
         await self._open.aclose()
 
     @cached_property

@@ -1,12 +1,9 @@
-"""What a turn has come to is kept on the way: a process that dies after a step does not send anybody out again.
-
-Every write says that somebody is at work, and holds only if nobody else has written since: a turn has one owner.
-"""
+"""What a turn has come to is kept on the way: a process that dies after a step does not send anybody out again."""
 
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NoReturn
+from typing import Any
 
 import structlog
 
@@ -19,23 +16,19 @@ from moot.shared.domain.errors import AppError
 logger = structlog.get_logger(__name__)
 
 
-class TurnLost(Exception):
-    """Another process goes on with the turn; nothing may be written for it here any more."""
-
-
 @dataclass
 class Keeper:
-    """Of the turn under way. `conversation` is as it stands, and stored as such unless the store failed."""
+    """Of the turn under way. `conversation` is as it stands, and stored as such unless the store failed.
+
+    `lost`: another process goes on with the turn; nothing is written for it here any more.
+    """
 
     conversation: Conversation
     store: Conversations
     clock: Clock
     errand: Errand
+    lost: bool = False
     _in_turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _lost: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def __post_init__(self) -> None:
-        self._stored = self.conversation
 
     @property
     def thread(self) -> str:
@@ -47,11 +40,10 @@ class Keeper:
         """What the turn had found before it was interrupted."""
         return [finding for finding in self.conversation.last.findings if finding.usable]
 
-    async def keep(self, **what: Any) -> None:
+    async def keep(self, *, release: bool = False, **what: Any) -> None:
         """Fields of the turn; the turn goes on all the same where the store fails: it is done again after a death."""
-        self._change(self.conversation.last.model_copy(update=what))
         try:
-            await asyncio.shield(self._write())
+            await self.write(self.conversation.last.model_copy(update=what), release=release)
         except AppError as e:
             logger.warning("turn not kept", conversation=str(self.conversation.id), error=str(e))
 
@@ -62,36 +54,15 @@ class Keeper:
             others = (each for each in found if each.step_id != finding.step_id)
             await self.keep(findings=(*others, finding))
 
-    async def beat(self, seconds: float) -> NoReturn:
-        """Shows every so often that somebody is at work; raises `TurnLost` once it is somebody else."""
-        while not await self._lost_within(seconds):
-            await self.keep()
-        raise TurnLost
-
-    async def end(self, turn: Turn) -> Conversation:
-        """Raises `TurnLost`, or what kept the store from storing it."""
-        self._change(turn)
-        await asyncio.shield(self._write())
-        if self._lost.is_set():
-            raise TurnLost
-        return self.conversation
-
-    def _change(self, turn: Turn) -> None:
+    async def write(self, turn: Turn, *, release: bool) -> None:
+        """Raises what kept the store from storing it. `release`: whoever comes next need not wait."""
         turn = turn.model_copy(update={"spent": self.errand.spent})
         self.conversation = self.conversation.with_last(turn, self.clock.now())
+        await asyncio.shield(self._write(release))
 
-    async def _write(self) -> None:
-        """Goes on when nobody waits for it any more: what is stored must be known here."""
+    async def _write(self, release: bool) -> None:
+        """One after the other, even when nobody waits for it any more: the last word is the newest."""
         async with self._in_turn:
-            now = self.conversation
-            if not self._lost.is_set() and await self.store.take(now, self._stored):
-                self._stored = now
-            else:
-                self._lost.set()
-
-    async def _lost_within(self, seconds: float) -> bool:
-        try:
-            async with asyncio.timeout(seconds):
-                return await self._lost.wait()
-        except TimeoutError:
-            return False
+            if not self.lost:
+                now = self.conversation
+                self.lost = not await self.store.save(now, now.lease_token, release=release)

@@ -7,10 +7,11 @@ from uuid import UUID
 from sqlalchemy import Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from moot.shared.infrastructure.leases import LeasedRow
 from moot.shared.infrastructure.tables import Base
 
 
-class ConversationRow(Base):
+class ConversationRow(LeasedRow, Base):
     __tablename__ = "conversations"
     __table_args__ = (Index(None, "workspace_id", "updated_at"),)
 
