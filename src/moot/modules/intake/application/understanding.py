@@ -116,7 +116,8 @@ def _title(text: str, subject: Subject, previous: Understanding | None, reader: 
         return previous.title
     left_out = [mention for mention in subject.mentions if mention.text not in text]
     names = " / ".join(mention.named_for(reader) or mention.text for mention in left_out)
-    title = (f"{names}: {text}" if names else text).rstrip(" ?？。.!！") or text
+    told = SAY("headings.about", subject=names, text=text).in_locale(reader) if names else text
+    title = told.rstrip(" ?？。.!！") or text
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
 
 

@@ -13,7 +13,6 @@ import structlog
 
 from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.plan_rules import (
-    EXPERTS,
     LONGEST_TEXT,
     draw_plan,
     find_symbol,
@@ -35,6 +34,7 @@ from moot.modules.llm_platform.application.llm_service import (
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable, UpstreamFailed
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
 
 logger = structlog.get_logger(__name__)
@@ -248,7 +248,7 @@ class Planner:
             "max_step_num": inquiry.limits.max_step_num,
             "max_plan_iterations": inquiry.limits.max_plan_iterations,
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
-            "experts": EXPERTS,
+            "experts": [expert.value for expert in ExpertType],
             "symbols": inquiry.understanding.symbols,
             "user_input": [ChatMessage(role="user", content=inquiry.question)],
         }
