@@ -95,7 +95,7 @@ async def test_a_plan_can_be_rejected_and_another_question_asked(desk: Served):
         "The plan was rejected. Nothing was researched.",
     )
     further = await asked(desk, "hello", thread_id=thread)
-    assert [turn["status"] for turn in further["turns"]] == ["rejected", "waiting"]
+    assert [turn["status"] for turn in further["turns"]] == ["rejected", "replied"]
 
 
 @ON_SQLITE

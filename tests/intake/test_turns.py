@@ -16,8 +16,7 @@ from moot.modules.intake.application.intake_service import (
     NotItsTurn,
     Question,
 )
-from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Stand
-from moot.modules.intake.application.keeper import Keeper
+from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Keeper, Stand
 from moot.modules.intake.domain.conversation import Conversations, Turn
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.infrastructure.persistence.conversations import SqlConversations

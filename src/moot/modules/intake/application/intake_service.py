@@ -14,11 +14,11 @@ from moot.modules.intake.application.intake_state import (
     OPTIONS,
     IntakeGraph,
     IntakeState,
+    Keeper,
     begin_state,
     end_turn,
     fail_turn,
 )
-from moot.modules.intake.application.keeper import Keeper
 from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Turn
 from moot.modules.intake.domain.findings import Spent

@@ -1,19 +1,35 @@
-"""Conversations in SQL."""
+"""Conversations in SQL. A turn is a document: it is read and written as a whole."""
 
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, insert, select, true
+from sqlalchemy import Connection, Index, String, Text, insert, select, true
+from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
-from moot.modules.intake.infrastructure.persistence.tables import ConversationRow
 from moot.shared.domain.leases import Lease, Renewal, Taken
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.leases import SqlLeases
+from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.tables import Base
 from moot.shared.infrastructure.transactions import transaction
+
+
+class ConversationRow(LeasedRow, Base):
+    __tablename__ = "conversations"
+    __table_args__ = (Index(None, "workspace_id", "updated_at"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(String(64))
+    requested_by: Mapped[str | None] = mapped_column(String(100))
+    title: Mapped[str] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(String(20))
+    turns: Mapped[list[dict[str, Any]]]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
 
 ROW = ConversationRow
 
