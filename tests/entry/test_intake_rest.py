@@ -95,7 +95,7 @@ async def test_a_plan_can_be_rejected_and_another_question_asked(desk: Served):
         "The plan was rejected. Nothing was researched.",
     )
     further = await asked(desk, "hello", thread_id=thread)
-    assert [turn["status"] for turn in further["turns"]] == ["rejected", "waiting"]
+    assert [turn["status"] for turn in further["turns"]] == ["rejected", "replied"]
 
 
 @ON_SQLITE
@@ -352,10 +352,10 @@ async def test_a_quiet_stream_shows_that_it_lives(desk: Served, gate, monkeypatc
     ],
 )
 async def test_a_stream_that_has_begun_ends_with_its_error(desk: Served, monkeypatch, trouble, code, said):
-    async def failing(*_):
+    async def failing(*_, **__):
         raise trouble
 
-    monkeypatch.setattr(SqlConversations, "take", failing)
+    monkeypatch.setattr(SqlConversations, "save", failing)
     story = told((await desk.http.post(INTAKE, json={"question": VALUATION}, headers=EVENTS)).text)
     assert [event.event for event in story] == ["plan", "error", "done"]
     assert story[1].data["code"] == code

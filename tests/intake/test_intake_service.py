@@ -87,7 +87,7 @@ async def test_a_rejected_plan_is_not_carried_out(desk):
     assert (ended.status, ended.last.findings, ended.last.answer) == ("rejected", (), None)
     assert heard.names == ["message_chunk", "done"]
     assert await desk.sessions() == 0
-    assert (await desk.ask("Hello", thread_id=ended.id)).status == "waiting"  # for the same company
+    assert (await desk.ask("Hello", thread_id=ended.id)).status == "replied"
 
 
 @pytest.mark.accepts("W42")

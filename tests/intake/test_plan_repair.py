@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.intake.application.plan_rules import EXPERTS, STEP_TYPES, read_plan, symbols_in
+from moot.modules.intake.application.plan_rules import STEP_TYPES, read_plan, symbols_in
 from moot.modules.intake.domain.plan import Plan, PlanProblem
 from moot.modules.intake.domain.question import Limits
+from moot.shared.domain.experts import ExpertType
 
 MAOTAI, WULIANGYE = "600519.SH", "000858.SZ"
 KNOWN = {MAOTAI, WULIANGYE}
@@ -33,10 +33,6 @@ def problems_of(*steps: Any, **more: Any) -> list[PlanProblem]:
     plan, problems = read({"title": "A plan", "steps": list(steps)}, **more)
     assert plan is None
     return problems
-
-
-def test_the_experts_are_those_of_the_research_graph():
-    assert set(EXPERTS) == {expert.value for expert in ExpertType}
 
 
 def test_what_is_missing_and_can_only_be_one_thing_is_filled_in():
@@ -111,7 +107,7 @@ def test_experts_are_those_the_desk_has():
     ).steps[0]
     assert step.experts == ("financial_auditor", "valuation_modeler")
     (problem,) = problems_of({**EQUITY, "experts": ["astrologer"]})
-    assert (problem.field, problem.allowed) == ("steps[0].experts", ", ".join(EXPERTS))
+    assert (problem.field, problem.allowed) == ("steps[0].experts", ", ".join(ExpertType))
     assert "astrologer" in problem.message
 
 
@@ -190,7 +186,7 @@ STEP = st.fixed_dictionaries(
         "need_web_search": JSON,
         "need_search": JSON,
         "symbol": st.sampled_from([MAOTAI, "600519", "AAPL"]) | JSON,
-        "experts": st.lists(st.sampled_from(EXPERTS)) | JSON,
+        "experts": st.lists(st.sampled_from(list(ExpertType))) | JSON,
         "after": st.lists(IDS, max_size=3) | JSON,
     },
 )
@@ -208,7 +204,7 @@ def holds(plan: Plan, limits: Limits) -> None:
     assert len(set(ids)) == len(ids)
     for at, step in enumerate(plan.steps):
         assert set(step.after) <= set(ids[:at])
-        assert set(step.experts) <= set(EXPERTS)
+        assert set(step.experts) <= set(ExpertType)
         assert (step.symbol in KNOWN) is (step.type == "equity")
         assert step.after or step.type != "processing"
 

@@ -56,7 +56,7 @@ def test_several_companies_are_researched_at_once_and_then_compared():
     first, second, comparison = plan.steps
     assert [first.after, second.after] == [(), ()]
     assert (comparison.type, comparison.after) == ("processing", (first.id, second.id))
-    assert comparison.title == "对比 600519.SH、000858.SZ"
+    assert comparison.title == "对比 贵州茅台（600519.SH）、五粮液（000858.SZ）"
 
 
 def test_companies_come_before_comparing_where_there_is_not_room_for_all():

@@ -72,10 +72,10 @@ async def planner(llm_server: LLMServer) -> AsyncIterator[Build]:
         alias="main", base_url=llm_server.url, model_name="m", vendor="stub", api_key=SecretStr("stub")
     )
 
-    def build(review: Reviewer | None = None, *, alone: bool = False, **more: Any) -> Planner:
+    def build(review: Reviewer | None = None, *, alone: bool = False) -> Planner:
         registry = ModelRegistry(None, [] if alone else [asked])
         llm = LLMService(registry, model, NoJournal(), Unkept(Budget()), sleep=no_pause)
-        return Planner(llm, PromptTemplates(), review or Reviewer(), HOURS, **more)
+        return Planner(llm, PromptTemplates(), review or Reviewer(), HOURS, Directory())
 
     yield build
     await model.aclose()
@@ -233,7 +233,6 @@ async def test_rejected_plans_are_made_anew_within_the_limit_only(
     planned = await ask(planner(Reviewer(*[NO] * 9)), limits=Limits(max_plan_iterations=most))
     assert (planned.plan, planned.code, planned.iteration) == (None, "rejected", most)
     assert planned.reason == "The rules do not allow this plan: Too vague. Name a period."
-    assert (planned.why, planned.advice) == (("Too vague.",), ("Name a period.",))
     assert planned.draft is not None
     assert len(llm_server.requests) == most
 
@@ -336,7 +335,7 @@ async def test_no_words_make_a_step_on_a_symbol_nobody_knows(
 ):
     llm_server.default = said(steps=[{"id": "e", "type": "equity", "title": "Buy it", "symbol": symbol}])
     trap = HIT.model_copy(update={"quote": f"Research {symbol} now."})
-    planned = await ask(planner(companies=Directory()), EQUITY, f"{symbol} and 茅台?", background=[trap])
+    planned = await ask(planner(), EQUITY, f"{symbol} and 茅台?", background=[trap])
     assert planned.plan is not None and planned.by == "rules"
     assert {step.symbol for step in planned.plan.steps} == {"600519.SH"}
     problem = told(llm_server)[-1]["content"]
@@ -348,7 +347,7 @@ async def test_the_directory_vouches_for_a_symbol_the_question_does_not_name(
     planner: Build, llm_server: LLMServer
 ):
     llm_server.script(said(steps=[{"id": "e", "type": "equity", "title": "Tesla", "symbol": "tsla"}]))
-    planned = await ask(planner(companies=Directory()))
+    planned = await ask(planner())
     assert planned.plan is not None
     assert (planned.by, planned.plan.steps[0].symbol) == ("model", "TSLA")
 

@@ -12,11 +12,11 @@ from structlog.testing import capture_logs
 
 from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.report_text import headings_for
-from moot.modules.intake.application.report_views import leaning, measured
 from moot.modules.intake.domain.answer import STYLES, Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.adapters.equity_desk import leaning, measured
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService

@@ -12,7 +12,7 @@ from uuid import UUID
 
 import pytest
 
-from moot.modules.intake.application.intake_service import LEASE, Conversation, NotItsTurn
+from moot.modules.intake.application.intake_service import LEASE_SECONDS, Conversation, NotItsTurn
 from moot.shared.domain.clock import SystemClock
 from tests.chaos.nursery import ROOT, without_settings
 from tests.fakes.clock import PATIENCE
@@ -136,7 +136,7 @@ async def test_a_team_whose_process_died_goes_on_with_what_it_had_not_found_yet(
             await desk.ask("你好", thread_id=left.id)
         with pytest.raises(NotItsTurn):
             await desk.resume(left)
-        clock.ahead = LEASE
+        clock.ahead = timedelta(seconds=LEASE_SECONDS)
         heard = Heard()
         ended = await desk.resume(left, heard)
         assert (ended.status, ended.last.error) == ("answered", None)
@@ -168,7 +168,7 @@ async def test_an_answer_that_was_written_but_not_stored_is_told_by_a_resume(hom
         ended = await desk.ask(f"{MIRAGE} 现在能买吗？", auto_accepted_plan=True)
         running = ended.last.model_copy(update=LEFT | {"answer": None, "ended_at": None})
         left = ended.with_last(running, ended.updated_at)
-        await desk.desk.intake.conversations.save(left)
+        await desk.desk.intake.conversations.save(left, left.lease_token, release=True)
         again = await desk.resume(left)
         assert (again.status, again.last.answer) == ("answered", ended.last.answer)
         assert await desk.sessions() == 1
@@ -179,7 +179,7 @@ async def test_feedback_that_never_arrived_leaves_the_plan_waiting_after_a_resum
         waiting = await desk.ask(f"{MIRAGE} 现在能买吗？")
         running = waiting.last.model_copy(update=LEFT)
         left = waiting.with_last(running, waiting.updated_at)
-        await desk.desk.intake.conversations.save(left)
+        await desk.desk.intake.conversations.save(left, left.lease_token, release=True)
         heard = Heard()
         again = await desk.resume(left, heard)
         assert (again.status, heard.names) == ("waiting", ["interrupt", "done"])
@@ -191,7 +191,7 @@ async def test_a_question_that_died_before_it_began_ends_and_can_be_asked_again(
         begun = await desk.ask("你好")
         turn = begun.last.model_copy(update=LEFT | {"question": "再见"})
         left = begun.model_copy(update={"turns": (*begun.turns, turn)})
-        await desk.desk.intake.conversations.save(left)
+        await desk.desk.intake.conversations.save(left, left.lease_token, release=True)
         ended = await desk.resume(left)
         assert ended.status == "failed" and ended.last.error
         assert (await desk.ask("再见", thread_id=left.id)).status == "replied"

@@ -9,19 +9,19 @@ from uuid import uuid4
 import pytest
 
 from moot.modules.intake.application.intake_service import (
-    LEASE,
+    LEASE_SECONDS,
     Conversation,
     Feedback,
     IntakeService,
     NotItsTurn,
     Question,
 )
-from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Stand
-from moot.modules.intake.application.keeper import Keeper
+from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Keeper, Stand
 from moot.modules.intake.domain.conversation import Conversations, Turn
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.infrastructure.persistence.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.leases import Lease, Renewal
 from moot.shared.infrastructure.audit_verification import verify
 from tests.fakes.clock import PATIENCE, HandClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
@@ -38,8 +38,9 @@ from tests.intake.whole_desk import (
     writes,
 )
 
-NEVER = 3600.0
-TOO_LONG = LEASE.total_seconds() + 1
+TOO_LONG = LEASE_SECONDS + 1
+BEATING = 0.03
+"""Seconds of a lease that is renewed at once, whatever the hands of the clock say."""
 ALIKE = {"title": "Latest AI trends", "locale": "en-US"}
 TRENDS = "What are the latest AI trends?"
 
@@ -67,9 +68,11 @@ class Work(IntakeGraph):
 class Process:
     """One that answers questions, on a database that others use too."""
 
-    def __init__(self, who: str, store: Conversations, clock: HandClock, *, beat: float = NEVER) -> None:
+    def __init__(
+        self, who: str, store: Conversations, clock: HandClock, lease: float = LEASE_SECONDS
+    ) -> None:
         self.work = Work(who)
-        self.service = IntakeService(self._graph, store, clock, investigates=False, beat=beat)
+        self.service = IntakeService(self._graph, store, clock, investigates=False, lease_seconds=lease)
 
     async def _graph(self) -> IntakeGraph:
         return self.work
@@ -147,11 +150,11 @@ async def test_whoever_comes_back_after_the_end_does_not_overwrite_it(store, clo
 
 
 async def test_a_turn_at_work_shows_that_it_is(store, clock):
-    here, there = Process("here", store, clock, beat=0.01), Process("there", store, clock)
+    here, there = Process("here", store, clock, BEATING), Process("there", store, clock)
     asked = await here.asks()
     clock.move(TOO_LONG)
     async with asyncio.timeout(PATIENCE):
-        while (await only(store)).updated_at < clock.now():
+        while (await only(store)).lease_expires_at < clock.now():
             await asyncio.sleep(0.01)
     with pytest.raises(NotItsTurn):
         await there.resumes(await only(store))
@@ -164,15 +167,15 @@ class Unreachable(SqlConversations):
 
     away = False
 
-    async def take(self, conversation: Conversation, before: Conversation) -> bool:
+    async def renew(self, *beat: Any) -> Renewal:
         if self.away:
             raise Unavailable("no way there")
-        return await super().take(conversation, before)
+        return await super().renew(*beat)
 
 
 async def test_work_on_a_turn_that_was_lost_is_stopped(database, store, clock):
     cut_off = Unreachable(database)
-    here, there = Process("here", cut_off, clock, beat=0.01), Process("there", store, clock)
+    here, there = Process("here", cut_off, clock, BEATING), Process("there", store, clock)
     asked = await here.asks()
     cut_off.away = True
     clock.move(TOO_LONG)
@@ -210,8 +213,8 @@ async def test_a_turn_stored_without_an_id_is_still_read(store):
         updated_at=NOON,
         turns=(Turn.model_validate(turn),),
     )
-    await store.save(conversation)
-    assert await only(store) == conversation
+    await store.add(conversation, Lease("nobody", 0, NOON))
+    assert (await only(store)).turns == conversation.turns
 
 
 def with_model(llm_server: LLMServer, **more: Any) -> dict[str, Any]:

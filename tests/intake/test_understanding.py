@@ -134,7 +134,7 @@ async def test_a_follow_up_keeps_company_and_language() -> None:
     assert (told.symbols, told.aspects, told.title) == (
         ("600519.SH",),
         ("valuation_modeler",),
-        "贵州茅台: 那它的估值呢",
+        "贵州茅台：那它的估值呢",
     )
     assert told.follows
     assert ((await talk("茅台现在能买吗？", "ROE?")).symbols, told.locale) == (("600519.SH",), "zh-CN")

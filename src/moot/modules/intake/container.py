@@ -66,6 +66,7 @@ class IntakeContainer:
         )
 
     async def close(self) -> None:
+        await self.service.close()
         await self._open.aclose()
 
     @cached_property
@@ -92,9 +93,7 @@ class IntakeContainer:
                 default_locale=self._default_locale,
             ),
             toolbox=toolbox,
-            planner=Planner(
-                llm, prompts, GovernedPlanReview(self._governance, clock), clock, companies=companies
-            ),
+            planner=Planner(llm, prompts, GovernedPlanReview(self._governance, clock), clock, companies),
             team=Team(
                 Researcher(llm, toolbox, prompts, clock),
                 Processor(llm, toolbox, prompts),

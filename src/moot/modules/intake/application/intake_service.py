@@ -3,7 +3,6 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
 from typing import Annotated, Any
 from uuid import UUID, uuid4
 
@@ -15,11 +14,11 @@ from moot.modules.intake.application.intake_state import (
     OPTIONS,
     IntakeGraph,
     IntakeState,
+    Keeper,
     begin_state,
     end_turn,
     fail_turn,
 )
-from moot.modules.intake.application.keeper import Keeper, TurnLost
 from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Turn
 from moot.modules.intake.domain.findings import Spent
@@ -27,6 +26,7 @@ from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, NotFound
+from moot.shared.domain.leases import LeaseHolder, Loss
 from moot.shared.domain.validation import Strict, refuse
 from moot.shared.infrastructure.execution_context import Tally, on_behalf_of
 
@@ -36,10 +36,8 @@ logger = structlog.get_logger(__name__)
 
 LONGEST = 4000
 """Characters of a question."""
-BEAT = 10.0
-"""Seconds between two signs of life of whoever runs a turn."""
-LEASE = timedelta(seconds=30)
-"""Whoever has given none for so long is taken to be gone."""
+LEASE_SECONDS = 30.0
+"""Whoever runs a turn and has given no sign of life for so long is taken to be gone."""
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST)]
 
@@ -89,8 +87,8 @@ class NotItsTurn(Conflict):
 class IntakeService:
     """`graph` is opened when the first question comes. `investigates`: whether there is a web to look at first.
 
-    Whoever runs a turn shows so every `beat` seconds; after a `lease` without it, others may go on with the turn.
-    Their clocks must agree to within a fraction of that. `on_record` returns when all that was done is on the record.
+    Whoever runs a turn holds its lease of `lease_seconds`; others may go on with it once that has run out.
+    `on_record` returns when all that was done is on the record.
     """
 
     def __init__(
@@ -100,13 +98,15 @@ class IntakeService:
         clock: Clock,
         *,
         investigates: bool,
-        beat: float = BEAT,
-        lease: timedelta = LEASE,
+        lease_seconds: float = LEASE_SECONDS,
         on_record: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
         self._graph, self._conversations, self._clock = graph, conversations, clock
-        self._investigates, self._beat, self._lease = investigates, beat, lease
-        self._on_record = on_record
+        self._investigates, self._on_record = investigates, on_record
+        self._held = LeaseHolder(conversations, clock, lease_seconds)
+
+    async def close(self) -> None:
+        await self._held.close(release=False)
 
     async def ask(
         self,
@@ -119,8 +119,8 @@ class IntakeService:
         """Until it is answered or waits for a person; raises `NotItsTurn` while the last question is under way."""
         now = self._clock.now()
         turn = Turn(question=asked.question, style=asked.style, asked_at=now)
-        before = None
         if asked.thread_id is None:
+            lease = self._held.first()
             conversation = Conversation(
                 id=uuid4(),
                 workspace_id=workspace,
@@ -129,14 +129,16 @@ class IntakeService:
                 created_at=now,
                 updated_at=now,
                 turns=(turn,),
+                lease_token=lease.token,
             )
+            await self._conversations.add(conversation, lease)
         else:
             before = await self.conversation(asked.thread_id, workspace)
             if before.status in ("running", "waiting"):
                 raise NotItsTurn(SAY(f"conversation.{before.status}", id=before.id), status=before.status)
-            conversation = before.model_copy(update={"turns": (*before.turns, turn), "updated_at": now})
+            conversation = await self._take(before, (*before.turns, turn))
         state = begin_state(conversation, self._given(asked))
-        return await self._turn(conversation, before, requested_by, listener, state=state)
+        return await self._turn(conversation, requested_by, listener, state=state)
 
     async def feedback(
         self,
@@ -151,8 +153,8 @@ class IntakeService:
         conversation = await self.conversation(conversation_id, workspace)
         if conversation.status != "waiting":
             raise NotItsTurn(SAY("conversation.not_waiting", id=conversation_id), status=conversation.status)
-        feedback = said.model_dump()
-        return await self._turn(conversation, conversation, requested_by, listener, feedback=feedback)
+        taken = await self._take(conversation, conversation.turns)
+        return await self._turn(taken, requested_by, listener, feedback=said.model_dump())
 
     async def resume(
         self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
@@ -161,8 +163,8 @@ class IntakeService:
         conversation = await self.conversation(conversation_id, workspace)
         if conversation.status != "running":
             raise NotItsTurn(SAY("conversation.not_left", id=conversation_id), status=conversation.status)
-        self._require_left(conversation)
-        return await self._turn(conversation, conversation, conversation.requested_by, listener)
+        taken = await self._take(conversation, conversation.turns)
+        return await self._turn(taken, conversation.requested_by, listener)
 
     async def conversation(self, conversation_id: UUID, workspace: str) -> Conversation:
         found = await self._conversations.get(conversation_id, workspace)
@@ -173,69 +175,68 @@ class IntakeService:
     async def conversations(self, workspace: str, *, limit: int = 20) -> list[Conversation]:
         return await self._conversations.newest(workspace, limit=limit)
 
+    async def _take(self, conversation: Conversation, turns: tuple[Turn, ...]) -> Conversation:
+        """With these turns, the last of them running: here and nowhere else."""
+        taken = await self._held.take(conversation.id)
+        if taken is None:
+            raise self._busy(conversation)
+        token = taken.lease.token
+        if token != conversation.lease_token + 1:  # somebody has held it since it was read, and let it go
+            now = await self.conversation(conversation.id, conversation.workspace_id)
+            await self._conversations.save(now, token, release=True)
+            raise self._busy(now)
+        mine = conversation.model_copy(
+            update={"turns": turns, "lease_token": token, "lease_expires_at": None}
+        )
+        begun = turns[-1].model_copy(update={"status": "running", "left": False, "error": None})
+        running = mine.with_last(begun, self._clock.now())
+        if not await self._conversations.save(running, token):
+            raise self._busy(conversation)
+        return running
+
+    def _busy(self, conversation: Conversation) -> NotItsTurn:
+        until = conversation.lease_expires_at
+        if conversation.status != "running" or until is None:
+            return NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
+        seconds = max(math.ceil((until - self._clock.now()).total_seconds()), 1)
+        said = SAY("lease.held", id=conversation.id, seconds=seconds)
+        return NotItsTurn(said, status="running", retry_after=seconds)
+
     async def _turn(
-        self,
-        conversation: Conversation,
-        before: Conversation | None,
-        by: str | None,
-        listener: Tell | None,
-        **given: Any,
+        self, conversation: Conversation, by: str | None, listener: Tell | None, **given: Any
     ) -> Conversation:
-        """`before` is the conversation as it was read, None where it is new; `given` is for the graph."""
+        """Of a conversation that is held here, to its end; `given` is for the graph."""
         turn, workspace = conversation.last, conversation.workspace_id
         record = str(turn.id) if self._conversations.lasting else ""
         errand = Errand(workspace, by or "", record, _tally(turn.spent), listener)
+        keeper = Keeper(conversation, self._conversations, self._clock, errand)
         with on_behalf_of(workspace, errand.caller, session_id=record, tally=errand.tally):
-            running = await self._take(conversation, before)
-            ended = await self._run(Keeper(running, self._conversations, self._clock, errand), given)
-        _tell_end(ended, errand)
-        return ended
+            work = asyncio.create_task(self._run(keeper, given))
 
-    async def _take(self, conversation: Conversation, before: Conversation | None) -> Conversation:
-        """The conversation, running: here and nowhere else."""
-        turn = conversation.last.model_copy(update={"status": "running", "left": False, "error": None})
-        running = conversation.with_last(turn, self._clock.now())
-        if before is None:
-            await self._conversations.save(running)
-        elif not await self._conversations.take(running, before):
-            raise NotItsTurn(SAY("conversation.running", id=conversation.id), status="running")
-        return running
+        def stop(_: Loss) -> None:
+            keeper.lost = True
+            work.cancel()
 
-    def _require_left(self, conversation: Conversation) -> None:
-        wait = (conversation.updated_at + self._lease - self._clock.now()).total_seconds()
-        if not conversation.last.left and wait > 0:
-            seconds = math.ceil(wait)
-            said = SAY("lease.held", id=conversation.id, seconds=seconds)
-            raise NotItsTurn(said, status="running", retry_after=seconds)
-
-    async def _run(self, keeper: Keeper, given: Mapping[str, Any]) -> Conversation:
-        """As it is stored; raises `NotItsTurn` when another process has taken it over meanwhile."""
-        running = keeper.conversation
+        self._held.hold(conversation.id, stop)
         try:
-            turn = await self._work_while_held(keeper, given)
-            if self._on_record is not None:
-                await self._on_record()  # whoever goes on with the turn goes on with its record
-            return await keeper.end(turn)
-        except TurnLost:
-            logger.warning("turn taken over", conversation=str(running.id))
-            raise NotItsTurn(SAY("lease.lost", id=running.id), status="running") from None
+            await work
         except asyncio.CancelledError:
-            await keeper.keep(
-                left=True
-            )  # whoever comes next need not wait until this process is taken to be gone
-            raise
+            if not keeper.lost:
+                await keeper.keep(left=True, release=True)
+                raise
+        finally:
+            self._held.let_go(conversation.id)
+        if keeper.lost:
+            logger.warning("turn taken over", conversation=str(conversation.id))
+            raise NotItsTurn(SAY("lease.lost", id=conversation.id), status="running")
+        _tell_end(keeper.conversation, errand)
+        return keeper.conversation
 
-    async def _work_while_held(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
-        """What becomes of the turn, unless it is lost on the way."""
-        turn = keeper.conversation.last
-        try:
-            async with asyncio.TaskGroup() as group:
-                beating = group.create_task(keeper.beat(self._beat))
-                turn = await self._work(keeper, given)
-                beating.cancel()
-        except* TurnLost:
-            logger.info("work on a turn stopped", conversation=str(keeper.conversation.id))
-        return turn
+    async def _run(self, keeper: Keeper, given: Mapping[str, Any]) -> None:
+        turn = await self._work(keeper, given)
+        if self._on_record is not None:
+            await self._on_record()  # whoever goes on with the turn goes on with its record
+        await keeper.write(turn, release=True)
 
     async def _work(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
         """However it ends, it ends: what nobody foresaw is told as a failure of this turn."""

@@ -8,18 +8,10 @@ from typing import Any, get_args
 from moot.modules.intake.domain.plan import Plan, PlanProblem, Step, StepType
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LIST_SEPARATOR, Locale, Message
 
 STEP_TYPES: tuple[StepType, ...] = get_args(StepType)
-EXPERTS = (
-    "technical_analyst",
-    "financial_auditor",
-    "valuation_modeler",
-    "macro_intelligence",
-    "catalyst_detective",
-)
-"""Whom an equity step may ask, as the research graph spells them; a step that names nobody asks all."""
-
 LONGEST_ID, LONGEST_TITLE, LONGEST_TEXT = 40, 200, 4000
 LARGEST_ID = 10_000
 SHOWN, MOST_ALLOWED = 60, 20
@@ -48,6 +40,7 @@ def draw_plan(understanding: Understanding, limits: Limits) -> tuple[Plan, tuple
 def _company_steps(understanding: Understanding, question: str, limits: Limits) -> list[Step]:
     """A step for each company, all at once, and then one that compares them. Companies come before comparing."""
     reader, most = reading_language(understanding.locale), limits.max_step_num
+    named = _named(understanding, reader)[:most]
     steps = [
         Step(
             id=f"equity-{number}",
@@ -57,14 +50,14 @@ def _company_steps(understanding: Understanding, question: str, limits: Limits) 
             symbol=symbol,
             experts=understanding.aspects,
         )
-        for number, (symbol, company) in enumerate(_named(understanding, reader)[:most], 1)
+        for number, (symbol, company) in enumerate(named, 1)
     ]
     if 1 < len(steps) < most:
-        symbols = [step.symbol for step in steps]
+        companies = [company for _, company in named]
         compare = Step(
             id="compare",
             type="processing",
-            title=SAY("plan.comparison.title", symbols=symbols).in_locale(reader)[:LONGEST_TITLE],
+            title=SAY("plan.comparison.title", companies=companies).in_locale(reader)[:LONGEST_TITLE],
             description=SAY("plan.comparison.description", question=question).in_locale(reader),
             after=tuple(step.id for step in steps),
         )
@@ -208,9 +201,9 @@ class _Reading:
     def _experts(self, where: str, given: Any) -> tuple[str, ...]:
         named = [_text(each, SHOWN).lower() for each in _listed(given)]
         for each in named:
-            if each not in EXPERTS:
-                self._wrong(f"{where}.experts", "unknown_expert", got=each, allowed=EXPERTS)
-        return tuple(expert for expert in EXPERTS if expert in named)
+            if each not in list(ExpertType):
+                self._wrong(f"{where}.experts", "unknown_expert", got=each, allowed=list(ExpertType))
+        return tuple(expert.value for expert in ExpertType if expert in named)
 
     def _after(self, where: str, given: Any, kind: StepType, earlier: Sequence[str]) -> tuple[str, ...]:
         """What computes with the findings of others comes after all before it, unless it says after which."""

@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated, NamedTuple, Protocol
+from typing import Annotated, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
 
@@ -30,16 +30,6 @@ from moot.shared.domain.validation import invalid_input
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 PROBLEMS_TOLD = 5
-
-
-class Said(Protocol):
-    """What a model answered with, and why it stopped."""
-
-    @property
-    def content(self) -> str: ...
-
-    @property
-    def finish_reason(self) -> str | None: ...
 
 
 class Draft(BaseModel):
@@ -82,11 +72,9 @@ def fit_style(draft: Draft, style: Style) -> Draft:
     return draft.model_copy(update={"key_points": draft.key_points[: shape.key_points], "analysis": analysis})
 
 
-def read_draft(reply: Said, style: Style) -> Draft | Message:
-    """The draft in a model's reply, or what is wrong with it."""
-    if reply.finish_reason == "length":
-        return SAY("report.cut_off")
-    text = reply.content.rpartition("</think>")[2]
+def read_draft(said: str, style: Style) -> Draft | Message:
+    """The draft in what a model said, or what is wrong with it."""
+    text = said.rpartition("</think>")[2]
     braced = text[max(text.find("{"), 0) : text.rfind("}") + 1]
     try:
         return fit_style(Draft.model_validate_json(braced), style)

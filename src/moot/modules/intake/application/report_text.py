@@ -14,12 +14,12 @@ from importlib.resources import files
 from typing import get_args
 from urllib.parse import quote, urlsplit
 
+from moot.modules.intake.domain import texts
 from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.question import Tongue
 
 TONGUES: tuple[Tongue, ...] = get_args(Tongue)
-FOLDER = files("moot.modules.intake.domain") / "headings"
 
 
 def tongue_of(locale: str) -> Tongue | None:
@@ -41,7 +41,9 @@ def language_name(locale: str) -> str:
 
 @cache
 def _read(tongue: Tongue) -> Mapping[str, str]:
-    return tomllib.loads((FOLDER / f"{tongue[:2]}.toml").read_text(encoding="utf-8"))
+    written = (files(texts) / f"{tongue}.toml").read_text(encoding="utf-8")
+    headings: Mapping[str, str] = tomllib.loads(written)["headings"]
+    return headings
 
 
 CITED = re.compile(r"[ \t]*[\[【]\s*(\d{1,3}(?:\s*[,，、;；]\s*\d{1,3})*)\s*[\]】]")

@@ -22,11 +22,15 @@ EXAMPLES_TOLD = 3
 
 
 class Subject(NamedTuple):
-    """Whom a question is about, once the question before it has been heard. `follows`: those are of that one."""
+    """Whom a question is about, once the question before it has been heard. `follows`: those are of that one.
+
+    `settles`: it says which of several companies was meant there.
+    """
 
     mentions: tuple[Mention, ...]
     experts: tuple[str, ...]
     follows: bool = False
+    settles: bool = False
 
 
 class Understander:
@@ -86,7 +90,7 @@ def _subject(beside: str, named: tuple[Mention, ...], previous: Understanding | 
     if previous is None or not previous.mentions:
         return Subject(named, experts)
     if settled := _settle(named, previous):
-        return Subject(settled, experts or previous.aspects, follows=True)
+        return Subject(settled, experts or previous.aspects, settles=True)
     if not named:
         return Subject(previous.mentions, experts, follows=True)
     if len(named) == 1 and _patterns()[COMPARISON].search(beside):
@@ -112,11 +116,12 @@ def _ask_which(mention: Mention, locale: str) -> str:
 
 def _title(text: str, subject: Subject, previous: Understanding | None, reader: Locale) -> str:
     """Companies that a question leaves out stand before it; who answers a question back asks what was asked."""
-    if previous and previous.ambiguous and subject.follows:
+    if previous and subject.settles:
         return previous.title
     left_out = [mention for mention in subject.mentions if mention.text not in text]
     names = " / ".join(mention.named_for(reader) or mention.text for mention in left_out)
-    title = (f"{names}: {text}" if names else text).rstrip(" ?？。.!！") or text
+    told = SAY("headings.about", subject=names, text=text).in_locale(reader) if names else text
+    title = told.rstrip(" ?？。.!！") or text
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
 
 

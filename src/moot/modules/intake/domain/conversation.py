@@ -1,7 +1,8 @@
 """A conversation: questions and what became of each, so that the next one can build on them."""
 
+from abc import abstractmethod
 from datetime import timedelta
-from typing import Literal, Protocol
+from typing import Literal
 from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, computed_field
@@ -10,6 +11,7 @@ from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding
+from moot.shared.domain.leases import Lease, Leases
 
 PlanDecision = Literal["accepted", "edit_plan", "rejected"]
 """What a person can say to a plan."""
@@ -55,7 +57,7 @@ class Turn(BaseModel):
 
 
 class Conversation(BaseModel):
-    """`updated_at` is later after every change, so whoever knows an older one has been overtaken."""
+    """`updated_at` is later after every change. Of its lease, only what was read with it is known here."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -66,6 +68,8 @@ class Conversation(BaseModel):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     turns: tuple[Turn, ...]
+    lease_token: int = Field(default=0, exclude=True, repr=False)
+    lease_expires_at: AwareDatetime | None = Field(default=None, exclude=True, repr=False)
 
     @property
     def last(self) -> Turn:
@@ -81,18 +85,21 @@ class Conversation(BaseModel):
         return self.model_copy(update={"turns": (*self.turns[:-1], turn), "updated_at": later})
 
 
-class Conversations(Protocol):
-    """Each belongs to a workspace, and is unknown in every other."""
+class Conversations(Leases):
+    """Each belongs to a workspace, and is unknown in every other; whoever works on a turn holds its lease."""
 
-    @property
-    def lasting(self) -> bool:
-        """Whether they, and the record of what was done for them, outlive the process."""
+    lasting: bool
+    """Whether they, and the record of what was done for them, outlive the process."""
 
-    async def save(self, conversation: Conversation) -> None: ...
+    @abstractmethod
+    async def add(self, conversation: Conversation, lease: Lease) -> None: ...
 
-    async def take(self, conversation: Conversation, before: Conversation) -> bool:
-        """Save it if it still stands as it did `before`; False: somebody else was first."""
+    @abstractmethod
+    async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
+        """As whoever has this token leaves it; False: somebody else has taken it over. `release` ends the lease."""
 
+    @abstractmethod
     async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None: ...
 
+    @abstractmethod
     async def newest(self, workspace: str, *, limit: int) -> list[Conversation]: ...

@@ -69,6 +69,11 @@ class Understanding(BaseModel):
         return tuple(dict.fromkeys(mention.symbols[0] for mention in self.mentions if mention.certain))
 
     @property
+    def is_talk(self) -> bool:
+        """It keeps the companies of the question before, and asks nothing about them that the rules know."""
+        return self.follows and not self.aspects
+
+    @property
     def ambiguous(self) -> tuple[Mention, ...]:
         return tuple(mention for mention in self.mentions if not mention.certain)
 

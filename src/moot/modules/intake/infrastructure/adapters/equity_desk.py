@@ -1,7 +1,8 @@
 """Equity steps are sessions of the research graph; what a session says becomes a finding."""
 
 import hashlib
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 from uuid import UUID
@@ -12,16 +13,26 @@ from moot.modules.coordinator.application.research_orchestration_service import 
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.intake.application.errand import Errand, Task
 from moot.modules.intake.application.report_text import sentences
-from moot.modules.intake.application.report_views import leaning, measured
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.experts import STANCES
 from moot.shared.domain.messages import Locale
 
 TRIGGER = "intake"
 CAME_TO_NOTHING = ("SESSION_CANCELLED", "ALL_EXPERTS_FAILED")
 LONGEST_REASONING, LONGEST_RISK, LONGEST_LINE = 600, 400, 240
+VERDICTS = {"BUY": 1.0, "SELL": -1.0}
+FACTS: Mapping[str, tuple[str, ...]] = {
+    "valuation_modeler": ("pe_ttm", "pe_percentile", "pb", "peg_ratio", "dv_ratio", "current_price"),
+    "financial_auditor": ("roe_annualised", "profit_growth", "revenue_growth", "debt_to_assets"),
+    "technical_analyst": ("rsi_value", "volume_ratio", "support", "resistance"),
+    "catalyst_detective": ("positive_count", "negative_count"),
+}
+"""By expert, which of its evidence tells companies apart, the most telling first."""
+FEW_EXPERTS, OF_MANY = 2, 2
+"""Where more experts than a few are heard, this many facts of each."""
 
 
 class ResearchGraphDesk:
@@ -164,6 +175,32 @@ def _opinion(item: ExpertResultItem, say: Wording) -> View:
         why=_line(summary.reasoning, LONGEST_REASONING),
         leaning=leaning(summary.signal, summary.confidence),
     )
+
+
+def leaning(signal: str, confidence: float) -> float:
+    """How far a signal of an expert, or a verdict, speaks for the company."""
+    stance = STANCES.get(signal, VERDICTS.get(signal, 0.0))
+    return math.copysign(confidence, stance) if stance else 0.0
+
+
+def measured(
+    evidence: Mapping[str, Sequence[Mapping[str, Any]]], language: Locale
+) -> Iterator[tuple[str, str]]:
+    """Facts by their names, from the `evidence` of each expert."""
+    for expert, found in evidence.items():
+        known = {str(fact["id"]).partition(".")[2]: fact for fact in found}
+        wanted = FACTS.get(expert, ())
+        for name in wanted if len(evidence) <= FEW_EXPERTS else wanted[:OF_MANY]:
+            if name in known:
+                yield SAY(f"answer.fact.{name}").in_locale(language), _shown(known[name])
+
+
+def _shown(fact: Mapping[str, Any]) -> str:
+    value, unit = fact["value"], fact["unit"]
+    number = f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
+    if unit in ("%", "x"):
+        return f"{number}{unit}"
+    return f"{unit} {number}" if unit and unit != "index" else number
 
 
 def _evidence(result: ResearchResult) -> dict[str, Any]:

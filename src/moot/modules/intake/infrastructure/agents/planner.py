@@ -13,7 +13,6 @@ import structlog
 
 from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.plan_rules import (
-    EXPERTS,
     LONGEST_TEXT,
     draw_plan,
     find_symbol,
@@ -35,6 +34,7 @@ from moot.modules.llm_platform.application.llm_service import (
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable, UpstreamFailed
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
 
 logger = structlog.get_logger(__name__)
@@ -97,8 +97,8 @@ class Inquiry(NamedTuple):
 class Planned(NamedTuple):
     """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far.
 
-    `code` says what came in between: no plan that holds, a limit, or the rules, whose words are `why` and `advice`.
-    `draft` is then what they were shown; while a person is asked about it, `review_again` tells the answer.
+    `code` says what came in between: no plan that holds, a limit, or the rules. `draft` is then what they were shown;
+    while a person is asked about it, `review_again` tells the answer.
     """
 
     plan: Plan | None
@@ -107,22 +107,12 @@ class Planned(NamedTuple):
     warnings: tuple[str, ...] = ()
     code: Ending | None = None
     reason: str = ""
-    why: tuple[str, ...] = ()
-    advice: tuple[str, ...] = ()
     escalation_id: str | None = None
     draft: Plan | None = None
 
 
-class Draft(NamedTuple):
-    """Before the rules have seen it. Without a plan, `warnings` say why there is none."""
-
-    plan: Plan | None
-    by: Maker
-    warnings: tuple[str, ...] = ()
-
-
 class Planner:
-    """`companies` vouch for symbols that the question itself does not name; without them there are no others."""
+    """`companies` vouch for symbols that the question itself does not name."""
 
     def __init__(
         self,
@@ -130,8 +120,7 @@ class Planner:
         prompts: PromptTemplates,
         review: PlanReview,
         clock: Clock,
-        *,
-        companies: Companies | None = None,
+        companies: Companies,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
         self._clock, self._companies = clock, companies
@@ -161,13 +150,12 @@ class Planner:
         talk: list[ChatMessage] = []
         while True:
             made += 1
-            draft = await self._draft(inquiry, talk)
+            draft = (await self._draft(inquiry, talk))._replace(iteration=made)
             if draft.plan is None:
-                reason = inquiry.say("plan.ended.no_plan", why=" ".join(draft.warnings))
-                return Planned(None, made, draft.by, code="no_plan", reason=reason, why=draft.warnings)
+                return draft
             ruling = await self._rule_on(draft.plan, inquiry, made)
             if ruling.plan is not None:
-                return Planned(ruling.plan, made, draft.by, draft.warnings)
+                return draft._replace(plan=ruling.plan)
             last = made >= inquiry.limits.max_plan_iterations
             if ruling.escalation_id or draft.by == "rules" or last:
                 stopped = _stop(inquiry, draft.plan, ruling, made)
@@ -176,11 +164,10 @@ class Planner:
             advice = " ".join(ruling.advice) or SAY("plan.turn.no_advice")
             talk.append(inquiry.ask("plan.turn.rejected", why=" ".join(ruling.why), advice=advice))
 
-    async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Draft:
-        """A plan that holds. What is said to the model, and by it, is added to `talk`."""
+    async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Planned:
+        """A plan before the rules have seen it. What is said to the model, and by it, is added to `talk`."""
         if not self._llm.configured:
-            cannot = inquiry.say("plan.ended.cannot_plan")
-            return _by_rules(inquiry, inquiry.say("common.no_model")) or Draft(None, "rules", (cannot,))
+            return _by_rules(inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan"))
         try:
             plan, problems = await self._by_model(inquiry, talk)
             why = tuple(in_lines(problems))
@@ -188,9 +175,8 @@ class Planner:
             logger.warning("model gave no plan", error=str(e))
             plan, why = None, (e.in_locale(inquiry.reader),)
         if plan is not None:
-            return Draft(plan, "model")
-        notice = inquiry.say("plan.by_rules", why=" ".join(why))
-        return _by_rules(inquiry, notice) or Draft(None, "model", why)
+            return Planned(plan, inquiry.iteration)
+        return _by_rules(inquiry, inquiry.say("plan.by_rules", why=" ".join(why)), " ".join(why))
 
     async def _by_model(
         self, inquiry: Inquiry, talk: list[ChatMessage]
@@ -233,8 +219,6 @@ class Planner:
     async def _known(self, inquiry: Inquiry, data: Any) -> set[str]:
         """The symbols of the question, and those in `data` that the directory knows by this very code or name."""
         known = set(inquiry.understanding.symbols)
-        if self._companies is None:
-            return known
         for written in symbols_in(data)[: inquiry.limits.max_step_num]:
             if find_symbol(written, known) is None:
                 found = await self._companies.find(written)
@@ -248,29 +232,28 @@ class Planner:
             "max_step_num": inquiry.limits.max_step_num,
             "max_plan_iterations": inquiry.limits.max_plan_iterations,
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
-            "experts": EXPERTS,
+            "experts": [expert.value for expert in ExpertType],
             "symbols": inquiry.understanding.symbols,
             "user_input": [ChatMessage(role="user", content=inquiry.question)],
         }
         return [*self._prompts.messages(AGENT, variables), *beside_the_question(inquiry)]
 
 
-def _by_rules(inquiry: Inquiry, notice: str) -> Draft | None:
-    """Rules plan once: what was found then is what there is to answer with."""
+def _by_rules(inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
+    """Rules plan once: what was found then is what there is to answer with. `otherwise`: why there is none."""
+    title, locale = inquiry.understanding.title, inquiry.understanding.locale
+    warnings: tuple[str, ...] = ()
     if inquiry.findings:
-        told = {
-            "thought": inquiry.say("plan.enough"),
-            "title": inquiry.understanding.title or inquiry.say("plan.untitled"),
-        }
-        return Draft(
-            Plan(locale=inquiry.understanding.locale, has_enough_context=True, **told), "rules", (notice,)
-        )
-    drawn = draw_plan(inquiry.understanding, inquiry.limits)
-    if drawn is None:
-        return None
-    plan, warnings = drawn
-    unheard = [inquiry.say("plan.edit_without_model")] if inquiry.edits else []
-    return Draft(plan, "rules", (notice, *unheard, *warnings))
+        told = {"thought": inquiry.say("plan.enough"), "title": title or inquiry.say("plan.untitled")}
+        plan = Plan(locale=locale, has_enough_context=True, **told)
+    elif drawn := draw_plan(inquiry.understanding, inquiry.limits):
+        plan, warnings = drawn
+        if inquiry.edits:
+            warnings = (inquiry.say("plan.edit_without_model"), *warnings)
+    else:
+        reason = inquiry.say("plan.ended.no_plan", why=otherwise)
+        return Planned(None, inquiry.iteration, "rules", code="no_plan", reason=reason)
+    return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
 
 
 def _stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
@@ -280,8 +263,6 @@ def _stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Plann
         made,
         code="escalated" if asked else "rejected",
         reason=inquiry.say("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip(),
-        why=ruling.why,
-        advice=ruling.advice,
         escalation_id=asked,
         draft=draft,
     )

@@ -123,7 +123,7 @@ class Reporter:
         """
         opening = self._opening(asked)
         reply = await self._say(opening)
-        draft = read_draft(reply, asked.style)
+        draft = _read(reply, asked.style)
         problems = _problems(draft, asked)
         if problems:
             logger.warning("answer refused, asked again", agent=AGENT, problems=list(map(str, problems)))
@@ -142,7 +142,7 @@ class Reporter:
     ) -> Draft | Message:
         """The second attempt; the first where only that can be read."""
         try:
-            second = read_draft(await self._say(messages), asked.style)
+            second = _read(await self._say(messages), asked.style)
         except AppError:
             if isinstance(first, Message):
                 raise
@@ -168,6 +168,10 @@ class Reporter:
             caller_module="intake",
             caller_agent=AGENT,
         )
+
+
+def _read(reply: ChatResult, style: Style) -> Draft | Message:
+    return SAY("report.cut_off") if reply.finish_reason == "length" else read_draft(reply.content, style)
 
 
 def _problems(draft: Draft | Message, asked: Commission) -> list[Message]:

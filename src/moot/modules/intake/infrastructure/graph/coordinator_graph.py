@@ -6,7 +6,7 @@ Without a model, rules understand the question and say so in a model's words: fr
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, cast
 
 import structlog
 from langgraph.graph import END, START, StateGraph
@@ -23,6 +23,7 @@ from moot.modules.intake.application.hand_off import (
 from moot.modules.intake.application.intake_state import CoordinatorState, question_of
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
+from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
@@ -72,16 +73,6 @@ class NothingSaid(UpstreamFailed):
     code = "NOTHING_SAID"
 
 
-class OfflineUnderstanding(Protocol):
-    async def understand(
-        self, text: str, *, previous: Understanding | None = None, default_locale: str
-    ) -> Understanding:
-        """What can be told of a question without a model."""
-
-    async def say_what_works(self, locale: str) -> str:
-        """For whoever asks something else."""
-
-
 class Coordinator:
     """`default_locale` is for questions whose language nobody can tell. `routes` are tried in their order."""
 
@@ -89,7 +80,7 @@ class Coordinator:
         self,
         llm: LLMService,
         prompts: PromptTemplates,
-        rules: OfflineUnderstanding,
+        rules: Understander,
         clock: Clock,
         metrics: IntakeMetrics,
         *,
@@ -153,7 +144,9 @@ class Coordinator:
         )
         said = await self._ask(state, understood) if self._llm.configured else None
         by_model = said is not None
-        if said is None and (understood.intent == "equity" or self._llm.configured):
+        if said is None and (
+            self._llm.configured or (understood.intent == "equity" and not understood.is_talk)
+        ):
             said = _hand_over(understood)
         if said is None:
             reply = understood.reply or await self._rules.say_what_works(understood.locale)
@@ -177,9 +170,8 @@ class Coordinator:
             caller_module="intake",
             caller_agent=AGENT,
         )
-        talk = understood.follows and not understood.aspects
         if not answer.tool_calls and (
-            answer.finish_reason == "length" or (understood.intent == "equity" and not talk)
+            answer.finish_reason == "length" or (understood.intent == "equity" and not understood.is_talk)
         ):
             logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
             return None

@@ -20,10 +20,10 @@ from moot.modules.intake.application.intake_state import (
     CoordinatorState,
     IntakeGraph,
     IntakeState,
+    Keeper,
     Stand,
     question_of,
 )
-from moot.modules.intake.application.keeper import Keeper
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Toolbox
 from moot.modules.intake.application.team import Team

@@ -1,44 +1,64 @@
-"""Conversations in SQL."""
+"""Conversations in SQL. A turn is a document: it is read and written as a whole."""
 
+from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, select, update
+from sqlalchemy import Connection, Index, String, Text, insert, select, true
+from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
-from moot.modules.intake.infrastructure.persistence.tables import ConversationRow
+from moot.shared.domain.leases import Lease, Renewal, Taken
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.redaction import REDACT
-from moot.shared.infrastructure.transactions import transaction, upsert
+from moot.shared.infrastructure.tables import Base
+from moot.shared.infrastructure.transactions import transaction
+
+
+class ConversationRow(LeasedRow, Base):
+    __tablename__ = "conversations"
+    __table_args__ = (Index(None, "workspace_id", "updated_at"),)
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    workspace_id: Mapped[str] = mapped_column(String(64))
+    requested_by: Mapped[str | None] = mapped_column(String(100))
+    title: Mapped[str] = mapped_column(Text)
+    status: Mapped[str] = mapped_column(String(20))
+    turns: Mapped[list[dict[str, Any]]]
+    created_at: Mapped[datetime]
+    updated_at: Mapped[datetime]
+
 
 ROW = ConversationRow
-FIXED = ("workspace_id", "requested_by", "created_at")
 
 
-class SqlConversations(Conversations):
+class SqlConversations(SqlLeases, Conversations):
     lasting = True
 
     def __init__(self, database: Database) -> None:
-        self._database = database
+        super().__init__(database, ROW, to_do=true())
 
-    async def save(self, conversation: Conversation) -> None:
-        row = _row(conversation)
+    async def add(self, conversation: Conversation, lease: Lease) -> None:
+        held = {"lease_owner": lease.owner, "lease_token": lease.token, "lease_expires_at": lease.expires_at}
+        adding = insert(ROW).values(_row(conversation) | held)
 
         def work(db: Connection) -> None:
-            upsert(db, ROW, [row], fixed=FIXED)
+            db.execute(adding)
 
         await self._database.write(work)
 
-    async def take(self, conversation: Conversation, before: Conversation) -> bool:
-        as_before = (ROW.id == before.id, ROW.status == before.status, ROW.updated_at == before.updated_at)
-        row = _row(conversation)
-        taken: list[UUID] = []
+    async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
+        row = _row(conversation) | ({"lease_expires_at": None} if release else {})
+        saving = self._update(ROW.id == conversation.id, ROW.lease_token == token).values(row)
+        saved: list[UUID] = []
 
         def work(db: Connection) -> None:
-            taken[:] = db.scalars(update(ROW).where(*as_before).values(row).returning(ROW.id))
+            saved[:] = db.scalars(saving.returning(ROW.id))
 
         await self._database.write(work)
-        return bool(taken)
+        return bool(saved)
 
     async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None:
         mine = select(ROW).where(ROW.id == conversation_id, ROW.workspace_id == workspace)
@@ -59,21 +79,35 @@ def _row(conversation: Conversation) -> dict[str, Any]:
 
 
 class MemoryConversations(Conversations):
-    """For a desk that keeps nothing: gone with it."""
+    """For a desk that keeps nothing: gone with it, and nobody else's."""
 
     lasting = False
 
     def __init__(self) -> None:
         self._kept: dict[UUID, Conversation] = {}
+        self._held: set[UUID] = set()
 
-    async def save(self, conversation: Conversation) -> None:
-        self._kept[conversation.id] = conversation
+    async def add(self, conversation: Conversation, lease: Lease) -> None:
+        self._held.add(conversation.id)
+        await self.save(conversation, lease.token)
 
-    async def take(self, conversation: Conversation, before: Conversation) -> bool:
-        if self._kept.get(before.id) != before:
-            return False
-        self._kept[conversation.id] = conversation
+    async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
+        self._kept[conversation.id] = conversation.model_copy(update={"lease_token": token})
+        if release:
+            self._held.discard(conversation.id)
         return True
+
+    async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
+        if row_id in self._held:
+            return None
+        self._held.add(row_id)
+        return Taken(Lease(owner, self._kept[row_id].lease_token + 1, until), False)
+
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> Renewal:
+        return Renewal(set(), set())
+
+    async def release(self, owner: str, now: datetime) -> None:
+        self._held.clear()
 
     async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None:
         found = self._kept.get(conversation_id)

@@ -305,5 +305,8 @@ sa.Table(
     sa.Column("turns", JSON, nullable=False),
     sa.Column("created_at", MOMENT, nullable=False),
     sa.Column("updated_at", MOMENT, nullable=False),
+    sa.Column("lease_owner", sa.String(100)),
+    sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
+    sa.Column("lease_expires_at", MOMENT),
     sa.Index(None, "workspace_id", "updated_at"),
 )
