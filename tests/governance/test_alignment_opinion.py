@@ -24,7 +24,7 @@ from moot.modules.governance.application.simulation import simulate
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.infrastructure import alignment_embeddings
+from moot.modules.governance.infrastructure import alignment_measures
 from moot.modules.governance.infrastructure.alignment_measures import (
     EmbeddingOpinion,
     ModelOpinion,
@@ -296,7 +296,7 @@ async def test_more_must_be_alike_in_chinese():
 async def test_without_the_extra_the_desk_says_what_to_install(home: Path, monkeypatch):
     monkeypatch.setenv("MOOT_HOME", str(home))
     monkeypatch.setenv("MOOT_GOAL_ALIGNMENT", "embeddings")
-    monkeypatch.setattr(alignment_embeddings, "importlib", Bare())
+    monkeypatch.setattr(alignment_measures, "importlib", Bare())
     with pytest.raises(InvalidInput, match=r"pip install 'moot\[embeddings\]'") as refused:
         Moot(load_settings())
     assert refused.value.code == "SETTINGS_INVALID"
