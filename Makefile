@@ -39,20 +39,21 @@ $(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
 	@touch $@
 
 test-llm: $(VENV)/.installed-llm ## run a whole session and questions with a small real language model, on this machine
-	MOOT_TEST_LLM=1 $(BIN)/python -m pytest -q -s tests/real_model
+	MOOT_TEST_LLM=1 $(BIN)/python -m pytest -q -s --timeout 0 tests/real_model
 
 chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times, for about ten minutes
-	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 tests/chaos
+	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 --timeout 0 tests/chaos
 
 fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, for about half an hour
-	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q tests/governance/test_index_equals_reference.py
-	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q tests/governance/test_lattice_properties.py
+	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py
+	MOOT_TEST_PAIRS=100000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_lattice_properties.py
 
-check: $(VENV)/.installed-dev ## format, lint, types and import contracts
+check: $(VENV)/.installed-dev ## format, lint, types, import contracts and code that nobody uses
 	$(BIN)/ruff format --check src tests bench
 	$(BIN)/ruff check src tests bench
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.unused_code
 
 format: $(VENV)/.installed-dev ## rewrite the code in the house format
 	$(BIN)/ruff format src tests bench

@@ -2,8 +2,9 @@
 
 from bench.gateways import TimedDebate, TimedJudge, TimedResearch
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.coordinator.application.session_runs import SessionRuns
+from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.ports.nothing_kept import NOTHING_KEPT
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
@@ -26,7 +27,7 @@ def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchO
     """Every step is put to the shipped rules. With a database: sessions under lease, journal, decisions, events and
     chain, as a desk keeps them."""
     trail = AuditTrail(database) if database else None
-    repository = SqlResearchSessionRepository(trail) if trail else None
+    repository = SqlResearchSessionRepository(trail) if trail else NOTHING_KEPT
     clock = SystemClock()
     policy = GovernanceAdapter(GovernanceContainer(trail=trail, clock=clock).agent, clock)
     engine = LangGraphResearchOrchestrator(
@@ -35,6 +36,6 @@ def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchO
         TimedJudge(latency),
         layers=NodeLayers(repository=repository, policy=policy),
     )
-    leases = SqlSessionLeases(trail) if trail else None
-    runs = SessionRuns(engine, repository=repository, leases=leases, policy=policy)
-    return ResearchOrchestrationService(engine, repository=repository, runs=runs)
+    leases = SqlSessionLeases(trail) if trail else NOTHING_KEPT
+    sessions = Sessions(engine, repository=repository, leases=leases, policy=policy)
+    return ResearchOrchestrationService(engine, repository=repository, sessions=sessions)

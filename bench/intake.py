@@ -14,7 +14,9 @@ from bench.line import Line
 from bench.models import PROMPT, RunningServer
 from moot.cli import server
 from moot.desk import Moot
-from moot.modules.intake.domain.question import Limits, Understanding
+from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.domain.question import Understanding
+from moot.modules.intake.infrastructure.agents.planner import Inquiry
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.infrastructure.settings import Settings
 
@@ -60,12 +62,13 @@ async def the_calls_alone(bare: ChatOpenAI) -> float:
 
 async def planned_and_researched(desk: Moot) -> float:
     """On the record of a turn of its own, as every question is."""
-    parts, limits = desk.intake.parts, Limits()
-    with on_behalf_of("default", session_id=str(uuid4())):
+    parts, errand = desk.intake.parts, Errand(record=str(uuid4()))
+    with on_behalf_of(errand.workspace, session_id=errand.record, tally=errand.tally):
         started = time.perf_counter()
-        planned = await parts.planner.plan(QUESTION, UNDERSTOOD, limits=limits)
+        planned = await parts.planner.plan(Inquiry(QUESTION, UNDERSTOOD, errand))
         assert planned.plan is not None, planned.reason
-        found = await parts.team.work(planned.plan, locale="en-US", goal=QUESTION)
+        task = Task(QUESTION, "en-US", errand)
+        found = await parts.team.work(planned.plan, task, on_step=lambda *_: None)
         took = time.perf_counter() - started
     assert [finding.status for finding in found] == ["completed"] * 3, found
     return took

@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfile
 
+import hypothesis
 import pytest
 import structlog
 
@@ -15,6 +16,12 @@ from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
 
 BACKENDS = ["sqlite", "postgres"]
+
+# How long an example takes says how busy the machine is, and nothing about the code.
+hypothesis.settings.register_profile(
+    "moot", deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("moot")
 
 
 def plain_logs() -> None:

@@ -13,7 +13,7 @@ import pytest
 import typer
 from pydantic import SecretStr
 
-from moot.cli import app
+from moot.cli import Late, app
 from moot.desk import Moot
 from moot.main import create_app
 from moot.modules.governance.application.rule_files import check_rules
@@ -84,6 +84,7 @@ def command_in(words: list[str]) -> tuple[Any, list[str]]:
     while words and not words[0].startswith("-") and hasattr(command, "commands"):
         assert words[0] in command.commands, f"there is no command {words[0]!r}"
         command, words = command.commands[words[0]], words[1:]
+        command = command.load() if isinstance(command, Late) else command
     return command, words
 
 

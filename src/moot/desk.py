@@ -6,8 +6,7 @@
 CLI, REST and whatever comes later get their services from here.
 """
 
-from collections.abc import AsyncIterator, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import AsyncIterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -17,11 +16,10 @@ import structlog
 from pydantic import SecretStr
 
 from moot.modules.access.container import AccessContainer
-from moot.modules.coordinator.application.admission import Admission
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.replay import Replay
 from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import (
     ResearchSession,
     SessionDetail,
@@ -37,19 +35,15 @@ from moot.modules.governance.container import GovernanceContainer, RuleBook, ali
 from moot.modules.intake.application.intake_service import (
     Conversation,
     Feedback,
-    PlanDecision,
     Question,
-    Style,
 )
 from moot.modules.intake.container import IntakeContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_door import SqlDoor
-from moot.modules.market_data.application.sql_tables import DATABASE_TOOL
+from moot.modules.market_data.application.sql import DATABASE_TOOL, QueryResult, SqlDoor
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
-from moot.remote.desk import Desk
+from moot.remote.desk import Body, Desk
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
@@ -71,8 +65,18 @@ REQUESTER = "desk"
 
 
 class Moot(Desk):
-    def __init__(self, settings: Settings | None = None, *, clock: Clock | None = None) -> None:
+    """`trigger_source`: how sessions are said to have been started that are asked for here."""
+
+    def __init__(
+        self,
+        settings: Settings | None = None,
+        *,
+        clock: Clock | None = None,
+        trigger_source: str = "sdk",
+    ) -> None:
         self.settings = settings or load_settings()
+        self.locale = self.settings.locale or DEFAULT_LOCALE
+        self._trigger_source = trigger_source
         clock = clock or SystemClock()
         _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
@@ -90,7 +94,7 @@ class Moot(Desk):
         )
         market_data = self.market_data.market_data()
         self.llm_platform = LLMPlatformContainer(
-            self.settings, audit=audit, market_data=market_data, clock=clock, guard=breakers.guard
+            self.settings, audit=audit, clock=clock, guard=breakers.guard
         )
         choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
         self.database_tool = self.market_data.database()
@@ -108,11 +112,11 @@ class Moot(Desk):
         self.coordinator = CoordinatorContainer(
             trail=self.trail,
             market_data=market_data,
-            research=lambda _session: ResearchContainer(
+            research=lambda _sessions: ResearchContainer(
                 market_data, choice, speaker, self.llm_platform.web_to_search()
             ),
-            debate=lambda _session: DebateContainer(choice, speaker),
-            judge=lambda _session: JudgeContainer(self.settings.judge_quorum, choice, speaker),
+            debate=lambda _sessions: DebateContainer(choice, speaker),
+            judge=lambda _sessions: JudgeContainer(self.settings.judge_quorum, choice, speaker),
             llm_platform=self.llm_platform,
             clock=clock,
             node_timeout=self.settings.node_timeout,
@@ -120,7 +124,8 @@ class Moot(Desk):
             governance=self.governance.agent,
             trading=self.market_data.trading_states(),
             lease_seconds=self.settings.lease_seconds,
-            admission=Admission(self.settings.max_sessions, self.settings.max_waiting),
+            at_once=self.settings.max_sessions,
+            waiting=self.settings.max_waiting,
         )
         self.intake = IntakeContainer(
             trail=self.trail,
@@ -149,7 +154,7 @@ class Moot(Desk):
     ) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
         await self.intake.close()
-        await self.coordinator.runs.close()
+        await self.coordinator.sessions.close()
         await self.market_data.close()
         await self.llm_platform.close()
         await self.access.close()
@@ -161,85 +166,25 @@ class Moot(Desk):
     async def _go_on(self, escalation: Escalation) -> None:
         """A person has decided what a session waits for."""
         if escalation.session_id is not None:
-            await self.coordinator.runs.wake(escalation.session_id)
+            await self.coordinator.sessions.wake(escalation.session_id)
 
-    async def research(
-        self,
-        symbol: str,
-        experts: Sequence[str] = EXPERTS,
-        *,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        skip_debate: bool = False,
-        as_of: date | datetime | str | None = None,
-        locale: Locale | None = None,
-        max_cost: float | None = None,
-        trigger_source: str = "sdk",
-        watch: Watch | None = None,
-    ) -> ResearchResult:
-        """Ask the experts about `symbol`, let bull and bear argue, and have the judge rule.
-
-        Raises `InvalidInput` for a question that cannot be asked, `AllExpertsFailed` when nobody had an answer.
-        """
-        body = self._question(
-            symbol=symbol,
-            experts=list(experts),
-            options=options or {},
-            skip_debate=skip_debate,
-            as_of=as_of,
-            locale=locale,
-            max_cost=max_cost,
-        )
+    async def _research(self, question: Body, watch: Watch | None) -> ResearchResult:
         service = self.coordinator.research_orchestration_service()
-        return await service.execute(body, trigger_source=trigger_source, watch=watch)
+        return await service.execute(question, trigger_source=self._trigger_source, watch=watch)
 
-    async def start(
-        self,
-        symbol: str,
-        experts: Sequence[str] = EXPERTS,
-        *,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        skip_debate: bool = False,
-        as_of: date | datetime | str | None = None,
-        locale: Locale | None = None,
-        max_cost: float | None = None,
-        idempotency_key: str | None = None,
-        trigger_source: str = "sdk",
-    ) -> SessionDetail:
-        """Ask, and go on with something else: the session runs in the background while this desk is open.
-
-        `events` follows it, `result` is its answer. The same key and question give the same session.
-        """
-        body = self._question(
-            symbol=symbol,
-            experts=list(experts),
-            options=options or {},
-            skip_debate=skip_debate,
-            as_of=as_of,
-            locale=locale,
-            max_cost=max_cost,
-        )
+    async def _start(self, question: Body, idempotency_key: str | None) -> UUID:
         service = self.coordinator.research_orchestration_service()
-        session = await service.start(body, trigger_source=trigger_source, idempotency_key=idempotency_key)
-        return await self.session(session.id)
-
-    def _question(self, **asked: Any) -> dict[str, Any]:
-        return asked | {"locale": asked["locale"] or self.settings.locale or DEFAULT_LOCALE}
+        session = await service.start(
+            question, trigger_source=self._trigger_source, idempotency_key=idempotency_key
+        )
+        return session.id
 
     async def retry(
-        self,
-        session_id: UUID,
-        *,
-        skip_debate: bool = False,
-        trigger_source: str = "sdk",
-        watch: Watch | None = None,
+        self, session_id: UUID, *, skip_debate: bool = False, watch: Watch | None = None
     ) -> ResearchResult:
-        """Run again what failed in a session, as of its moment; what had succeeded is reused.
-
-        Raises `SessionNotFound`, `SessionRunning`, `SessionNotRetryable`, or `AllExpertsFailed` once more.
-        """
         service = self.coordinator.research_orchestration_service()
         return await service.retry(
-            session_id, skip_debate=skip_debate, trigger_source=trigger_source, watch=watch
+            session_id, skip_debate=skip_debate, trigger_source=self._trigger_source, watch=watch
         )
 
     async def resume(self, session_id: UUID, *, watch: Watch | None = None) -> ResearchResult:
@@ -247,30 +192,26 @@ class Moot(Desk):
 
         Raises `SessionEnded`, or `SessionHeld` while somebody runs it or did so a moment ago.
         """
-        return await self.coordinator.runs.resume(session_id, DEFAULT_WORKSPACE, watch=watch)
+        return await self.coordinator.sessions.resume(session_id, DEFAULT_WORKSPACE, watch=watch)
 
     async def interrupted(self) -> list[ResearchSession]:
         """Sessions of this workspace that have not ended and that nobody runs."""
-        return await self.coordinator.runs.interrupted(DEFAULT_WORKSPACE)
+        return await self.coordinator.sessions.interrupted(DEFAULT_WORKSPACE)
 
     async def cancel(self, session_id: UUID) -> SessionDetail:
-        """Stop a session, wherever it runs; raises `SessionEnded` when there is nothing to stop."""
-        await self.coordinator.runs.cancel(session_id, DEFAULT_WORKSPACE)
+        await self.coordinator.sessions.cancel(session_id, DEFAULT_WORKSPACE)
         return await self.session(session_id)
 
     async def result(self, session_id: UUID) -> ResearchResult:
-        """The answer a session gave; raises `Conflict` while it runs."""
         return await self.coordinator.session_history().result(session_id, DEFAULT_WORKSPACE)
 
     async def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        """What a session tells while it runs, from the beginning or `after` an event, until it is done."""
         history = self.coordinator.session_history()
         async for event in history.events(session_id, DEFAULT_WORKSPACE, after=after):
             if event is not None:
                 yield event
 
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
-        """Sessions of this workspace, newest first."""
         wanted = SessionFilter(workspace_id=DEFAULT_WORKSPACE, symbol=symbol, page=page, page_size=page_size)
         return await self.coordinator.session_history().sessions(wanted)
 
@@ -278,7 +219,6 @@ class Moot(Desk):
         return await self.coordinator.session_history().session(session_id, DEFAULT_WORKSPACE)
 
     async def verify(self, session_id: UUID) -> Verification:
-        """Whether the record of a session is still what was written."""
         return await self.coordinator.session_history().verify(session_id, DEFAULT_WORKSPACE)
 
     async def replay(self, session_id: UUID) -> Replay:
@@ -287,45 +227,22 @@ class Moot(Desk):
 
     async def export(self, session_id: UUID) -> bytes:
         """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
-        locale = self.settings.locale or DEFAULT_LOCALE
-        return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, locale)).data
+        return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, self.locale)).data
 
-    async def ask(
-        self,
-        question: str,
-        *,
-        thread: UUID | None = None,
-        style: Style = "research",
-        accept_plan: bool = False,
-        locale: str | None = None,
-    ) -> Conversation:
-        asked = checked(
-            Question,
-            {
-                "question": question,
-                "thread_id": thread,
-                "style": style,
-                "auto_accepted_plan": accept_plan,
-                "locale": locale,
-            },
+    async def _ask(self, question: Body) -> Conversation:
+        return await self.intake.service.ask(checked(Question, question), workspace=DEFAULT_WORKSPACE)
+
+    async def _answer_plan(self, thread: UUID, said: Body) -> Conversation:
+        return await self.intake.service.feedback(
+            thread, checked(Feedback, said), workspace=DEFAULT_WORKSPACE
         )
-        return await self.intake.service.ask(asked, workspace=DEFAULT_WORKSPACE)
-
-    async def answer_plan(self, thread: UUID, decision: PlanDecision, text: str = "") -> Conversation:
-        said = checked(Feedback, {"decision": decision, "text": text})
-        return await self.intake.service.feedback(thread, said, workspace=DEFAULT_WORKSPACE)
 
     async def conversation(self, thread: UUID) -> Conversation:
         return await self.intake.service.conversation(thread, DEFAULT_WORKSPACE)
 
-    async def query(
-        self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None
-    ) -> QueryResult:
+    async def _query(self, query: Body, locale: Locale) -> QueryResult:
         return await self.sql_door.query(
-            {"sql": sql, "as_of": as_of},
-            requester=REQUESTER,
-            workspace=DEFAULT_WORKSPACE,
-            locale=locale or self.settings.locale or DEFAULT_LOCALE,
+            query, requester=REQUESTER, workspace=DEFAULT_WORKSPACE, locale=locale
         )
 
     def write_report(self, result: ResearchResult) -> Path:
@@ -339,7 +256,7 @@ class Moot(Desk):
 
     async def readiness(self) -> dict[str, dict[str, Any]]:
         """What the desk needs in order to serve, and whether it has it."""
-        closing = self.coordinator.runs.closing
+        closing = self.coordinator.sessions.closing
         doors = {"ok": not closing, "detail": "closing, takes no new work" if closing else "open"}
         return {"desk": doors, "database": await self._database_state()}
 

@@ -25,7 +25,7 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     @asynccontextmanager
     async def lifespan(_app: FastAPI) -> AsyncIterator[dict[str, Any]]:
         """Sessions that an earlier process left behind go on here; those that run at the end may come to theirs."""
-        runs, settings = serving.coordinator.runs, serving.settings
+        runs, settings = serving.coordinator.sessions, serving.settings
         async with serving:
             caretaker = asyncio.create_task(runs.look_after(settings.lease_seconds))
             try:

@@ -23,6 +23,7 @@ from moot.shared.domain.errors import (
 )
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
+from tests.fakes.clock import PATIENCE
 
 ADDRESS = "203.0.113.9"
 
@@ -205,7 +206,7 @@ async def test_no_request_waits_for_its_note_nor_fails_with_it(service, keys):
     _, secret = await service.create("nightly")
     keys.failing = True
     keys.held.clear()
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         await service.admit(secret, "read", ADDRESS)
     keys.held.set()
     with capture_logs() as logs:

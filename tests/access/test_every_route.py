@@ -14,7 +14,7 @@ from moot.api.routes import register_routes
 from moot.modules.access.application.access_service import SCOPES
 from moot.modules.access.domain.keys import INCLUDES
 from tests.access.desk import HERE, calling, new_key, open_app
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import PATIENCE, TickingClock
 
 OPEN = {"/healthz", "/readyz"}
 NOBODYS_IDS = {"symbol"}
@@ -85,7 +85,7 @@ NO_SESSION = "00000000-0000-4000-8000-000000000000"
 
 WITH_THE_OTHERS = pytest.mark.asyncio(loop_scope="module")
 """All of them knock at one desk: whoever gets in anywhere changes what the others find."""
-IN_TIME = 60
+IN_TIME = PATIENCE
 """Seconds: a stream that should have been refused would never end."""
 
 

@@ -30,15 +30,18 @@ class Nursery:
             env=without_settings(),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            text=True,
+            bufsize=0,
         )
         self._worker = 0
+        self._heard = b""
 
     async def start(self, settings: dict[str, Any], **order: Any) -> None:
         """Have a worker do as it is told (see there), and return when its desk is open."""
+        await self._clear()
         told = {"settings": settings, "session_id": None, "in_background": 0, "point": "", **order}
-        await asyncio.to_thread(self._send, json.dumps(told))
+        self._send(json.dumps(told))
         self._worker = (await self.heard())["pid"]
+        assert "ready" in await self.heard()
 
     def signal(self, number: signal.Signals) -> None:
         with suppress(ProcessLookupError):  # it may have come to its end by itself
@@ -49,7 +52,6 @@ class Nursery:
         said: dict[str, Any] = {}
         while "status" not in said:
             said |= await self.heard()
-        self._worker = 0
         return said
 
     def close(self) -> None:
@@ -59,16 +61,37 @@ class Nursery:
 
     async def heard(self) -> dict[str, Any]:
         """The next thing that is said."""
-        assert self._process.stdout is not None
-        line = await asyncio.to_thread(self._process.stdout.readline)
-        assert line, "the nursery is gone"
+        while b"\n" not in self._heard:
+            self._heard += await self._more()
+        line, _, self._heard = self._heard.partition(b"\n")
         said: dict[str, Any] = json.loads(line)
+        if "status" in said:
+            self._worker = 0
         return said
+
+    async def _clear(self) -> None:
+        """A worker that a test which failed has left behind, stopped perhaps, is in nobody's way."""
+        if self._worker:
+            self.signal(signal.SIGKILL)
+            await self.end()
+
+    async def _more(self) -> bytes:
+        """No thread waits for it: whoever does can be cancelled."""
+        assert self._process.stdout is not None
+        pipe, readable = self._process.stdout.fileno(), asyncio.Event()
+        loop = asyncio.get_running_loop()
+        loop.add_reader(pipe, readable.set)
+        try:
+            await readable.wait()
+        finally:
+            loop.remove_reader(pipe)
+        read = os.read(pipe, 65_536)
+        assert read, "the nursery is gone"
+        return read
 
     def _send(self, line: str) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.write(line + "\n")
-        self._process.stdin.flush()
+        self._process.stdin.write(f"{line}\n".encode())
 
 
 def main() -> None:
@@ -78,6 +101,7 @@ def main() -> None:
     for line in sys.stdin:
         worker = os.fork()
         if worker == 0:
+            say(pid=os.getpid())
             _be(run, line)
         say(status=os.waitstatus_to_exitcode(os.waitpid(worker, 0)[1]))
 

@@ -1,14 +1,17 @@
 """A desk on its own database, workers that run sessions on it and die, and what they leave behind."""
 
 import asyncio
+import sqlite3
 from collections import Counter
+from contextlib import closing
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from signal import SIGKILL
+from signal import SIGCONT, SIGKILL, SIGSTOP
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from sqlalchemy import select, update
+from sqlalchemy import make_url, select, text, update
 
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
@@ -17,9 +20,14 @@ from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.database import Database
 from tests.chaos.desks import CALLS, NODES, careful_after, settings_of
 from tests.chaos.nursery import Nursery
-from tests.fakes.llm_server import LLMServer
+from tests.fakes.clock import settle, until
+from tests.fakes.llm_server import LLMServer, Say
 
 LONG_AGO = datetime(2000, 1, 1, tzinfo=UTC)
+UNDER_WAY = text(
+    "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() "
+    "AND pid <> pg_backend_pid() AND state <> 'idle'"
+)
 
 
 class Left(NamedTuple):
@@ -55,8 +63,44 @@ class Scene:
         said = await self.nursery.end()
         assert said["status"] in ([-SIGKILL] if surely else [-SIGKILL, 0]), said
         await expire_leases(self.database)
-        await asyncio.sleep(0.05)  # for what it had sent to arrive
+        await settle()  # what it had sent is read
+        await self.database_at_rest()  # and its last commit, on a server that outlives it, is over
         return await self.left()
+
+    async def stop_waiting(self, request: int) -> None:
+        """Let a worker ask, and stop it when this request waits for its answer and nothing is being stored."""
+        answer, stopped = careful_after(), asyncio.Event()
+
+        def held(body: dict[str, Any]) -> Say:
+            last = len(self.server.requests) == request
+            return replace(answer(body), held_until=stopped if last else None)
+
+        self.server.default = held
+        await self.start()
+        await until(lambda: len(self.server.requests) == request)
+        self.nursery.signal(SIGSTOP)
+        while not await self._at_rest():
+            self.nursery.signal(SIGCONT)
+            await asyncio.sleep(0.02)
+            self.nursery.signal(SIGSTOP)
+        stopped.set()
+        self.server.default = answer
+
+    async def database_at_rest(self) -> None:
+        while not await self._at_rest():
+            await asyncio.sleep(0.02)
+
+    async def _at_rest(self) -> bool:
+        """Whether nobody is in the middle of a transaction."""
+        if "sqlite" in self.database.safe_url:
+            with closing(sqlite3.connect(str(make_url(self.database.safe_url).database), timeout=0)) as db:
+                try:
+                    db.execute("BEGIN IMMEDIATE")
+                except sqlite3.OperationalError:
+                    return False
+                return True
+        async with self.database.session() as db:
+            return not await db.scalar(UNDER_WAY)
 
     async def left(self) -> Left:
         answers = select(LLMCallLog.prompt_text).where(

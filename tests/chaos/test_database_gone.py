@@ -16,6 +16,7 @@ from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.tables import AuditEntryRow
 from tests.chaos.desks import KILLS, NODES, QUESTION, careful_after, settings_of
+from tests.fakes.clock import PATIENCE
 from tests.postgres import Postgres
 
 OUTAGES = max(1, KILLS // 10)
@@ -161,7 +162,7 @@ async def is_honest(desk: Moot, result: ResearchResult, watched: Watched) -> Non
 
 
 async def ended(desk: Moot, result: ResearchResult) -> SessionDetail:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE):
         while (session := await desk.session(UUID(result.session_id))).status == "running":
             await asyncio.sleep(0.1)
     return session

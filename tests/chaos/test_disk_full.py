@@ -12,7 +12,7 @@ from uuid import UUID
 import pytest
 
 from moot.desk import Moot
-from moot.modules.coordinator.application import live_runs
+from moot.modules.coordinator.application import journal
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.shared.domain.errors import Unavailable
@@ -21,6 +21,7 @@ from tests.chaos.nursery import without_settings
 from tests.chaos.results import essence
 from tests.chaos.scene import expire_leases
 from tests.chaos.small_disk import SmallDisk, small_disk
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import LLMServer, Say
 
 MOOT = str(Path(sys.executable).with_name("moot"))
@@ -50,7 +51,7 @@ async def stored_whole(desk: Moot, session_id: str) -> None:
 
 
 async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk, llm_server, monkeypatch):
-    monkeypatch.setattr(live_runs, "STORE_AGAIN", [0.1] * 200)
+    monkeypatch.setattr(journal, "STORE_AGAIN", [0.1] * 2_000)
     async with Moot(settings_of(disk.folder, llm_server)) as desk:
         before = await desk.research(**QUESTION)
         disk.fill()
@@ -64,7 +65,9 @@ async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk
         after = await desk.research(**QUESTION)
         for kept in (before, after):
             await stored_whole(desk, kept.session_id)
-        async with asyncio.timeout(20):  # its end is stored once there is room, with what is missing in it
+        async with asyncio.timeout(
+            PATIENCE
+        ):  # its end is stored once there is room, with what is missing in it
             while (await desk.sessions()).total < 3:
                 await asyncio.sleep(0.05)
         late = await desk.session(UUID(full.session_id))
@@ -134,7 +137,7 @@ def test_the_command_line_ends_with_a_sentence_when_nothing_can_be_written(disk)
         capture_output=True,
         text=True,
         encoding="utf-8",
-        timeout=60,
+        timeout=PATIENCE,
         check=False,
     )
     assert "Traceback" not in seen.stderr

@@ -13,6 +13,7 @@ from tests.chaos.desks import A_RUN, KILLS, QUESTION, here_and_there
 from tests.chaos.results import essence
 from tests.chaos.scene import Left, Scene
 from tests.conftest import BACKENDS
+from tests.fakes.clock import PATIENCE
 
 NOTHING_STORED = ["before the session is stored", "while the session is stored"]
 PERHAPS_STORED = ["before the first intent", "while an intent is committed"]
@@ -104,7 +105,7 @@ async def test_the_next_server_goes_on_without_being_asked(scene, undisturbed):
     await scene.start(point="after the last expert's row")
     left = await scene.killed()
     app = create_app(scene.desk())
-    async with asyncio.timeout(20), app.router.lifespan_context(app):
+    async with asyncio.timeout(PATIENCE), app.router.lifespan_context(app):
         async for _ in app.state.desk.events(*left.sessions):
             pass
         assert essence(await app.state.desk.result(*left.sessions)) == essence(undisturbed)

@@ -1,40 +1,19 @@
 """A process is stopped in the middle of a model call, for longer than its lease, and wakes up again."""
 
 import asyncio
-from collections.abc import Callable
-from signal import SIGCONT, SIGSTOP
+from signal import SIGCONT
 from typing import Any
 
 import pytest
 
 from moot.modules.coordinator.domain.exceptions import SessionHeld
 from moot.shared.infrastructure.tables import Base
-from tests.chaos.desks import careful_after, here_and_there
+from tests.chaos.desks import here_and_there
 from tests.chaos.results import essence
 from tests.chaos.scene import Scene, expire_leases
-from tests.fakes.llm_server import Say
 
 MOMENTS = {"the experts": 5, "bull and bear": 7, "the verdict": 9}
 """Who waits for an answer when the process is stopped, and how many requests there are by then."""
-
-
-def slow_at(request: int, scene: Scene) -> Callable[[dict[str, Any]], Say]:
-    """The answer to this request takes long enough to stop whoever waits for it."""
-
-    def answer(body: dict[str, Any]) -> Say:
-        return careful_after(0.5 if len(scene.server.requests) == request else 0.02)(body)
-
-    return answer
-
-
-async def stopped(scene: Scene, request: int) -> None:
-    scene.server.default = slow_at(request, scene)
-    await scene.start()
-    async with asyncio.timeout(10):
-        while len(scene.server.requests) < request:
-            await asyncio.sleep(0.01)
-    scene.nursery.signal(SIGSTOP)
-    scene.server.default = careful_after()
 
 
 async def everything(scene: Scene) -> dict[str, list[Any]]:
@@ -48,7 +27,7 @@ async def everything(scene: Scene) -> dict[str, list[Any]]:
 async def test_an_owner_that_lost_its_session_while_it_was_stopped_writes_nothing(
     scene, undisturbed, waiting
 ):
-    await stopped(scene, MOMENTS[waiting])
+    await scene.stop_waiting(MOMENTS[waiting])
     await expire_leases(scene.database)
     left = await scene.left()
     assert essence(await scene.resume(left)) == essence(undisturbed)
@@ -63,7 +42,7 @@ async def test_an_owner_that_lost_its_session_while_it_was_stopped_writes_nothin
 
 
 async def test_an_owner_that_nobody_replaced_while_it_was_stopped_goes_on(scene, undisturbed):
-    await stopped(scene, MOMENTS["the experts"])
+    await scene.stop_waiting(MOMENTS["the experts"])
     await expire_leases(scene.database)
     scene.nursery.signal(SIGCONT)
     assert (await scene.nursery.end())["status"] == 0

@@ -3,7 +3,6 @@
 import asyncio
 import json
 import logging
-import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -52,7 +51,7 @@ def run(order: dict[str, Any]) -> None:
 async def _work(settings: Settings, session_id: str | None, in_background: int) -> None:
     """Start so many sessions and wait for ever, or resume that one, or else ask and wait for the answer."""
     async with Moot(settings) as desk:
-        say(pid=os.getpid())
+        say(ready=True)
         if in_background:
             started = [str((await desk.start(**QUESTION)).id) for _ in range(in_background)]
             say(started=started)

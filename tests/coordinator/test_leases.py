@@ -10,12 +10,12 @@ import pytest
 from sqlalchemy import func, select, update
 
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.session_leases import Lease
 from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessionLeases
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.persistence.tables import NodeExecutionRow, ResearchSessionRow
+from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database

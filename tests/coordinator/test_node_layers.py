@@ -1,14 +1,18 @@
 """The layers around a node: what each adds, and that failures stay where they are."""
 
 import asyncio
+from contextlib import contextmanager
 from datetime import UTC, datetime
+from uuid import UUID
 
 import pytest
 from structlog.testing import capture_logs
 
-from moot.modules.coordinator.application.research_run import NodeEvent, research_run
+from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.events import SessionEvent
+from moot.modules.coordinator.domain.ports.nothing_kept import NOTHING_KEPT
 from moot.modules.coordinator.domain.ports.permission import AfterError, AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
@@ -18,12 +22,10 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
     within_time,
 )
 from moot.modules.coordinator.infrastructure.orchestration.nodes import create_expert_node
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError
-from moot.shared.infrastructure.execution_context import (
-    ExecutionContext,
-    current_execution_ctx,
-    current_feedback,
-)
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.fakes.clock import PATIENCE, leap
 from tests.fakes.coordinator import (
     FINANCIAL,
     MACRO,
@@ -157,7 +159,7 @@ async def test_an_error_without_words_is_named():
 
 class Sleepy(FakeResearch):
     async def run_expert(self, expert_type, symbol, options=None):
-        await asyncio.sleep(30)
+        await asyncio.Event().wait()
         return {}
 
 
@@ -185,21 +187,37 @@ async def test_a_node_the_policy_refuses_never_runs_and_still_has_its_row(in_ses
     assert sessions.node("macro_intelligence").error_message == refusal
 
 
-async def test_whoever_watches_hears_how_each_node_starts_and_ends():
-    heard: list[NodeEvent] = []
-    with research_run(heard.append):
+@pytest.fixture
+def watched(in_session):
+    """Runs whose events go to whoever is named, while nothing is stored of them."""
+
+    @contextmanager
+    def under(watch):
+        run = Run(UUID(SESSION), NOTHING_KEPT, SystemClock(), watch)
+        with in_session.model_copy(update={"run": run, "session_id": ""}).active() as context:
+            yield context
+
+    return under
+
+
+async def test_whoever_watches_hears_how_each_node_starts_and_ends(watched):
+    heard: list[SessionEvent] = []
+    with watched(heard.append):
         await run_graph(FakeSessions(), FakeResearch({TECHNICAL: AppError("no bars")}), TECHNICAL, MACRO)
-    phases = {}
+    told = {}
     for event in heard:
-        phases.setdefault(event.node_type, []).append(event.phase)
-    assert phases == {
-        "technical_analyst": ["started", "failed"],
-        "macro_intelligence": ["started", "finished"],
-        "debate": ["started", "finished"],
-        "judge": ["started", "finished"],
+        told.setdefault(event.data.get("node"), []).append(event.type)
+    assert told == {
+        "technical_analyst": ["node_started", "node_failed"],
+        "macro_intelligence": ["node_started", "node_finished"],
+        "debate": ["node_started", "node_finished"],
+        "judge": ["node_started", "node_finished"],
+        None: ["debate", "verdict"],
     }
-    assert next(e.error for e in heard if e.phase == "failed") == "no bars"
-    assert next(e.result for e in heard if e.node_type == "judge" and e.result)["action"] == "BUY"
+    assert [event.seq for event in heard] == list(range(1, len(heard) + 1))
+    assert next(e.data["error"] for e in heard if e.type == "node_failed") == "no bars"
+    judged = next(e.data for e in heard if e.data.get("node") == "judge" and e.type == "node_finished")
+    assert (judged["signal"], judged["confidence"]) == ("BUY", 0.66)
 
 
 @pytest.mark.accepts("A2-36")
@@ -214,17 +232,18 @@ async def test_writing_one_experts_row_does_not_hold_up_the_others(in_session):
             await super().save_node_execution(node)
 
     sessions = SlowSessions()
-    final = await asyncio.wait_for(run_graph(sessions, FakeResearch(), *ExpertType), 5)
+    final = await asyncio.wait_for(run_graph(sessions, FakeResearch(), *ExpertType), PATIENCE)
     assert (final["overall_status"], len(sessions.nodes)) == ("completed", 7)
 
 
-async def test_a_watcher_that_fails_changes_nothing():
-    def clumsy(event: NodeEvent) -> None:
+async def test_a_watcher_that_fails_changes_nothing(watched):
+    def clumsy(event: SessionEvent) -> None:
         raise RuntimeError("the terminal went away")
 
-    with research_run(clumsy) as run:
+    with watched(clumsy) as context:
         final = await run_graph(FakeSessions(), FakeResearch(), MACRO)
-    assert (final["overall_status"], final["verdict"]["action"], run.failures) == ("completed", "BUY", {})
+    assert (final["overall_status"], final["verdict"]["action"]) == ("completed", "BUY")
+    assert context.tally.failures == {}
 
 
 @pytest.mark.accepts("A2-34")
@@ -260,7 +279,7 @@ class Flaky(FakeResearch):
         self.errors, self.told = list(errors), []
 
     async def run_expert(self, expert_type, symbol, options=None):
-        self.told.append(current_feedback.get())
+        self.told.append(current_execution_ctx.get().feedback)
         if self.errors:
             raise self.errors.pop(0)
         return await super().run_expert(expert_type, symbol, options)
@@ -270,8 +289,7 @@ async def handled(research, policy, *experts, **layers):
     sessions = FakeSessions()
     around = NodeLayers(repository=sessions, policy=policy, **layers)
     graph = build_research_graph(research, FakeDebate(), FakeJudge(), layers=around)
-    with research_run():
-        return await graph.ainvoke(state(*experts)), sessions
+    return await graph.ainvoke(state(*experts)), sessions
 
 
 async def test_an_error_that_passes_is_tried_again_and_its_attempts_are_on_the_record(in_session):
@@ -297,11 +315,16 @@ async def test_what_aborts_or_escalates_ends_that_node_only(in_session):
 
 
 async def test_all_attempts_of_a_node_share_its_time(in_session):
-    policy = Handling(*[AfterError("retry", 0.06)] * 50)
-    research = Flaky(*[TimeoutError("slow")] * 50)
-    final, sessions = await handled(research, policy, MACRO, timeout=0.3)
+    class TwentySecondsEach(Flaky):
+        async def run_expert(self, *arguments):
+            leap(20)
+            return await super().run_expert(*arguments)
+
+    policy = Handling(*[AfterError("retry", 0.0)] * 50)
+    research = TwentySecondsEach(*[TimeoutError("slow")] * 50)
+    final, sessions = await handled(research, policy, MACRO, timeout=60)
     assert final["errors"] == {"macro_intelligence": "slow"}
-    assert 2 <= sessions.node("macro_intelligence").attempts <= 6
+    assert sessions.node("macro_intelligence").attempts == 3
 
 
 async def test_a_node_runs_with_what_the_rules_make_of_its_options_and_stands_as_they_leave_it(in_session):

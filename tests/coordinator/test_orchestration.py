@@ -17,6 +17,7 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import No
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from tests.fakes.asyncio_orchestrator import AsyncioResearchOrchestrator
+from tests.fakes.clock import PATIENCE, leap, settle
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,
@@ -198,7 +199,7 @@ class Barrier(IResearchExpertGateway):
 @pytest.mark.accepts("A1S-20", "A0-03", "A1N-12")
 @pytest.mark.parametrize("count", [3, 5])
 async def test_selected_experts_are_all_inside_at_once(engine, count):
-    result = await asyncio.wait_for(engine(Barrier(count)).run(asking(*list(ExpertType)[:count])), 5)
+    result = await asyncio.wait_for(engine(Barrier(count)).run(asking(*list(ExpertType)[:count])), PATIENCE)
     assert [i.data for i in result.expert_results] == [{"met": True}] * count
 
 
@@ -213,7 +214,7 @@ async def test_the_session_reaches_all_five_and_runs_do_not_mix(engine):
         finally:
             current_execution_ctx.reset(token)
 
-    one, two = await asyncio.wait_for(asyncio.gather(run("one"), run("two")), 5)
+    one, two = await asyncio.wait_for(asyncio.gather(run("one"), run("two")), PATIENCE)
     assert (one, two) == (["one"] * 5, ["two"] * 5)
 
 
@@ -265,9 +266,11 @@ async def test_an_expert_that_takes_too_long_fails_by_itself(engine):
     class Slow(FakeResearch):
         async def run_expert(self, expert_type, symbol, options=None):
             if expert_type is TECHNICAL:
-                await asyncio.sleep(30)
+                await settle()  # the other has its answer meanwhile
+                leap(60)
+                await asyncio.Event().wait()
             return await super().run_expert(expert_type, symbol, options)
 
-    result = await engine(Slow(), layers=NodeLayers(timeout=0.05)).run(asking(TECHNICAL, MACRO))
+    result = await engine(Slow(), layers=NodeLayers(timeout=60)).run(asking(TECHNICAL, MACRO))
     assert result.overall_status == "partial"
-    assert error_of(result, TECHNICAL) == "技术分析师在 0.05 秒内没有给出结果。"
+    assert error_of(result, TECHNICAL) == "技术分析师在 60 秒内没有给出结果。"

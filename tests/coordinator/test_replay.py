@@ -200,7 +200,7 @@ class TestByModel:
             return Status(500, "out of order") if '"key_technical_levels"' in str(answer.content) else answer
 
         llm_server.default = out_of_order
-        async with a_desk(settings, NOW, llm_deadline=3, **asking(llm_server)) as desk:
+        async with a_desk(settings, NOW, **asking(llm_server)) as desk:
             first = await desk.research(DEMO, [*FEW, "valuation_modeler"])
             llm_server.default = careful
             retried = await desk.retry(UUID(first.session_id))

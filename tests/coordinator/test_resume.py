@@ -9,9 +9,8 @@ from uuid import UUID
 import pytest
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.coordinator.application.research_run import NodeEvent
 from moot.modules.coordinator.application.session_history import SessionHistory
-from moot.modules.coordinator.application.session_runs import MOST_OWNERS, SessionRuns
+from moot.modules.coordinator.application.sessions import MOST_OWNERS, Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
     Abstention,
@@ -25,6 +24,7 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionTakenOver,
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
 from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
@@ -40,6 +40,8 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
+from tests.coordinator.test_session_repository import a_session
+from tests.fakes.clock import PATIENCE
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,
@@ -131,7 +133,7 @@ async def closed_in_the_end(database: Database) -> AsyncIterator[None]:
     yield
     while PROCESSES:
         process = PROCESSES.pop()
-        await process.runs.close()
+        await process.sessions.close()
         await process.trail.finish()
 
 
@@ -155,7 +157,7 @@ class Process:
         self.repository = SqlResearchSessionRepository(self.trail)
         layers = NodeLayers(repository=self.repository, clock=clock, policy=policy)
         engine = LangGraphResearchOrchestrator(self.research, self.debate, self.judge, layers=layers)
-        self.runs = SessionRuns(
+        self.sessions = Sessions(
             engine,
             repository=self.repository,
             leases=SqlSessionLeases(self.trail),
@@ -165,7 +167,7 @@ class Process:
             policy=policy,
         )
         self.service = ResearchOrchestrationService(
-            engine, repository=self.repository, clock=clock, runs=self.runs
+            engine, repository=self.repository, clock=clock, sessions=self.sessions
         )
         PROCESSES.append(self)
 
@@ -175,9 +177,9 @@ class Process:
     async def die_at(self, stop: Stops, *experts: ExpertType, **more: Any) -> UUID:
         """Run until `stop`, and then no further: the process is gone, and its lease runs on."""
         running = asyncio.create_task(self.ask(*experts, **more))
-        await asyncio.wait_for(stop.reached.wait(), 10)
+        await asyncio.wait_for(stop.reached.wait(), PATIENCE)
         await asyncio.sleep(0.2)  # what ended before it is on the record
-        (run,) = self.runs._live._runs.values()
+        (run,) = self.sessions._runs.values()
         run.stop("interrupted")
         with pytest.raises(SessionInterrupted):
             await running
@@ -222,7 +224,7 @@ class TestASessionThatDied:
         assert set(before) == {TECHNICAL, FINANCIAL, VALUATION}
         later(hours)
         second = Process(database, hours)
-        result = await second.runs.resume(session_id, WORKSPACE)
+        result = await second.sessions.resume(session_id, WORKSPACE)
         assert said(result) == said(undisturbed)
         assert second.research.asked == {MACRO, CATALYST}
         after = await second.nodes(session_id)
@@ -237,7 +239,7 @@ class TestASessionThatDied:
         session_id = await Process(database, hours, judge=StoppingJudge(stop)).die_at(stop)
         later(hours)
         second = Process(database, hours)
-        result = await second.runs.resume(session_id, WORKSPACE)
+        result = await second.sessions.resume(session_id, WORKSPACE)
         assert (second.research.asked, second.debate.calls, len(second.judge.calls)) == (set(), [], 1)
         assert result.verdict_status == "judged"
 
@@ -249,11 +251,11 @@ class TestASessionThatDied:
             async def update_session(self, session: ResearchSession, **_: Any) -> None:
                 await stop()
 
-        process.runs._recorder._repository = NoEnd(process.trail)
+        process.sessions._journal.repository = NoEnd(process.trail)
         session_id = await process.die_at(stop)
         later(hours)
         second = Process(database, hours)
-        result = await second.runs.resume(session_id, WORKSPACE)
+        result = await second.sessions.resume(session_id, WORKSPACE)
         assert (second.research.calls, second.debate.calls, second.judge.calls) == ([], [], [])
         assert result.verdict is not None
         assert (await second.session(session_id)).status == "completed"
@@ -265,7 +267,7 @@ class TestASessionThatDied:
         session_id = await Process(database, hours, FakeResearch(answers), StoppingDebate(stop)).die_at(stop)
         later(hours)
         second = Process(database, hours)
-        result = await second.runs.resume(session_id, WORKSPACE)
+        result = await second.sessions.resume(session_id, WORKSPACE)
         assert (result.overall_status, second.research.asked) == ("partial", set())
         (failed,) = [item for item in result.expert_results if item.status == "failed"]
         assert (failed.expert_type, failed.error) == (TECHNICAL, "the provider is down")
@@ -277,10 +279,10 @@ class TestASessionThatDied:
             async def update_session(self, session: ResearchSession, **_: Any) -> None:
                 await stop()
 
-        process.runs._recorder._repository = NoEnd(process.trail)
+        process.sessions._journal.repository = NoEnd(process.trail)
         session_id = await process.die_at(stop)
         later(hours)
-        result = await Process(database, hours).runs.resume(session_id, WORKSPACE)
+        result = await Process(database, hours).sessions.resume(session_id, WORKSPACE)
         assert (result.verdict_status, result.reason, result.verdict) == (
             "abstained",
             "too few experts",
@@ -304,7 +306,7 @@ class TestASessionThatDied:
                 return await super().run_expert(*arguments)
 
         second = Process(database, hours, Looking())
-        result = await second.runs.resume(session_id, WORKSPACE)
+        result = await second.sessions.resume(session_id, WORKSPACE)
         assert second.research.calls == [(FINANCIAL, "900001.DEMO", {"limit": 3})]
         assert seen == [((await second.session(session_id)).as_of, 2.5, "en-US", "resume")]
         assert (result.verdict_status, second.debate.calls) == ("skipped", [])
@@ -317,14 +319,14 @@ class TestASessionThatDied:
         stop = Stops()
         first = Process(database, hours, StoppingResearch({MACRO: stop}, {}))
         retrying = asyncio.create_task(first.service.retry(UUID(parent.session_id)))
-        await asyncio.wait_for(stop.reached.wait(), 10)
-        (run,) = first.runs._live._runs.values()
+        await asyncio.wait_for(stop.reached.wait(), PATIENCE)
+        (run,) = first.sessions._runs.values()
         run.stop("interrupted")
         with pytest.raises(SessionInterrupted):
             await retrying
         later(hours)
         second = Process(database, hours)
-        result = await second.runs.resume(run.session_id, WORKSPACE)
+        result = await second.sessions.resume(run.session_id, WORKSPACE)
         assert second.research.asked == {MACRO}
         assert [item.expert_type for item in result.expert_results] == [TECHNICAL, MACRO]
         assert (result.retry_count, result.overall_status) == (1, "completed")
@@ -337,29 +339,27 @@ class TestASessionThatDied:
             later(hours)
             stop = Stops()
             again = Process(database, hours, **{name: kind(stop) for name, kind in stopping.items()})
-            resuming = asyncio.create_task(again.runs.resume(session_id, WORKSPACE))
-            await asyncio.wait_for(stop.reached.wait(), 10)
-            again.runs._live._runs[session_id].stop("interrupted")
+            resuming = asyncio.create_task(again.sessions.resume(session_id, WORKSPACE))
+            await asyncio.wait_for(stop.reached.wait(), PATIENCE)
+            again.sessions._runs[session_id].stop("interrupted")
             with pytest.raises(SessionInterrupted):
                 await resuming
         later(hours)
         last = Process(database, hours)
-        result = await last.runs.resume(session_id, WORKSPACE)
+        result = await last.sessions.resume(session_id, WORKSPACE)
         assert (result.verdict_status, last.research.calls, last.debate.calls) == ("judged", [], [])
         assert (await verify(last.trail, session_id)).intact
 
     async def test_of_which_too_many_processes_died_is_given_up(self, database: Database, hours) -> None:
         process = Process(database, hours)
-        opened = await process.runs._recorder.open(
-            (await process.service._accept(question(), {})).request, hours.now()
-        )
-        await opened.stored()
+        left = a_session(status="running", workspace_id=WORKSPACE)
+        await process.repository.save_session(left)
         for _ in range(MOST_OWNERS):
-            assert await process.runs._live.take(opened.session.id)
+            assert await process.sessions._journal.held.take(left.id)
             later(hours)
         with pytest.raises(SessionGivenUp):
-            await process.runs.resume(opened.session.id, WORKSPACE)
-        session = await process.session(opened.session.id)
+            await process.sessions.resume(left.id, WORKSPACE)
+        session = await process.session(left.id)
         assert (session.status, session.verdict_status, process.research.calls) == ("failed", "failed", [])
         assert session.reason is not None
         assert str(MOST_OWNERS) in session.reason
@@ -370,7 +370,7 @@ class TestASessionThatDied:
         later(hours)
         second = Process(database, hours, FakeResearch({MACRO: DOWN}))
         with pytest.raises(AllExpertsFailed):
-            await second.runs.resume(session_id, WORKSPACE)
+            await second.sessions.resume(session_id, WORKSPACE)
         assert (await second.session(session_id)).status == "failed"
 
 
@@ -382,27 +382,29 @@ class TestResuming:
         session_id = await Process(database, hours, StoppingResearch({MACRO: stop}, {})).die_at(stop, MACRO)
         second = Process(database, hours)
         with pytest.raises(SessionHeld):
-            await second.runs.resume(session_id, WORKSPACE)
-        assert await second.runs.left_behind() == []
+            await second.sessions.resume(session_id, WORKSPACE)
+        assert await second.sessions.left_behind() == []
         later(hours)
-        assert await second.runs.left_behind() == [session_id]
+        assert await second.sessions.left_behind() == [session_id]
 
     async def test_is_refused_for_what_has_ended_or_is_not_here(self, database: Database, hours) -> None:
         process = Process(database, hours)
         done = UUID((await process.ask(MACRO)).session_id)
         with pytest.raises(SessionEnded):
-            await process.runs.resume(done, WORKSPACE)
+            await process.sessions.resume(done, WORKSPACE)
         with pytest.raises(SessionNotFound):
-            await process.runs.resume(done, "another")
+            await process.sessions.resume(done, "another")
 
     async def test_shows_whoever_watches_all_nodes(self, database: Database, hours) -> None:
         stop = Stops()
         research = StoppingResearch({MACRO: stop}, dict.fromkeys(ALL, FOUND))
         session_id = await Process(database, hours, research).die_at(stop)
         later(hours)
-        seen: list[NodeEvent] = []
-        await Process(database, hours).runs.resume(session_id, WORKSPACE, watch=seen.append)
-        assert {event.node_type for event in seen if event.phase == "finished"} == {*ALL, "debate", "judge"}
+        seen: list[SessionEvent] = []
+        await Process(database, hours).sessions.resume(session_id, WORKSPACE, watch=seen.append)
+        ended = [event.data["node"] for event in seen if event.type == "node_finished"]
+        assert sorted(ended) == sorted([*ALL, "debate", "judge"])
+        assert [event.seq for event in seen] == list(range(1, len(seen) + 1))
 
     async def test_happens_by_itself_where_a_desk_looks_after_it(self, database: Database, hours) -> None:
         stop = Stops()
@@ -410,9 +412,9 @@ class TestResuming:
         session_id = await Process(database, hours, research).die_at(stop)
         later(hours)
         second = Process(database, hours)
-        looking = asyncio.create_task(second.runs.look_after(0.05))
-        outcome = await asyncio.wait_for(second.runs.outcome(session_id, WORKSPACE), 20)
-        second.runs.close_doors()
+        looking = asyncio.create_task(second.sessions.look_after(0.05))
+        outcome = await asyncio.wait_for(second.sessions.outcome(session_id, WORKSPACE), PATIENCE)
+        second.sessions.close_doors()
         await looking
         assert (outcome.verdict_status, second.research.asked) == ("judged", {MACRO})
 
@@ -420,11 +422,11 @@ class TestResuming:
         stop = Stops()
         session_id = await Process(database, hours, StoppingResearch({MACRO: stop}, {})).die_at(stop, MACRO)
         second = Process(database, hours)
-        await second.runs.cancel(session_id, WORKSPACE)
+        await second.sessions.cancel(session_id, WORKSPACE)
         assert (await second.session(session_id)).status == "running", "its owner may still be there"
         later(hours)
         with pytest.raises(SessionCancelled):
-            await second.runs.resume(session_id, WORKSPACE)
+            await second.sessions.resume(session_id, WORKSPACE)
         assert ((await second.session(session_id)).status, second.research.calls) == ("cancelled", [])
 
 
@@ -440,13 +442,13 @@ async def test_an_owner_that_was_away_for_too_long_stops_and_says_so(database: D
 
     away = Process(database, hours, Pausing(dict.fromkeys(ALL, FOUND)))
     running = asyncio.create_task(away.ask(MACRO))
-    await asyncio.wait_for(stop.reached.wait(), 10)
+    await asyncio.wait_for(stop.reached.wait(), PATIENCE)
     later(hours)
     other = Process(database, hours)
-    while not (found := await other.runs.left_behind()):
+    while not (found := await other.sessions.left_behind()):
         await asyncio.sleep(0.01)
     (session_id,) = found
-    finished = await other.runs.resume(session_id, WORKSPACE)
+    finished = await other.sessions.resume(session_id, WORKSPACE)
     proceed.set()
     with pytest.raises(SessionTakenOver):
         await running
@@ -461,13 +463,13 @@ async def test_what_a_closing_desk_interrupts_can_be_resumed_at_once(database: D
     stop = Stops()
     first = Process(database, hours, StoppingResearch({MACRO: stop}, dict.fromkeys(ALL, FOUND)))
     running = asyncio.create_task(first.ask())
-    await asyncio.wait_for(stop.reached.wait(), 10)
-    await first.runs.close()
+    await asyncio.wait_for(stop.reached.wait(), PATIENCE)
+    await first.sessions.close()
     with pytest.raises(SessionInterrupted):
         await running
     second = Process(database, hours)
-    (session,) = await second.runs.interrupted(WORKSPACE)
-    result = await second.runs.resume(session.id, WORKSPACE)
+    (session,) = await second.sessions.interrupted(WORKSPACE)
+    result = await second.sessions.resume(session.id, WORKSPACE)
     assert (result.verdict_status, second.research.asked) == ("judged", {MACRO})
 
 
@@ -477,7 +479,7 @@ async def test_the_story_of_a_resumed_session_is_told_once(database: Database, h
     session_id = await Process(database, hours, research).die_at(stop)
     later(hours)
     second = Process(database, hours)
-    await second.runs.resume(session_id, WORKSPACE)
+    await second.sessions.resume(session_id, WORKSPACE)
     told = [event async for event in SessionHistory(second.repository).events(session_id, WORKSPACE) if event]
     assert [event.seq for event in told] == list(range(1, len(told) + 1))
     ended = [event.data["node"] for event in told if event.type == "node_finished"]

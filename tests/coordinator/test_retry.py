@@ -32,7 +32,7 @@ from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 from tests.coordinator.test_session_repository import a_node, a_session
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import PATIENCE, TickingClock
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,
@@ -295,7 +295,7 @@ class TestARunThatDied:
         assert (research.asked, result.overall_status) == ({TECHNICAL}, "completed")
 
     async def _once_a_row_is_there(self, bench: Bench) -> str:
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(PATIENCE):
             while True:
                 await asyncio.sleep(0.01)
                 page = await bench.repository.list_sessions(EVERYTHING)

@@ -8,13 +8,12 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.past_result import past_result, past_usage
 from moot.modules.coordinator.application.report_page import render_page, to_html
+from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory
 from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
-    EARLIER_END,
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.persistence.tables import ResearchSessionRow
@@ -188,31 +187,6 @@ class TestTheRecord:
         assert tampered.first_break is not None
         assert (tampered.first_break.seq, tampered.first_break.problem) == (2, "changed")
 
-    async def test_of_a_session_that_ended_before_verdicts_were_kept_is_still_intact(
-        self, trail: AuditTrail, repository: SqlResearchSessionRepository, database: Database
-    ) -> None:
-        session = a_session()
-        await repository.save_session(session)
-        ended = {
-            "id": session.id,
-            "status": "completed",
-            "verdict_status": "judged",
-            "reason": None,
-            "audit_gaps": 0,
-            "completed_at": NOON,
-            "duration_ms": 9,
-        }
-        await trail.append(EARLIER_END, ended, session_id=session.id, write="update")
-        node = a_node(session.id, node_type="judge", result_data=VERDICT)
-        await repository.save_node_execution(node)
-        await database.downgrade("0003")
-        await database.upgrade()
-
-        stored = await repository.get_session_by_id(session.id, DESK)
-        assert stored is not None
-        assert stored.verdict_action == "BUY", "filled in from what the judge had said"
-        assert (await verify(trail, session.id)).intact
-
 
 class TestASession:
     async def test_names_those_that_retried_it_oldest_first(
@@ -251,7 +225,7 @@ class TestAPastResult:
         )
         evidence = [{"id": "technical.rsi", "value": 50}]
         said = a_node(session.id, node_type=TECHNICAL, result_data={"signal": "BULLISH"}, evidence=evidence)
-        result = past_result(session, [said], ModelUsage())
+        result = past_result(session, [said], [], "")
 
         assert (result.overall_status, result.verdict, result.verdict_status) == ("partial", None, "failed")
         heard, missing = result.expert_results
@@ -268,7 +242,7 @@ class TestAPastResult:
             a_node(session.id, node_type="debate", status="failed", error_message="down"),
             a_node(session.id, node_type="judge", status="skipped"),
         ]
-        result = past_result(session, nodes, ModelUsage())
+        result = past_result(session, nodes, [], "")
         assert [item.expert_type for item in result.expert_results] == [TECHNICAL, MACRO]
         assert (result.debate_outcome, result.verdict) == (None, None)
 
@@ -278,10 +252,12 @@ class TestAPastResult:
 
         failed = call(status="failed", total_tokens=None, cost=None)
         replayed = call(origin="record", cost=None)
-        assert past_usage([call(), failed, replayed], "CNY") == ModelUsage(
-            requests=2, tokens=10, cost=0.5, currency="CNY"
-        )
-        assert past_usage([call(), call(cost=None)], "CNY").cost is None
+
+        def usage(*calls: dict[str, Any]) -> ModelUsage:
+            return past_result(a_session(status="completed"), [], calls, "CNY").usage
+
+        assert usage(call(), failed, replayed) == ModelUsage(requests=2, tokens=10, cost=0.5, currency="CNY")
+        assert usage(call(), call(cost=None)).cost is None
 
 
 class Tags(HTMLParser):
@@ -319,7 +295,7 @@ class TestAPage:
             a_node(session.id, status="failed", error_message=HOSTILE),
             a_node(session.id, node_type="judge", result_data=verdict),
         ]
-        return past_result(session, nodes, ModelUsage())
+        return past_result(session, nodes, [], "")
 
     def test_keeps_hostile_text_as_text(self, result: ResearchResult) -> None:
         page = Tags(render_page(result))
@@ -341,20 +317,22 @@ class TestAPage:
         ("markdown", "html"),
         [
             ("# A\n## B", "<h1>A</h1>\n<h2>B</h2>"),
-            ("> one\n> two", "<blockquote>one<br>two</blockquote>"),
-            ("- a\n- **b**\n\n1. c", "<ul><li>a</li><li><strong>b</strong></li></ul>\n<ol><li>c</li></ol>"),
-            ("one\ntwo\n\nthree", "<p>one<br>two</p>\n<p>three</p>"),
+            ("> one\n> two", "<blockquote>\n<p>one<br>\ntwo</p>\n</blockquote>"),
+            ("- a\n- **b**", "<ul>\n<li>a</li>\n<li><strong>b</strong></li>\n</ul>"),
+            ("one\ntwo\n\nthree", "<p>one<br>\ntwo</p>\n<p>three</p>"),
             ("*so* `x*y*z` 2 * 3 * 4", "<p><em>so</em> <code>x*y*z</code> 2 * 3 * 4</p>"),
             (
                 "|  | Bull |\n| --- | --- |\n| a \\| b | c<br>d |",
-                "<table><tr><th></th><th>Bull</th></tr><tr><td>a | b</td><td>c<br>d</td></tr></table>",
+                "<table>\n<thead>\n<tr>\n<th></th>\n<th>Bull</th>\n</tr>\n</thead>\n"
+                "<tbody>\n<tr>\n<td>a | b</td>\n<td>c<br>d</td>\n</tr>\n</tbody>\n</table>",
             ),
-            ("| no head |", "<table><tr><td>no head</td></tr></table>"),
+            ("[a](http://b) <http://b> ![c](d)", "<p>[a](http://b) &lt;http://b&gt; ![c](d)</p>"),
+            ("<img src=x>", "<p>&lt;img src=x&gt;</p>"),
             ("#hash -dash", "<p>#hash -dash</p>"),
         ],
     )
     def test_knows_the_markdown_of_reports(self, markdown: str, html: str) -> None:
-        assert to_html(markdown) == html
+        assert to_html(markdown) == f"{html}\n"
 
 
 async def test_a_session_nobody_knows_has_no_retries_to_look_for(

@@ -14,12 +14,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from moot.desk import Moot
-from moot.modules.coordinator.application import pack_archive
-from moot.modules.coordinator.application.pack_archive import BrokenPack, unzipped, zipped
-from moot.modules.coordinator.application.pack_check import check_pack
+from moot.modules.coordinator.application import session_pack
 from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.application.session_pack import ANSWERS, FILES, MANIFEST, ROWS
-from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS, examine_record
+from moot.modules.coordinator.application.session_pack import (
+    ANSWERS,
+    FILES,
+    MANIFEST,
+    ROWS,
+    BrokenPack,
+    check_pack,
+    unzip_files,
+    zip_files,
+)
+from moot.modules.coordinator.infrastructure.records import (
+    RECORD_KINDS,
+    examine_record,
+)
 from moot.shared.domain.errors import Conflict, NotFound, Unavailable
 from moot.shared.infrastructure.audit_verification import columns_of
 from moot.shared.infrastructure.database import Database
@@ -28,7 +38,9 @@ from tests.coordinator.recorded import ANSWER, EVIDENCE, PROMPT, RESPONSE, Recor
 from tests.fakes.coordinator import TECHNICAL, VERDICT
 
 Files = dict[str, bytes]
-FOR_EXAMPLE = settings(max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+FOR_EXAMPLE = settings(
+    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 
 
 @pytest.fixture
@@ -61,7 +73,7 @@ def sealed(files: Files) -> bytes:
     digests = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files) if name != MANIFEST}
     lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     manifest |= {"files": digests, "digest": hashlib.sha256(lines.encode()).hexdigest()}
-    return zipped(files | {MANIFEST: as_json(manifest)})
+    return zip_files(files | {MANIFEST: as_json(manifest)})
 
 
 def as_json(content: Any) -> bytes:
@@ -72,7 +84,7 @@ class TestAPack:
     async def test_holds_the_answer_and_the_whole_record(self, desk: Moot) -> None:
         session = await Recorder(trail_of(desk)).session()
         packed = await desk.coordinator.session_packs().pack(session.id, "default", "en-US")
-        files = unzipped(packed.data, FILES)
+        files = unzip_files(packed.data, FILES)
         told = {name: json.loads(files[name]) for name in FILES if name.endswith(".json")}
         result = await desk.coordinator.session_history().result(session.id, "default")
 
@@ -81,7 +93,10 @@ class TestAPack:
         assert told["result.json"] == result.model_dump(mode="json")
         assert told["verdict.json"] == {"verdict_status": "judged", "reason": None, "verdict": VERDICT}
         assert told["evidence.json"] == {TECHNICAL: EVIDENCE}
-        assert (told["session.json"]["symbol"], told["session.json"]["max_cost"]) == ("900001.DEMO", 1.5)
+        assert (told["session.json"]["symbol"], told["session.json"]["question"]["max_cost"]) == (
+            "900001.DEMO",
+            1.5,
+        )
         assert {node["node_type"] for node in told["nodes.json"]} == {TECHNICAL, "debate", "judge"}
         answered, failed = told["llm-calls.json"]
         assert (answered["prompt_text"], answered["completion_text"]) == (PROMPT, ANSWER)
@@ -125,7 +140,7 @@ class TestAPack:
             packed = await desk.coordinator.session_packs().pack(
                 (await desk.sessions()).items[0].id, "default", "zh-CN"
             )
-        files = unzipped(packed.data, FILES)
+        files = unzip_files(packed.data, FILES)
         assert json.loads(files["result.json"]) == result.model_dump(mode="json")
         assert check(packed.data).intact
 
@@ -198,7 +213,7 @@ def with_other_links(files: Files) -> Iterator[tuple[str, Files]]:
 
 class TestAChange:
     def test_of_any_field_row_or_link_is_found_though_the_manifest_was_put_right(self, pack: bytes) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         assert check(sealed(files)).intact, "as it was made, it holds"
         touched = [*with_other_fields(files), *with_other_rows(files), *with_other_links(files)]
         assert len(touched) > 200
@@ -212,7 +227,7 @@ class TestAChange:
         assert unnoticed == []
 
     def test_says_which_entry_is_not_what_was_recorded(self, pack: bytes) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         calls = json.loads(files["llm-calls.json"])
         calls[0]["completion_text"] = "Sell everything."
         said = problem(sealed(files | {"llm-calls.json": as_json(calls)}))
@@ -220,21 +235,22 @@ class TestAChange:
 
     @pytest.mark.parametrize("name", ANSWERS)
     def test_of_an_answer_is_named(self, pack: bytes, name: str) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         other = files | {name: files[name].replace(b"BUY", b"SELL") + b" "}
-        assert problem(zipped(other)) == f"{name} was changed after the pack was made."
+        assert problem(zip_files(other)) == f"{name} was changed after the pack was made."
         assert problem(sealed(other)) == f"{name} does not say what follows from the record."
 
     @FOR_EXAMPLE
     @given(st.data())
     def test_of_one_byte_of_a_file_is_found(self, pack: bytes, data: st.DataObject) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         name = data.draw(st.sampled_from([name for name in FILES if name != MANIFEST]))
         place = data.draw(st.integers(0, len(files[name]) - 1))
         flipped = bytearray(files[name])
         flipped[place] ^= data.draw(st.integers(1, 255))
         assert (
-            problem(zipped(files | {name: bytes(flipped)})) == f"{name} was changed after the pack was made."
+            problem(zip_files(files | {name: bytes(flipped)}))
+            == f"{name} was changed after the pack was made."
         )
         assert problem(sealed(files | {name: bytes(flipped)}))
 
@@ -251,20 +267,20 @@ class TestAChange:
         except BrokenPack:
             return
         assert found == check(pack)
-        assert unzipped(bytes(flipped), FILES) == unzipped(pack, FILES)
+        assert unzip_files(bytes(flipped), FILES) == unzip_files(pack, FILES)
 
     def test_of_the_manifest_is_found(self, pack: bytes) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         manifest = json.loads(files[MANIFEST])
         others = {"session_id": str(uuid4()), "created_at": "2020-01-01T00:00:00Z", "digest": "0" * 64}
         for field, other in others.items():
             touched = files | {MANIFEST: as_json(manifest | {field: other})}
-            assert problem(zipped(touched)) == "manifest.json is not as Moot writes it."
+            assert problem(zip_files(touched)) == "manifest.json is not as Moot writes it."
 
 
 class TestAnotherVersion:
     def test_made_the_pack_so_only_the_record_was_examined(self, pack: bytes) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         manifest = json.loads(files[MANIFEST]) | {"moot": "0.0.7"}
         made = sealed(files | {MANIFEST: as_json(manifest), "report.md": b"as it was rendered then"})
         found = check(made)
@@ -273,9 +289,9 @@ class TestAnotherVersion:
         assert "report.md, report.html, result.json" in found.explanation
 
     def test_with_a_form_of_its_own_is_needed_to_verify_it(self, pack: bytes) -> None:
-        files = unzipped(pack, FILES)
+        files = unzip_files(pack, FILES)
         manifest = json.loads(files[MANIFEST]) | {"format": 99, "moot": "9.9"}
-        assert "Verify it with that version" in problem(zipped(files | {MANIFEST: as_json(manifest)}))
+        assert "Verify it with that version" in problem(zip_files(files | {MANIFEST: as_json(manifest)}))
 
 
 def a_zip(*entries: tuple[str, bytes]) -> bytes:
@@ -287,7 +303,7 @@ def a_zip(*entries: tuple[str, bytes]) -> bytes:
 
 
 def hostile(pack: bytes) -> dict[str, tuple[bytes, str]]:
-    files = unzipped(pack, FILES)
+    files = unzip_files(pack, FILES)
     entries = list(files.items())
     deep = sealed(files | {"nodes.json": b"[" * 100_000 + b"]" * 100_000})
     encrypted = bytearray(pack)
@@ -303,7 +319,7 @@ def hostile(pack: bytes) -> dict[str, tuple[bytes, str]]:
         "a directory of gigabytes": (bytes(directory), "it is not a ZIP file"),
         "another zip": (a_zip(("a.txt", b"a")), "a.txt does not belong in it."),
         "a way out": (a_zip(*entries, ("../../evil", b"")), "../../evil does not belong in it."),
-        "missing": (zipped({n: d for n, d in entries if n != "nodes.json"}), "nodes.json is missing."),
+        "missing": (zip_files({n: d for n, d in entries if n != "nodes.json"}), "nodes.json is missing."),
         "no JSON": (sealed(files | {"nodes.json": b"{nodes}"}), "it cannot be read (ValueError"),
         "too deep": (deep, "it cannot be read (ValueError"),
         "other JSON": (sealed(files | {"nodes.json": b"7\n"}), "it cannot be read (TypeError"),
@@ -312,7 +328,7 @@ def hostile(pack: bytes) -> dict[str, tuple[bytes, str]]:
             sealed(files | {"session.json": files["session.json"].replace(b"{", b'{"symbol": "FAKE",', 1)}),
             "session.json is not as Moot writes it.",
         ),
-        "no manifest": (zipped(files | {MANIFEST: b"[]"}), "manifest.json is not as Moot writes it."),
+        "no manifest": (zip_files(files | {MANIFEST: b"[]"}), "manifest.json is not as Moot writes it."),
         "under a password": (bytes(encrypted), "it cannot be read (RuntimeError"),
     }
 
@@ -345,18 +361,18 @@ class TestAHostileFile:
         assert problem(data).startswith(sentence)
 
     def test_with_a_name_twice_is_refused(self, pack: bytes) -> None:
-        entries = list(unzipped(pack, FILES).items())
+        entries = list(unzip_files(pack, FILES).items())
         with pytest.warns(UserWarning, match="Duplicate name"):
             twice = a_zip(*entries, ("report.md", b"another report"))
         assert problem(twice) == "report.md is in it twice."
 
     def test_that_unpacks_to_more_than_a_pack_can_hold_is_not_unpacked(self, pack, monkeypatch) -> None:
-        monkeypatch.setattr(pack_archive, "LARGEST", 1_000_000)
-        files = unzipped(pack, FILES)
-        bomb = zipped(files | {"report.md": b"0" * 2_000_000})
+        monkeypatch.setattr(session_pack, "LARGEST", 1_000_000)
+        files = unzip_files(pack, FILES)
+        bomb = zip_files(files | {"report.md": b"0" * 2_000_000})
         assert len(bomb) < 100_000
         assert problem(bomb) == "it holds more than 1,000,000 bytes."
-        monkeypatch.setattr(pack_archive, "LARGEST", 1000)
+        monkeypatch.setattr(session_pack, "LARGEST", 1000)
         assert problem(pack) == "it holds more than 1,000 bytes."
 
     @settings(max_examples=100)
@@ -366,7 +382,7 @@ class TestAHostileFile:
 
 
 def test_every_vouched_column_has_a_place_in_the_pack(pack: bytes) -> None:
-    files = unzipped(pack, FILES)
+    files = unzip_files(pack, FILES)
     for table, name in ROWS.items():
         rows = json.loads(files[name])
         row = rows if isinstance(rows, dict) else rows[0]

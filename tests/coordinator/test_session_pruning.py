@@ -9,10 +9,10 @@ import pytest
 from sqlalchemy import text
 
 from moot.desk import Moot
-from moot.modules.coordinator.application.pack_check import check_pack
+from moot.modules.coordinator.application.session_pack import check_pack
 from moot.modules.coordinator.application.session_pruning import CallTexts
-from moot.modules.coordinator.infrastructure import text_store
-from moot.modules.coordinator.infrastructure.record_kinds import examine_record
+from moot.modules.coordinator.infrastructure import records
+from moot.modules.coordinator.infrastructure.records import examine_record
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
@@ -169,7 +169,7 @@ async def test_there_is_nothing_left_to_do_the_second_time(desk, recorder):
 
 
 async def test_many_calls_go_in_batches_that_can_be_watched(desk, recorder, monkeypatch):
-    monkeypatch.setattr(text_store, "BATCH", 2)
+    monkeypatch.setattr(records, "BATCH", 2)
     session = await recorder.session(ended=LAST_YEAR)
     for _ in range(4):
         await recorder.calls(session.id)

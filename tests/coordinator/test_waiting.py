@@ -68,20 +68,20 @@ async def test_a_session_waits_for_a_person_and_then_goes_on_to_the_same_result(
     about,
 ) -> None:
     first = Process(database, hours)
-    undisturbed = await first.runs.outcome(UUID((await first.ask()).session_id), WORKSPACE)
+    undisturbed = await first.sessions.outcome(UUID((await first.ask()).session_id), WORKSPACE)
     policy = Asking(about)
     process = Process(database, hours, policy=policy)
     session_id = await waiting(process)
     assert (await process.session(session_id)).status == "waiting"
-    assert await process.runs.left_behind() == []
+    assert await process.sessions.left_behind() == []
     later(hours)
-    assert await Process(database, hours).runs.left_behind() == [], "nobody takes it up on their own"
+    assert await Process(database, hours).sessions.left_behind() == [], "nobody takes it up on their own"
     with pytest.raises(SessionWaiting):
-        await process.runs.resume(session_id, WORKSPACE)
+        await process.sessions.resume(session_id, WORKSPACE)
 
     policy.answer = "yes"
-    await process.runs.wake(session_id)
-    assert said(await process.runs.outcome(session_id, WORKSPACE)) == said(undisturbed)
+    await process.sessions.wake(session_id)
+    assert said(await process.sessions.outcome(session_id, WORKSPACE)) == said(undisturbed)
     assert (await verify(process.trail, session_id)).intact
     assert len(await process.nodes(session_id)) == len(ALL) + 2
 
@@ -91,8 +91,8 @@ async def test_what_a_person_refuses_is_not_done(database: Database, hours) -> N
     process = Process(database, hours, policy=policy)
     session_id = await waiting(process)
     policy.answer = "no"
-    await process.runs.wake(session_id)
-    result = await process.runs.outcome(session_id, WORKSPACE)
+    await process.sessions.wake(session_id)
+    result = await process.sessions.outcome(session_id, WORKSPACE)
     assert (result.verdict, result.verdict_status) == (None, "failed")
     assert "a person said no" in (result.reason or "")
 
@@ -100,10 +100,10 @@ async def test_what_a_person_refuses_is_not_done(database: Database, hours) -> N
 async def test_a_waiting_session_can_be_cancelled(database: Database, hours) -> None:  # noqa: F811
     process = Process(database, hours, policy=Asking("request"))
     session_id = await waiting(process)
-    await process.runs.cancel(session_id, WORKSPACE)
+    await process.sessions.cancel(session_id, WORKSPACE)
     assert (await process.session(session_id)).status == "cancelled"
     with pytest.raises(SessionCancelled):
-        await process.runs.outcome(session_id, WORKSPACE)
+        await process.sessions.outcome(session_id, WORKSPACE)
 
 
 async def test_a_request_the_rules_refuse_ends_the_session_before_anybody_is_asked(

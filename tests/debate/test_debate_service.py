@@ -13,6 +13,7 @@ from moot.modules.debate.application.debate_service import (
 )
 from moot.modules.debate.domain.debate import Resolution, RiskItem
 from moot.shared.domain.evidence import Evidence
+from tests.fakes.clock import PATIENCE
 from tests.fakes.debate import TECHNICAL, VALUATION, FakeAdvocate, FakeResolver, argument, findings, found
 
 BULL, BEAR = argument("BULLISH"), argument("BEARISH")
@@ -57,7 +58,7 @@ async def test_the_outcome_holds_both_cases_the_resolution_and_all_three_narrati
 async def test_bull_and_bear_argue_at_the_same_time():
     both = asyncio.Barrier(2)
     service = DebateService(FakeAdvocate(BULL, both), FakeAdvocate(BEAR, both), FakeResolver())
-    assert isinstance(await asyncio.wait_for(service.run(DEBATE), timeout=1), DebateOutcomeDTO)
+    assert isinstance(await asyncio.wait_for(service.run(DEBATE), timeout=PATIENCE), DebateOutcomeDTO)
 
 
 @pytest.mark.parametrize(

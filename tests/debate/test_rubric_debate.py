@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from moot.modules.debate.application.debate_service import DebateInput, DebateOutcomeDTO, UnknownSignal
 from moot.modules.debate.container import DebateContainer
-from moot.modules.debate.domain.opinions import STANCES
+from moot.shared.domain.experts import STANCES
 from tests.fakes.debate import CATALYST, FINANCIAL, MACRO, TECHNICAL, VALUATION, findings, found
 
 PANEL = {

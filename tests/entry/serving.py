@@ -3,7 +3,7 @@
 import asyncio
 import json
 import socket
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -15,6 +15,7 @@ import uvicorn
 from moot.desk import Moot
 from moot.main import create_app
 from moot.shared.infrastructure.settings import Settings
+from tests.fakes.clock import PATIENCE, until
 
 RESEARCH = "/api/v1/coordinator/research"
 SESSIONS = f"{RESEARCH}/sessions"
@@ -22,8 +23,7 @@ NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
 MACRO, VALUATION = "macro_intelligence", "valuation_modeler"
 ON_SQLITE = pytest.mark.parametrize("database", ["sqlite"], indirect=True)
 """For what is the same on every database."""
-IN_TIME = 60.0
-"""Seconds after which whatever has not happened is taken not to happen."""
+IN_TIME = PATIENCE
 
 
 class Frame(NamedTuple):
@@ -40,12 +40,12 @@ def question(symbol: str = "900001.DEMO", **changes: Any) -> dict[str, Any]:
 
 
 def frames(text: str) -> list[Frame]:
-    return [_frame(block) for block in text.split("\n\n") if block.startswith("id: ")]
+    return [_frame(block) for block in text.split("\n\n") if block.startswith("event: ")]
 
 
 def _frame(block: str) -> Frame:
     lines = dict(line.split(": ", 1) for line in block.splitlines())
-    assert list(lines) == ["id", "event", "data"]
+    assert list(lines) == ["event", "data", "id"]
     return Frame(int(lines["id"]), lines["event"], json.loads(lines["data"]))
 
 
@@ -114,13 +114,6 @@ def calling(port: int, key: str | None = None) -> httpx.AsyncClient:
     return httpx.AsyncClient(
         base_url=address, headers=headers, timeout=IN_TIME, limits=limits, trust_env=False
     )
-
-
-async def until(happened: Callable[[], bool], seconds: float = IN_TIME) -> None:
-    """For what nobody announces."""
-    async with asyncio.timeout(seconds):
-        while not happened():
-            await asyncio.sleep(0.01)
 
 
 def free_port() -> int:

@@ -21,7 +21,8 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from moot.cli.answer_view import Laid, breaks
+from moot.cli.answer_view import Laid
+from moot.cli.printing import breaks
 from moot.desk import Moot
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.shared.infrastructure.settings import Settings

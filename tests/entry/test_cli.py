@@ -16,6 +16,7 @@ import pytest
 
 from moot import __version__
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from tests.fakes.clock import PATIENCE
 
 ALL = [expert.value for expert in ExpertType]
 MOOT = str(Path(sys.executable).with_name("moot"))
@@ -45,7 +46,7 @@ def installed_moot(bare_home) -> Run:
             text=True,
             encoding="utf-8",
             env=environment(bare_home, **more),
-            timeout=60,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -204,8 +205,8 @@ def test_the_database_is_upgraded_and_shown(moot):
     before = moot("db", "current")
     assert (before.returncode, "revision none" in before.stdout) == (0, True)
     assert "Run: moot db upgrade" in before.stdout
-    assert moot("db", "upgrade").stdout == "The database is at revision 0007.\n"
-    assert moot("db", "current").stdout == "Database: revision 0007; this version needs 0007.\n"
+    assert moot("db", "upgrade").stdout == "The database is at revision 0001.\n"
+    assert moot("db", "current").stdout == "Database: revision 0001; this version needs 0001.\n"
 
 
 def test_doctor_says_what_is_there_and_what_to_try(moot, home):
@@ -247,7 +248,7 @@ def test_serve_refuses_a_port_in_use(moot):
 def get(url: str, body: object = None) -> dict[str, object]:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
         return json.loads(answer.read())
 
 
@@ -269,7 +270,7 @@ def test_serve_answers_over_http_what_the_command_line_prints(moot, home):
         assert over_http == printed
     finally:
         server.terminate()
-        out, err = server.communicate(timeout=20)
+        out, err = server.communicate(timeout=PATIENCE)
     assert f"http://127.0.0.1:{port}/docs" in out
     assert err == ""
 

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from moot.cli.data_sql import _show
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_tables import TABLES
+from moot.cli.data import show_rows
+from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.shared.domain.clock import SystemClock
 from tests.entry.inside import Run, inside
 from tests.entry.test_rules_cli import written
@@ -122,7 +121,9 @@ async def test_what_needs_a_person_says_which_escalation_and_goes_on_once_it_is_
 def test_rows_that_were_cut_are_said_to_be(capsys, monkeypatch):
     monkeypatch.setenv("MOOT_LOCALE", "en-US")
     facts = {"sql": "SELECT 1", "as_of": SystemClock().now(), "took_ms": 1.0}
-    _show(QueryResult(columns=("[red]n[/]", "t"), rows=((1, None), (20, "[b]x")), truncated=True, **facts))
+    show_rows(
+        QueryResult(columns=("[red]n[/]", "t"), rows=((1, None), (20, "[b]x")), truncated=True, **facts)
+    )
     assert capsys.readouterr().out.splitlines() == [
         "[red]n[/]  t   ",
         "        1  —   ",

@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 
 from moot import Moot
-from moot.modules.coordinator.application import live_runs
+from moot.modules.coordinator.application import journal
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import PATIENCE, TickingClock
 
 ALL = {expert.value for expert in ExpertType}
 
@@ -151,7 +151,7 @@ async def test_what_runs_in_the_background_is_followed_to_its_answer(desk):
 
 async def test_a_store_that_was_gone_at_the_end_gets_the_end_later(desk, monkeypatch):
     """Otherwise the session would be taken for one whose process died, and be run again."""
-    monkeypatch.setattr(live_runs, "STORE_AGAIN", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(journal, "STORE_AGAIN", (0.01, 0.01, 0.01))
     repository = desk.coordinator._repository
     store, refused = repository.update_session, []
 
@@ -164,8 +164,8 @@ async def test_a_store_that_was_gone_at_the_end_gets_the_end_later(desk, monkeyp
     monkeypatch.setattr(repository, "update_session", not_at_first)
     result = await desk.research("900001.DEMO", ["macro_intelligence"], skip_debate=True)
     assert result.overall_status == "completed"
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(PATIENCE):
         while (session := await desk.session(UUID(result.session_id))).status == "running":
-            assert session.id not in await desk.coordinator.runs.left_behind()
+            assert session.id not in await desk.coordinator.sessions.left_behind()
             await asyncio.sleep(0.01)
     assert (session.status, session.audit_gaps, len(refused)) == ("completed", 0, 2)

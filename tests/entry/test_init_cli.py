@@ -13,6 +13,7 @@ import pytest
 from moot.shared.infrastructure.settings_file import NotSimple, change_settings
 from tests.entry.inside import Run, inside
 from tests.entry.test_cli import MOOT, environment
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import LLMServer, Status
 
 KEY = "canary-init-51c0de77"
@@ -187,7 +188,7 @@ def test_ctrl_c_leaves_nothing_half_written(home):
     while b"Enter: skip" not in shown:
         shown += os.read(process.stdout.fileno(), 4096)
     process.send_signal(signal.SIGINT)
-    _, err = process.communicate(timeout=20)
+    _, err = process.communicate(timeout=PATIENCE)
     assert (process.returncode, b"Interrupted." in err, b"Traceback" in err) == (1, True, False)
     assert not list(home.glob("*settings.toml*"))
 

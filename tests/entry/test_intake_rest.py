@@ -95,7 +95,7 @@ async def test_a_plan_can_be_rejected_and_another_question_asked(desk: Served):
         "The plan was rejected. Nothing was researched.",
     )
     further = await asked(desk, "hello", thread_id=thread)
-    assert [turn["status"] for turn in further["turns"]] == ["rejected", "replied"]
+    assert [turn["status"] for turn in further["turns"]] == ["rejected", "waiting"]
 
 
 @ON_SQLITE
@@ -136,10 +136,10 @@ async def test_a_stream_that_stops_for_a_person_goes_on_in_another(desk: Served)
 
 
 @ON_SQLITE
-async def test_small_talk_is_told_at_once(desk: Served):
+async def test_what_can_be_asked_without_a_model_is_told_at_once(desk: Served):
     story = told((await desk.http.post(INTAKE, json={"question": "你好"}, headers=EVENTS)).text)
     assert [event.event for event in story] == ["message_chunk", "done"]
-    assert (story[0].data["text"][:2], story[1].data["status"]) == ("您好", "replied")
+    assert (story[0].data["text"][:2], story[1].data["status"]) == ("问题", "replied")
 
 
 BAD: dict[str, tuple[dict[str, Any], str, Any]] = {
@@ -336,7 +336,7 @@ async def test_a_quiet_stream_shows_that_it_lives(desk: Served, gate, monkeypatc
         lines = stream.aiter_lines()
         while await anext(lines) != "event: step":
             pass
-        while await anext(lines) != ": still here":
+        while await anext(lines) != ": ping":
             pass
         await gate.open()
         rest = [line async for line in lines]

@@ -12,6 +12,7 @@ import pytest
 from tests.entry.inside import Run, inside
 from tests.entry.test_cli import MOOT, environment, free_port, wait_for
 from tests.entry.test_llm_cli import files_with
+from tests.fakes.clock import PATIENCE
 
 
 @pytest.fixture
@@ -81,7 +82,7 @@ async def test_without_a_key_that_counts_no_server_is_open_to_others(moot):
 def status(port: int, **headers: str) -> int:
     url = f"http://127.0.0.1:{port}/api/v1/coordinator/research/sessions"
     try:
-        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=30) as answer:
+        with urllib.request.urlopen(urllib.request.Request(url, headers=headers), timeout=PATIENCE) as answer:
             return int(answer.status)
     except urllib.error.HTTPError as e:
         with e:
@@ -103,7 +104,7 @@ async def test_a_server_open_to_others_asks_everybody_for_a_key(moot, home):
         await moot("keys", "revoke", key[5:13])
     finally:
         server.terminate()
-        out, err = server.communicate(timeout=20)
+        out, err = server.communicate(timeout=PATIENCE)
     assert seen == [401, 200, 200]
     assert key not in out + err
     assert files_with(key, home) == []

@@ -70,7 +70,7 @@ async def test_the_fifth_of_two_and_two_is_told_to_come_back(desk: Served, gate)
 
 @ON_SQLITE
 async def test_those_that_wait_for_an_answer_wait_in_the_same_line(desk: Served, gate):
-    line, waiting = desk.desk.coordinator.runs._admission, []
+    line, waiting = desk.desk.coordinator.sessions, []
     for asked, symbol in enumerate(SYMBOLS[:4], 1):
         waiting.append(asyncio.create_task(desk.http.post(RESEARCH, json=one_expert(symbol))))
         await gate.reached(min(asked, 2))

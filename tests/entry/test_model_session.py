@@ -108,7 +108,7 @@ async def test_a_bad_answer_is_a_failed_expert_with_a_sentence_and_never_a_ratin
     llm_server, home, clock, how, sentence
 ):
     llm_server.default = spoiled(how)
-    async with Moot(settings(llm_server, home, llm_deadline=5), clock=clock) as desk:
+    async with Moot(settings(llm_server, home), clock=clock) as desk:
         result = await desk.research(SYMBOL, ["technical_analyst", "valuation_modeler"], locale="en-US")
     failed = result.expert_results[0]
     assert (result.overall_status, failed.status, failed.data) == ("partial", "failed", None)

@@ -22,6 +22,7 @@ from tests.entry.forked import Forge
 from tests.entry.test_cli import environment
 from tests.entry.test_remote_desk import serving
 from tests.fakes.careful_model import careful
+from tests.fakes.clock import PATIENCE
 from tests.fakes.tushare_server import TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 
@@ -41,7 +42,7 @@ def python(code: str, home: Path, lang: str) -> subprocess.CompletedProcess[str]
         encoding="utf-8",
         env=environment(home, LANG=lang),
         cwd=home,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
 

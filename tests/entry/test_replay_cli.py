@@ -120,6 +120,6 @@ async def test_a_session_that_runs_is_said_to(moot, home):
     tamper(home, "UPDATE research_sessions SET status = 'running'")
     seen = await moot("sessions", "replay", session)
     assert (seen.returncode, seen.stdout) == (1, "")
-    assert seen.stderr == f"Error: Session {session} has not ended; it can be replayed once it has.\n"
+    assert seen.stderr == f"Error: Session {session} is still running; this can be done once it has ended.\n"
     as_json = await moot("sessions", "replay", session, "--json")
     assert (as_json.returncode, json.loads(as_json.stdout)["code"]) == (1, "SESSION_RUNNING")

@@ -172,4 +172,6 @@ async def test_the_desk_retries_too_and_tells_who_watches(desk):
         child = await desk.session(UUID(again.session_id))
     assert (again.retry_count, child.trigger_source) == (1, "sdk")
     assert child.parent_session_id == UUID(first.session_id)
-    assert {event.node_type for event in heard} == {TECHNICAL, "debate", "judge"}
+    ran = {event.data["node"] for event in heard if event.type == "node_started"}
+    assert ran == {TECHNICAL, "debate", "judge"}
+    assert (heard[0].type, heard[-1].type) == ("session", "done")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from moot.cli.session_files import readable_size
+from moot.cli.printing import readable_size
 from moot.desk import Moot
 from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.recorded import Recorder, trail_of
@@ -147,7 +147,7 @@ class TestPrune:
         unasked = await moot("sessions", "prune", "--before", "2026-01-01")
         assert (unasked.returncode, "--yes" in unasked.stderr) == (2, True)
 
-        monkeypatch.setattr("moot.cli.session_files._somebody_is_there", lambda: True)
+        monkeypatch.setattr("moot.cli.sessions._somebody_is_there", lambda: True)
         asked = await moot("sessions", "prune", "--before", "2026-01-01", typed="n\n")
         assert "Drop the prompts, answers and responses of 3 calls, in 1 sessions" in asked.stdout
         assert asked.stdout.endswith("Nothing was pruned.\n")
@@ -177,7 +177,7 @@ class TestPrune:
         assert (seen.returncode, sentence in seen.stderr) == (2, True)
 
 
-@pytest.mark.parametrize(("lang", "words"), [("en_US.UTF-8", "revision 0007, "), ("zh_CN.UTF-8", "0007，")])
+@pytest.mark.parametrize(("lang", "words"), [("en_US.UTF-8", "revision 0001, "), ("zh_CN.UTF-8", "0001，")])
 async def test_doctor_shows_how_large_the_database_is(moot, lang, words):
     seen = await moot("doctor", LANG=lang, COLUMNS="300")
     assert re.search(words + r"\d+\.\d kB", seen.stdout)

@@ -12,6 +12,7 @@ import pytest
 from rich.cells import cell_len
 
 from tests.entry.inside import Run, inside
+from tests.fakes.clock import PATIENCE
 
 NOBODY = "7d3c8a52-0c3e-4f0e-9d0a-5b1f6a1c2e3d"
 
@@ -97,7 +98,7 @@ async def test_a_failed_session_and_one_that_runs_are_shown_too(moot, home):
     assert failed.returncode == 1
     (session,) = json.loads((await moot("sessions", "list", "--status", "failed", "--json")).stdout)["items"]
     seen = await moot("sessions", "show", session["id"])
-    assert "NodeTimeout: Macro intelligence gave no answer within 1e-06 s." in " ".join(seen.stdout.split())
+    assert "NODE_TIMEOUT: Macro intelligence gave no answer within 1e-06 s." in " ".join(seen.stdout.split())
     assert "No verdict (failed). No expert succeeded" in seen.stdout
     assert fits(seen.stdout)
 
@@ -148,7 +149,7 @@ def test_a_reader_who_has_seen_enough_is_no_defect(home):
         env={**kept, "MOOT_HOME": str(home), "LANG": "en_US.UTF-8"},
         text=True,
         check=False,
-        timeout=60,
+        timeout=PATIENCE,
     )
     os.close(writing)
     assert (seen.returncode, seen.stderr) == (1, "")

@@ -133,7 +133,7 @@ async def test_what_takes_longer_than_the_grace_period_goes_on_in_the_next_serve
         serving.signal(SIGTERM)
         answer = await waiting
         assert (answer.status_code, answer.json()["code"]) == (503, "SESSION_INTERRUPTED")
-        assert await serving.exit_code(within=10) == 0
+        assert await serving.exit_code() == 0
     left = await stored(session["id"])
     assert (left.status, [node.node_type for node in left.nodes]) == ("running", [MACRO])
     await until(lambda: llm_server.in_flight == 0)
@@ -202,7 +202,7 @@ async def test_a_key_finds_its_session_after_the_server_was_killed(forge, home, 
 
 @ON_SQLITE
 async def test_a_second_signal_is_taken_at_its_word(forge, home, env, llm_server, stored):
-    async with server(forge, home, MOOT_SHUTDOWN_GRACE="60", **env) as serving:
+    async with server(forge, home, MOOT_SHUTDOWN_GRACE="3600", **env) as serving:
         session = await half_done(serving, llm_server)
         waiting = asyncio.create_task(serving.http.post(RESEARCH, json=question("900002.DEMO")))
         await until(lambda: llm_server.in_flight == 2)
@@ -211,7 +211,7 @@ async def test_a_second_signal_is_taken_at_its_word(forge, home, env, llm_server
         serving.signal(SIGTERM)
         answer = await waiting
         assert (answer.status_code, answer.json()["code"]) == (503, "SESSION_INTERRUPTED")
-        assert await serving.exit_code(within=4) == 0
+        assert await serving.exit_code() == 0
     assert (await stored(session["id"])).status == "running"
 
 
@@ -226,7 +226,7 @@ async def test_a_client_that_detached_is_told_that_its_session_was_interrupted(
         serving.signal(SIGTERM)
         answer = await waiting
         assert (answer.status_code, answer.json()["code"]) == (503, "SESSION_INTERRUPTED")
-        assert await serving.exit_code(within=4) == 0
+        assert await serving.exit_code() == 0
     assert (await stored(answer.json()["details"]["session_id"])).status == "running"
     assert len(llm_server.requests) == 2
 
@@ -245,7 +245,7 @@ async def test_a_client_that_still_waits_for_its_turn_is_turned_away(forge, home
         assert (await first).status_code == 200
         answer = await second
         assert (answer.status_code, answer.json()["code"]) == (503, "DESK_CLOSING")
-        assert await serving.exit_code(within=4) == 0
+        assert await serving.exit_code() == 0
     assert len(llm_server.requests) == 2
 
 
@@ -254,4 +254,4 @@ async def test_an_idle_server_goes_at_once(forge, home, number):
     async with server(forge, home) as serving:
         assert (await serving.http.post(RESEARCH, json=question())).status_code == 200
         serving.signal(number)
-        assert await serving.exit_code(within=4) == 0
+        assert await serving.exit_code() == 0

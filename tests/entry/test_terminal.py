@@ -1,6 +1,7 @@
 """What a terminal shows: lines that fit, in any script, and a live table."""
 
 import io
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
@@ -8,9 +9,9 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
 
+from moot.cli.printing import Prose, wrap
 from moot.cli.progress import progress_for
-from moot.cli.verdict_view import Prose, wrap
-from moot.modules.coordinator.application.research_run import NodeEvent
+from moot.modules.coordinator.application.session_history import SessionEvent
 
 SENTENCE = "估值建模师［Undervalued，0.67］：现价 21.06 元，估值偏低，更像机会而非价值陷阱。"
 
@@ -43,21 +44,21 @@ def test_a_point_is_cut_to_what_a_screen_can_hold():
     assert rendered(Prose("x" * 10 + " " + "y" * 300, most=20)).strip() == "xxxxxxxxxx yyyyyyyy…"
 
 
+def told(kind: str, **data) -> SessionEvent:
+    return SessionEvent(seq=1, type=kind, at=datetime(2026, 6, 30, tzinfo=UTC), data=data)
+
+
 @pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
 def test_the_live_table_follows_the_run(locale):
     console = Console(file=io.StringIO(), width=80, force_terminal=True, color_system=None)
     asked = {"experts": ["macro_intelligence", "valuation_modeler"], "skip_debate": False, "locale": locale}
-    macro = {
-        "macro_environment": "Neutral (中性)",
-        "confidence_score": 0.41,
-        "macro_summary": "",
-        "key_risks": [],
-    }
     with progress_for(console, asked, quiet=False) as watch:
-        watch(NodeEvent("macro_intelligence", "started"))
-        watch(NodeEvent("macro_intelligence", "finished", 12, result=macro))
-        watch(NodeEvent("valuation_modeler", "failed", 3, error="no reports"))
-        watch(NodeEvent("judge", "skipped", 1, result={}))
+        watch(told("session", status="running"))
+        watch(told("node_started", node="macro_intelligence"))
+        seen = {"status": "success", "signal": "Neutral (中性)", "confidence": 0.41, "reused": False}
+        watch(told("node_finished", node="macro_intelligence", duration_ms=12, **seen))
+        watch(told("node_failed", node="valuation_modeler", duration_ms=3, error="no reports"))
+        watch(told("node_finished", node="judge", duration_ms=1, status="skipped", reused=False))
     last = console.file.getvalue().splitlines()[-5:]
     words = {
         "zh-CN": ["宏观情报员", "完成", "中性 41%", "12 毫秒", "失败", "no reports", "等待", "跳过"],

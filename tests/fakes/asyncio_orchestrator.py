@@ -2,7 +2,7 @@
 
 import asyncio
 
-from moot.modules.coordinator.application.research_run import conclude, research_run
+from moot.modules.coordinator.application.results import conclude
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
@@ -23,6 +23,7 @@ from moot.modules.coordinator.infrastructure.orchestration.nodes import (
     create_expert_node,
     create_judge_node,
 )
+from moot.shared.infrastructure.execution_context import execution_context
 
 
 class AsyncioResearchOrchestrator(IResearchOrchestrationPort):
@@ -44,12 +45,12 @@ class AsyncioResearchOrchestrator(IResearchOrchestrationPort):
 
     async def run(self, request: ResearchRequest) -> ResearchResult:
         state = initial_state(request)
-        with research_run() as run:
+        with execution_context() as context:
             for update in await asyncio.gather(*(self._experts[e](state) for e in request.experts)):
                 state = _applied(state, update)
             for node in [aggregator_node, *([] if request.skip_debate else self._after)]:
                 state = _applied(state, await node(state))
-            return conclude(request, state, run.failures)
+            return conclude(request, state, context.tally.failures)
 
 
 def _applied(state: ResearchGraphState, update: StateUpdate) -> ResearchGraphState:

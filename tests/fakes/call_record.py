@@ -7,6 +7,8 @@ from uuid import UUID, uuid4
 
 from pydantic import BaseModel
 
+from moot.shared.infrastructure.call_audit import ExternalCalls
+
 
 class KeptCall(BaseModel):
     service_name: str
@@ -20,14 +22,14 @@ class KeptCall(BaseModel):
 
 
 @dataclass
-class Record:
+class Record(ExternalCalls):
     """`calls` are those that came to an end, in that order; `begun` are all."""
 
     calls: list[KeptCall] = field(default_factory=list)
     begun: dict[UUID, KeptCall] = field(default_factory=dict)
 
     async def begin(
-        self, service_name: str, operation: str, request_params: Mapping[str, Any], *, attempt: int = 1
+        self, service_name: str, operation: str, request_params: Mapping[str, Any], **_: Any
     ) -> UUID | None:
         call = KeptCall(service_name=service_name, operation=operation, request_params=dict(request_params))
         call_id = uuid4()

@@ -15,13 +15,13 @@ from moot.modules.coordinator.domain.model.session import (
 )
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
+from moot.modules.coordinator.domain.ports.nothing_kept import NothingKept
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
-    IResearchSessionRepository,
     KeyedSession,
 )
-from moot.modules.coordinator.domain.ports.session_leases import Lease
+from moot.shared.domain.leases import Lease
 
 TECHNICAL = ExpertType.TECHNICAL_ANALYST
 FINANCIAL = ExpertType.FINANCIAL_AUDITOR
@@ -104,8 +104,10 @@ class FakeJudge(IJudgeGateway):
         return await _give(self._answer, VERDICT)
 
 
-class FakeSessions(IResearchSessionRepository):
+class FakeSessions(NothingKept):
     """Keeps sessions in memory; `broken` makes every write fail, as a full disk would."""
+
+    lasting = True
 
     def __init__(self, *, broken: bool = False) -> None:
         self.broken = broken
@@ -138,9 +140,6 @@ class FakeSessions(IResearchSessionRepository):
         self.nodes.append(node)
         self.events += events
 
-    async def settle(self) -> None:
-        return None
-
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         self.events.append(event)
 
@@ -163,6 +162,12 @@ class FakeSessions(IResearchSessionRepository):
 
     async def get_node_executions_by_session(self, session_id: UUID) -> list[NodeExecution]:
         return [node for node in self.nodes if node.session_id == session_id]
+
+    async def close_calls(self, session_id: UUID) -> None:
+        """As the record of a desk whose experts call nobody."""
+
+    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+        return []
 
     def node(self, node_type: str) -> NodeExecution:
         (found,) = [node for node in self.nodes if node.node_type == node_type]

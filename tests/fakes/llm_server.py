@@ -9,8 +9,6 @@ from typing import Any
 
 from aiohttp import web
 
-CHUNK = 16
-
 
 @dataclass(frozen=True)
 class Say:
@@ -23,6 +21,7 @@ class Say:
     reasoning: str | None = None
     model: str | None = None
     delay: float = 0.0
+    held_until: asyncio.Event | None = None
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ class LLMServer:
             case Hang():
                 return await self._hang(request, reply.seconds)
             case Huge():
-                return await self._send(request, _huge(reply.n_bytes), "application/json")
+                return await self._send(request, _huge(reply.n_bytes))
             case Trickle():
                 return await self._trickle(request, body, reply)
             case Say():
@@ -139,8 +138,8 @@ class LLMServer:
 
     async def _say(self, request: web.Request, body: dict[str, Any], reply: Say) -> web.StreamResponse:
         await asyncio.sleep(reply.delay)
-        if body.get("stream"):
-            return await self._send(request, _each(_events(body, reply)), "text/event-stream")
+        if reply.held_until is not None:
+            await reply.held_until.wait()
         return web.json_response(_completion(body, reply))
 
     async def _hang(self, request: web.Request, seconds: float) -> web.StreamResponse:
@@ -152,17 +151,13 @@ class LLMServer:
     async def _trickle(
         self, request: web.Request, body: dict[str, Any], reply: Trickle
     ) -> web.StreamResponse:
-        if body.get("stream"):
-            size = max(1, len(reply.content) // reply.pieces)
-            events = _events(body, Say(reply.content), size)
-            return await self._send(request, _each(events, reply.pause), "text/event-stream")
         whole = json.dumps(_completion(body, Say(reply.content))).encode()
         size = max(1, len(whole) // reply.pieces)
         parts = [whole[at : at + size] for at in range(0, len(whole), size)]
-        return await self._send(request, _each(parts, reply.pause), "application/json")
+        return await self._send(request, _each(parts, reply.pause))
 
-    async def _send(self, request: web.Request, parts: AsyncIterator[bytes], kind: str) -> web.StreamResponse:
-        response = web.StreamResponse(headers={"Content-Type": kind})
+    async def _send(self, request: web.Request, parts: AsyncIterator[bytes]) -> web.StreamResponse:
+        response = web.StreamResponse(headers={"Content-Type": "application/json"})
         await response.prepare(request)
         async for part in parts:
             await response.write(part)
@@ -178,32 +173,9 @@ def _completion(body: dict[str, Any], reply: Say) -> dict[str, Any]:
     if reply.tool_calls:
         message["tool_calls"] = [_tool_call(*call) for call in reply.tool_calls]
     choice = {"index": 0, "message": message, "finish_reason": reply.finish_reason}
-    said = _envelope(body, reply, "chat.completion") | {"choices": [choice]}
+    said = {"id": "chatcmpl-1", "object": "chat.completion", "created": 0, "choices": [choice]}
+    said["model"] = reply.model or body["model"]
     return said if reply.usage is None else said | {"usage": _usage(*reply.usage)}
-
-
-def _events(body: dict[str, Any], reply: Say, size: int = CHUNK) -> list[bytes]:
-    """The answer as server-sent events: content in pieces, each tool call in two."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "content": ""}]
-    deltas += [{"reasoning_content": piece} for piece in _cut(reply.reasoning, size)]
-    deltas += [{"content": piece} for piece in _cut(reply.content, size)]
-    for index, (call_id, name, arguments) in enumerate(reply.tool_calls):
-        half = len(arguments) // 2
-        deltas.append({"tool_calls": [{"index": index, **_tool_call(call_id, name, arguments[:half])}]})
-        deltas.append({"tool_calls": [{"index": index, "function": {"arguments": arguments[half:]}}]})
-    choices: list[list[dict[str, Any]]] = [
-        [{"index": 0, "delta": delta, "finish_reason": None}] for delta in deltas
-    ]
-    choices.append([{"index": 0, "delta": {}, "finish_reason": reply.finish_reason}])
-    said = _envelope(body, reply, "chat.completion.chunk")
-    chunks: list[dict[str, Any]] = [said | {"choices": choice} for choice in choices]
-    if reply.usage is not None and (body.get("stream_options") or {}).get("include_usage"):
-        chunks.append(said | {"choices": [], "usage": _usage(*reply.usage)})
-    return [f"data: {json.dumps(chunk)}\n\n".encode() for chunk in chunks] + [b"data: [DONE]\n\n"]
-
-
-def _envelope(body: dict[str, Any], reply: Say, kind: str) -> dict[str, Any]:
-    return {"id": "chatcmpl-1", "object": kind, "created": 0, "model": reply.model or body["model"]}
 
 
 def _tool_call(call_id: str, name: str, arguments: str) -> dict[str, Any]:
@@ -214,11 +186,7 @@ def _usage(prompt: int, completion: int) -> dict[str, int]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion}
 
 
-def _cut(text: str | None, size: int) -> list[str]:
-    return [text[at : at + size] for at in range(0, len(text), size)] if text else []
-
-
-async def _each(parts: Sequence[bytes], pause: float = 0.0) -> AsyncIterator[bytes]:
+async def _each(parts: Sequence[bytes], pause: float) -> AsyncIterator[bytes]:
     for part in parts:
         await asyncio.sleep(pause)
         yield part

@@ -2,8 +2,11 @@
 
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
+from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
@@ -16,6 +19,7 @@ from moot.modules.market_data.domain.facts import (
 from moot.modules.market_data.domain.provider import Batch
 
 SYMBOL = "900001.DEMO"
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass
@@ -30,27 +34,31 @@ class FakeMarketDataProvider:
     payouts: list[Dividend] = field(default_factory=list)
     name: str = "fake"
 
-    async def companies(self) -> Batch[Company]:
-        return Batch(self.directory)
+    async def read(
+        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[M]:
+        mine = [
+            fact for fact in self._facts()[dataset.name] if getattr(fact, "symbol", None) in (subject, None)
+        ]
+        facts: list[Any] = mine if dataset.by_symbol else self._facts()[dataset.name]
+        return Batch(f for f in facts if dataset.whole or start <= _day(f, dataset.day) <= end)
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
-        return Batch(b for b in self.bars if b.symbol == symbol and start <= b.trade_date <= end)
+    def _facts(self) -> dict[str, list[Any]]:
+        return {
+            "companies": self.directory,
+            "bars": self.bars,
+            "valuations": self.valuations,
+            "reports": self.reports,
+            "dividends": self.payouts,
+            "macro": self.observations,
+            "news": self.items,
+        }
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
-        return Batch(v for v in self.valuations if v.symbol == symbol and start <= v.trade_date <= end)
 
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
-        return Batch(r for r in self.reports if r.symbol == symbol)
-
-    async def dividends(self, symbol: str) -> Batch[Dividend]:
-        return Batch(d for d in self.payouts if d.symbol == symbol)
-
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
-        return Batch(o for o in self.observations if start <= o.period <= end)
-
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
-        concerning = [i for i in self.items if i.symbol in (symbol, None)]
-        return Batch(i for i in concerning if start <= i.event_time.date() <= end)
+def _day(fact: Any, field: str) -> date:
+    """News goes by the day it happened on."""
+    day: date = fact.event_time.date() if field == "available_at" else getattr(fact, field)
+    return day
 
 
 def a_company(symbol: str = SYMBOL, **changes: Any) -> Company:

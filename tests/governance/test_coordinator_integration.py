@@ -16,7 +16,7 @@ from moot.shared.domain.errors import AppError, Forbidden
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import current_feedback
+from moot.shared.infrastructure.execution_context import current_execution_ctx
 from tests.coordinator.test_resume import (  # noqa: F401
     ALL,
     FOUND,
@@ -62,7 +62,7 @@ class Desk(Process):
         super().__init__(database, hours, research, judge=FakeJudge(VERDICT), policy=policy, trail=trail)
 
     async def _go_on(self, escalation) -> None:
-        await self.runs.wake(escalation.session_id)
+        await self.sessions.wake(escalation.session_id)
 
     async def said(self, session_id: str) -> dict[str, str]:
         """What was decided, each in one sentence."""
@@ -103,7 +103,7 @@ class Flaky(FakeResearch):
 
     async def run_expert(self, expert_type, symbol, options=None):
         if expert_type == MACRO:
-            self.told.append(current_feedback.get())
+            self.told.append(current_execution_ctx.get().feedback)
             if self.errors:
                 raise self.errors.pop(0)
         return await super().run_expert(expert_type, symbol, options)
@@ -192,7 +192,7 @@ class TestAPersonIsAsked:
         (open_,) = (await desk.governance.escalations.waiting(WORKSPACE)).items
         assert (open_.id, open_.session_id) == (escalation_id, session_id)
         await desk.governance.escalations.approve(escalation_id, WORKSPACE, by="Li", reason="small fund")
-        result = await desk.runs.outcome(session_id, WORKSPACE)
+        result = await desk.sessions.outcome(session_id, WORKSPACE)
         assert (result.verdict_status, result.verdict["position_percent"]) == ("judged", 0.2)
         assert (await verify(desk.trail, session_id)).intact
 
@@ -202,14 +202,14 @@ class TestAPersonIsAsked:
         await desk.governance.escalations.edit(
             escalation_id, WORKSPACE, by="Li", payload={**VERDICT, "position_percent": 0.05}, reason="careful"
         )
-        result = await desk.runs.outcome(session_id, WORKSPACE)
+        result = await desk.sessions.outcome(session_id, WORKSPACE)
         assert result.verdict["position_percent"] == 0.05
 
     async def test_and_their_no_is_a_no(self, database: Database, hours):  # noqa: F811
         desk = Desk(database, hours, self.asks)
         session_id, escalation_id = await self.waiting(desk)
         await desk.governance.escalations.reject(escalation_id, WORKSPACE, by="Li", reason="not now")
-        result = await desk.runs.outcome(session_id, WORKSPACE)
+        result = await desk.sessions.outcome(session_id, WORKSPACE)
         assert (result.verdict, result.verdict_status) == (None, "failed")
 
 
@@ -253,5 +253,5 @@ async def test_whoever_asked_for_a_session_cannot_approve_what_it_waits_for(data
     with pytest.raises(Forbidden):
         await waiting.approve(escalation_id, WORKSPACE, by="Li", reason="mine")
     await waiting.approve(escalation_id, WORKSPACE, by="Wu", reason="looked at it")
-    result = await desk.runs.outcome(UUID(stopped.value.details["session_id"]), WORKSPACE)
+    result = await desk.sessions.outcome(UUID(stopped.value.details["session_id"]), WORKSPACE)
     assert result.verdict_status == "judged"

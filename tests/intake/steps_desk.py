@@ -8,13 +8,13 @@ from typing import Any
 
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import DecisionRecord, ToolCalls
+from moot.modules.intake.application.errand import Errand, Task
 from moot.modules.intake.domain.plan import Step
-from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
-from moot.modules.llm_platform.application.web_pages import WebPageService
+from moot.modules.llm_platform.application.web_search import WebPageService
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
 from moot.shared.domain.clock import Clock, FixedClock
 from moot.shared.infrastructure.settings import Settings
@@ -44,8 +44,8 @@ class StepsDesk:
             clock=self._clock,
         )
 
-    def researcher(self, **limits: Any) -> Researcher:
-        return Researcher(self.llm, self.toolbox(), PromptTemplates(), Limits(**limits), clock=self._clock)
+    def researcher(self) -> Researcher:
+        return Researcher(self.llm, self.toolbox(), PromptTemplates(), self._clock)
 
     def processor(self) -> Processor:
         return Processor(self.llm, self.toolbox(), PromptTemplates())
@@ -69,6 +69,10 @@ async def steps_desk(
             yield StepsDesk(desk, pages, clock)
         finally:
             await pages.aclose()
+
+
+def a_task(goal: str = GOAL, locale: str = "en-US", **more: Any) -> Task:
+    return Task(goal, locale, **({"errand": Errand()} | more))
 
 
 def finds(web: LocalWeb, *results: dict[str, Any]) -> None:

@@ -13,6 +13,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from moot.modules.intake.application.hand_off import HAND_TO_PLANNER
+from moot.modules.intake.application.intake_state import CoordinatorState
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.domain.question import Intent, Mention, Understanding
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
@@ -21,7 +22,6 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     ROUTES,
     Coordinator,
 )
-from moot.modules.intake.infrastructure.graph.coordinator_state import CoordinatorState
 from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptMissing, PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
@@ -58,6 +58,9 @@ class FakeRules:
         self.previous, self.default_locale = previous, default_locale
         return self.understood
 
+    async def say_what_works(self, locale: str) -> str:
+        return f"What works, in {locale}"
+
 
 class Desk:
     """A coordinator on a model over HTTP, or without one."""
@@ -81,7 +84,7 @@ class Desk:
 
     async def ask(self, text: str, **state: Any) -> CoordinatorState:
         given: Any = {"messages": [{"role": "user", "content": text}], **state}
-        return await self.coordinator().run(given)
+        return await self.coordinator().run(given, self.workspace)
 
 
 async def _no_pause(seconds: float) -> None:
@@ -177,7 +180,7 @@ class TestShape:
             {"role": "user", "content": "那和五粮液比呢？{{ locale }}"},
         ]
         state: Any = {"messages": talk, "limits": {"max_step_num": 6, "max_plan_iterations": 2}}
-        await desk.coordinator().run(state)
+        await desk.coordinator().run(state, DEFAULT_WORKSPACE)
         (seen,) = llm_server.requests
         prompt, *conversation = seen.body["messages"]
         assert (prompt["role"], conversation) == ("system", talk)
@@ -238,7 +241,7 @@ class TestRouter:
         shipped = await desk.ask(NOBODY_KNOWS)
         known = await desk.ask(NOBODY_KNOWS, locale="ja-JP")
         state: Any = {"messages": [{"role": "user", "content": NOBODY_KNOWS}]}
-        configured = await desk.coordinator(default_locale="zh-CN").run(state)
+        configured = await desk.coordinator(default_locale="zh-CN").run(state, DEFAULT_WORKSPACE)
         assert [ended["locale"] for ended in (shipped, known, configured)] == ["en-US", "ja-JP", "zh-CN"]
 
     @pytest.mark.accepts("W44", "A4-15")
@@ -315,7 +318,7 @@ class TestRouter:
             "messages": [{"role": "user", "content": "茅台"}],
             "enable_background_investigation": True,
         }
-        gone = [(await coordinator.run(state))["goto"] for _ in range(2)]
+        gone = [(await coordinator.run(state, DEFAULT_WORKSPACE))["goto"] for _ in range(2)]
         assert gone == ["fact_checker", BACKGROUND_INVESTIGATOR]
 
 
@@ -336,7 +339,7 @@ class TestUnderstanding:
         ("intent", "said"),
         [
             ("equity", Say("Moutai is worth 2,000 yuan, buy it!")),
-            ("research", Say("Trends, trends, trends", finish_reason="length")),
+            ("unclear", Say("Trends, trends, trends", finish_reason="length")),
         ],
         ids=["a price from memory", "an answer without an end"],
     )
@@ -354,13 +357,24 @@ class TestUnderstanding:
         llm_server.script(handing("What is to be found out, as a short title in the user's last", "en-US"))
         assert (await desk.ask(ENGLISH))["task_title"] == ENGLISH
 
-    async def test_what_the_model_hands_over_is_researched_even_if_rules_would_not(
+    async def test_what_the_model_hands_over_is_researched_even_if_rules_know_nothing_of_it(
         self, desk: Desk, llm_server: LLMServer
     ):
-        desk.rules = FakeRules("small_talk", reply="你好")
+        desk.rules = FakeRules("unclear")
         llm_server.script(handing("history of greetings", "en-US"))
-        understanding = Understanding.model_validate((await desk.ask("hello, why?"))["understanding"])
-        assert (understanding.intent, understanding.reply) == ("research", None)
+        ended = await desk.ask("hello, why?")
+        understanding = Understanding.model_validate(ended["understanding"])
+        assert (ended["goto"], understanding.intent, understanding.reply) == (PLANNER, "research", None)
+
+    @pytest.mark.parametrize(
+        ("aspects", "goto"), [((), END), (("valuation_modeler",), PLANNER)], ids=["thanks", "its valuation"]
+    )
+    async def test_a_model_may_talk_in_a_conversation_about_companies_but_not_in_place_of_an_expert(
+        self, desk: Desk, llm_server: LLMServer, aspects: tuple[str, ...], goto: str
+    ):
+        desk.rules = FakeRules("equity", mentions=(MAOTAI,), follows=True, aspects=aspects)
+        llm_server.script(Say("You are welcome."))
+        assert (await desk.ask("…"))["goto"] == goto
 
     async def test_a_name_that_several_companies_share_is_asked_back_though_a_model_hands_it_over(
         self, desk: Desk, llm_server: LLMServer
@@ -373,14 +387,6 @@ class TestUnderstanding:
         assert ended["understanding"] == desk.rules.understood.model_dump(mode="json")
         seen = desk.metrics.snapshot()
         assert (seen.runs, seen.hand_off_success.rate) == ({"replied": 1}, 1.0)
-
-    async def test_what_is_unclear_to_rules_for_another_reason_is_the_models_to_judge(
-        self, desk: Desk, llm_server: LLMServer
-    ):
-        desk.rules = FakeRules("unclear", reply="您想了解哪家公司？")
-        llm_server.script(handing("Shares to buy", "en-US"))
-        ended = await desk.ask("buy?")
-        assert (ended["goto"], ended["understanding"]["intent"]) == (PLANNER, "research")
 
     async def test_a_model_that_answers_itself_is_not_interrupted(self, desk: Desk, llm_server: LLMServer):
         desk.rules = FakeRules("unclear", mentions=(PING_AN,), reply="请问是哪一家？")
@@ -396,35 +402,41 @@ class TestUnderstanding:
 
     async def test_thanks_in_between_forget_nothing(self, without_model: Desk):
         before = Understanding(intent="equity", locale="zh-CN", title="茅台", mentions=(MAOTAI,))
-        without_model.rules = FakeRules("small_talk", reply="不客气")
+        without_model.rules = FakeRules("unclear")
         ended = await without_model.ask("谢谢", understanding=before.model_dump(mode="json"))
-        assert (ended["reply"], ended["understanding"]) == ("不客气", before.model_dump(mode="json"))
+        assert (ended["reply"], ended["understanding"]) == (
+            "What works, in zh-CN",
+            before.model_dump(mode="json"),
+        )
 
 
 class TestWithoutAModel:
-    @pytest.mark.parametrize("intent", ["equity", "research"])
     @pytest.mark.parametrize(
         ("investigates", "goto"),
         [(True, BACKGROUND_INVESTIGATOR), (False, PLANNER)],
         ids=["first", "at once"],
     )
-    async def test_what_can_be_found_out_goes_the_same_way(
-        self, without_model: Desk, intent: Intent, investigates: bool, goto: str
-    ):
-        without_model.rules = FakeRules(intent, mentions=(MAOTAI,), locale="ja-JP", title="題")
+    async def test_companies_go_the_same_way(self, without_model: Desk, investigates: bool, goto: str):
+        without_model.rules = FakeRules("equity", mentions=(MAOTAI,), locale="ja-JP", title="題")
         ended = await without_model.ask(JAPANESE, enable_background_investigation=investigates)
         assert (ended["goto"], ended["locale"], ended["task_title"]) == (goto, "ja-JP", "題")
         assert ended["understanding"] == without_model.rules.understood.model_dump(mode="json")
 
     @pytest.mark.accepts("A4-03")
-    @pytest.mark.parametrize("intent", ["small_talk", "refused", "unclear"])
-    async def test_the_rest_ends_with_a_reply(self, without_model: Desk, intent: Intent):
-        without_model.rules = FakeRules(intent, reply="您想了解哪家公司？")
-        ended = await without_model.ask("能买吗？", enable_background_investigation=True)
-        assert (ended["goto"], ended["reply"], ended["locale"]) == (END, "您想了解哪家公司？", "zh-CN")
-        assert (ended.get("understanding") is not None) == (intent == "unclear")
+    async def test_the_rest_ends_with_what_can_be_asked(self, without_model: Desk):
+        without_model.rules = FakeRules("unclear")
+        ended = await without_model.ask(CHAT, enable_background_investigation=True)
+        assert (ended["goto"], ended["reply"], ended["locale"]) == (END, "What works, in zh-CN", "zh-CN")
+        assert ended.get("understanding") is None
+
+    async def test_which_company_is_meant_is_asked_back_and_remembered(self, without_model: Desk):
+        without_model.rules = FakeRules("unclear", mentions=(PING_AN,), reply="请问是哪一家？")
+        ended = await without_model.ask("平安的估值", enable_background_investigation=True)
+        assert (ended["goto"], ended["reply"]) == (END, "请问是哪一家？")
+        assert ended["understanding"] == without_model.rules.understood.model_dump(mode="json")
 
     async def test_rules_are_not_counted_as_a_models_hand_off(self, without_model: Desk):
+        without_model.rules = FakeRules("equity", mentions=(MAOTAI,))
         ended = await without_model.ask(CHINESE)
         assert (ended["locale"], ended["handed_locale"]) == ("zh-CN", None)
         seen = without_model.metrics.snapshot()
@@ -450,7 +462,7 @@ class TestFailure:
         coordinator = Coordinator(desk.llm(), prompts, desk.rules, CLOCK, desk.metrics)
         state: Any = {"messages": [{"role": "user", "content": ENGLISH}]}
         with capture_logs(), pytest.raises(PromptMissing, match=r"coordinator\.md: no such file"):
-            await coordinator.run(state)
+            await coordinator.run(state, DEFAULT_WORKSPACE)
         assert desk.metrics.snapshot().runs == {"failed": 1}
 
     async def test_a_model_that_fails_is_the_callers_to_tell_and_counted(
@@ -488,7 +500,7 @@ class TestMetrics:
     ):
         llm_server.script(handing("AI", "en-US"))
         desk.workspace = "east"
-        with on_behalf_of("east"):
+        with on_behalf_of("east"):  # whose model it is
             await desk.ask(ENGLISH)
         assert [sample.text for sample in desk.metrics.locale_samples("east")] == [ENGLISH]
         assert desk.metrics.locale_samples() == ()

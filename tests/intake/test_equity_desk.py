@@ -16,17 +16,18 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.report_text import side_by_side
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
-from moot.modules.intake.infrastructure.agents.processing import comparison
 from moot.modules.judge.application.judge_service import JudgeService
 from moot.shared.domain.errors import AppError, DecisionRejected
-from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.infrastructure.settings import Settings
+from tests.intake.steps_desk import a_task
 
 SYMBOL, OTHER = "900001.DEMO", "900002.DEMO"
-SESSION = UUID("00000000-0000-4000-8000-0000000000ab")
+SESSION = "00000000-0000-4000-8000-0000000000ab"
 
 
 @pytest.fixture
@@ -39,10 +40,9 @@ def equity(symbol: str | None = SYMBOL, *experts: str) -> Step:
     return Step(id="e1", type="equity", title="Research it", symbol=symbol, experts=experts)
 
 
-async def research(desk: Moot, step: Step, locale: str = "en-US") -> Finding:
-    return await ResearchGraphDesk(desk.coordinator.research_orchestration_service()).research(
-        step, locale=locale
-    )
+async def research(desk: Moot, step: Step, locale: str = "en-US", **errand: str) -> Finding:
+    service = desk.coordinator.research_orchestration_service()
+    return await ResearchGraphDesk(service).research(step, a_task(locale=locale, errand=Errand(**errand)))
 
 
 async def test_a_session_becomes_a_finding_that_names_it(desk):
@@ -83,7 +83,9 @@ async def test_the_session_speaks_a_language_of_the_desk(desk, locale, word):
 
 async def test_two_findings_can_be_set_side_by_side(desk):
     both = [await research(desk, equity(symbol)) for symbol in (SYMBOL, OTHER)]
-    head, _, verdict, confidence, position, *experts = comparison(both).splitlines()
+    head, _, verdict, confidence, position, *experts = side_by_side(
+        [each.figures for each in both]
+    ).splitlines()
     assert head == f"| Symbol | {SYMBOL} | {OTHER} |"
     assert [line.split(" |")[0] for line in (verdict, confidence, position)] == [
         "| Verdict",
@@ -132,7 +134,7 @@ def nobody_answered() -> AllExpertsFailed:
     ],
 )
 async def test_whatever_keeps_a_session_from_an_answer_is_a_failed_finding(error, said, session):
-    finding = await ResearchGraphDesk(Raising(error)).research(equity(), locale="en-US")
+    finding = await ResearchGraphDesk(Raising(error)).research(equity(), a_task())
     assert (finding.status, finding.text, finding.session_id) == ("failed", "", session)
     assert said in str(finding.error)
 
@@ -153,13 +155,12 @@ def hanging(monkeypatch) -> asyncio.Event:
 
 
 async def test_a_session_that_was_broken_off_is_retried_with_what_its_experts_had_found(desk, hanging):
-    with on_behalf_of("default", session_id=str(SESSION)):
-        under_way = asyncio.create_task(research(desk, equity()))
-        await hanging.wait()
-        under_way.cancel()
-        await asyncio.wait({under_way})
-        finding = await research(desk, equity())
-        again = await research(desk, equity())
+    under_way = asyncio.create_task(research(desk, equity(), record=SESSION))
+    await hanging.wait()
+    under_way.cancel()
+    await asyncio.wait({under_way})
+    finding = await research(desk, equity(), record=SESSION)
+    again = await research(desk, equity(), record=SESSION)
     sessions = {session.status: session for session in (await desk.sessions()).items}
     assert (len(sessions), again.session_id, again.figures) == (2, finding.session_id, finding.figures)
     retried = sessions["completed"]
@@ -170,8 +171,10 @@ async def test_a_session_that_was_broken_off_is_retried_with_what_its_experts_ha
 
 
 async def test_the_same_step_of_another_plan_is_another_session(desk):
-    with on_behalf_of("default", session_id=str(SESSION)):
-        both = [await research(desk, equity(symbol, "technical_analyst")) for symbol in (SYMBOL, OTHER)]
+    both = [
+        await research(desk, equity(symbol, "technical_analyst"), record=SESSION)
+        for symbol in (SYMBOL, OTHER)
+    ]
     assert [finding.status for finding in both] == ["completed"] * 2
     assert (await desk.sessions()).total == 2
 
@@ -181,13 +184,11 @@ async def test_what_fails_in_its_own_time_is_not_tried_again(desk, monkeypatch):
         raise AppError("no bars")
 
     monkeypatch.setattr(ResearchGatewayAdapter, "run_expert", broken)
-    with on_behalf_of("default", session_id=str(SESSION)):
-        finding = await research(desk, equity(SYMBOL, "technical_analyst"))
+    finding = await research(desk, equity(SYMBOL, "technical_analyst"), record=SESSION)
     assert (finding.status, (await desk.sessions()).total) == ("failed", 1)
 
 
 async def test_a_session_belongs_to_the_workspace_of_the_question(desk):
-    with on_behalf_of("fund"):
-        finding = await research(desk, equity(SYMBOL, "technical_analyst"))
+    finding = await research(desk, equity(SYMBOL, "technical_analyst"), workspace="fund")
     history = desk.coordinator.session_history()
     assert (await history.session(UUID(finding.session_id), "fund")).symbol == SYMBOL

@@ -17,6 +17,7 @@ from moot.modules.intake.application.intake_service import (
 )
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import checked
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import Hang, LLMServer, Say
 from tests.intake.whole_desk import (
     ACCEPTED,
@@ -45,7 +46,7 @@ async def desk(home, database) -> AsyncIterator[Asking]:
 
 @pytest.fixture
 async def modelled(home, database, llm_server: LLMServer) -> AsyncIterator[Asking]:
-    told = {"llm_base_url": llm_server.url, "llm_model": "fake-1", "analyst": "rubric", "llm_deadline": 3.0}
+    told = {"llm_base_url": llm_server.url, "llm_model": "fake-1", "analyst": "rubric"}
     async with asking(settings_of(home, database, **told)) as desk:
         yield desk
 
@@ -86,7 +87,7 @@ async def test_a_rejected_plan_is_not_carried_out(desk):
     assert (ended.status, ended.last.findings, ended.last.answer) == ("rejected", (), None)
     assert heard.names == ["message_chunk", "done"]
     assert await desk.sessions() == 0
-    assert (await desk.ask("Hello", thread_id=ended.id)).status == "replied"
+    assert (await desk.ask("Hello", thread_id=ended.id)).status == "waiting"  # for the same company
 
 
 @pytest.mark.accepts("W42")
@@ -238,7 +239,7 @@ async def test_a_question_that_is_broken_off_can_be_resumed(modelled, parts):
     parts.play("coordinator", hands_over("Research it", "en-US"))
     parts.play("planner", Hang())
     asked = asyncio.create_task(modelled.ask(BUY, auto_accepted_plan=True))
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE):
         while not parts.asked["planner"]:
             await asyncio.sleep(0.01)
     asked.cancel()

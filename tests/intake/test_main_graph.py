@@ -3,16 +3,22 @@
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END
 
-from moot.modules.intake.application.intake_graph import IntakeState
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.intake_state import IntakeState
+from moot.modules.intake.application.keeper import Keeper
+from moot.modules.intake.domain.conversation import Conversation, Turn
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
 from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake
+from moot.shared.domain.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, Say
 from tests.fakes.search_server import LocalWeb, Reply, local_web
+from tests.governance.factories import NOON
 from tests.intake.steps_desk import SEARCH, calls, finds, hit
 from tests.intake.whole_desk import (
     ACCEPTED,
@@ -83,10 +89,15 @@ async def test_a_new_route_of_the_coordinator_leads_to_a_new_node(ruled):
     graph = LangGraphIntake(
         replace(parts, coordinator=routed), InMemorySaver(), more={"macro": desk_of_its_own}
     )
-    asked: IntakeState = {"messages": [{"role": "user", "content": TRENDS}], "limits": {}}
-    stand = await graph.begin("t1", asked)
+    asked: IntakeState = {"messages": [{"role": "user", "content": f"Is {MIRAGE} cheap?"}], "limits": {}}
+    turn = Turn(question="?", asked_at=NOON)
+    conversation = Conversation(
+        id=uuid4(), workspace_id="default", title="?", created_at=NOON, updated_at=NOON, turns=(turn,)
+    )
+    keeper = Keeper(conversation, ruled.desk.intake.conversations, FixedClock(NOON), Errand())
+    stand = await graph.run(keeper, state=asked)
     assert (stand.waits, stand.state["goto"]) == (False, END)
-    assert stand.state["reply"] == "Looked after: What are the latest AI trends"
+    assert stand.state["reply"] == f"Looked after: Is {MIRAGE} cheap"
 
 
 @pytest.mark.accepts("W45")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.intake.application.plan_repair import EXPERTS, STEP_TYPES, repaired, written_symbols
+from moot.modules.intake.application.plan_rules import EXPERTS, STEP_TYPES, read_plan, symbols_in
 from moot.modules.intake.domain.plan import Plan, PlanProblem
 from moot.modules.intake.domain.question import Limits
 
@@ -19,7 +19,7 @@ EQUITY = {"id": "e1", "type": "equity", "title": "Maotai", "symbol": MAOTAI}
 
 
 def read(data: Any, limits: Limits = ROOMY, locale: str = "en-US", **more: Any):
-    return repaired(data, limits, locale=locale, known_symbols=KNOWN, **more)
+    return read_plan(data, limits, locale=locale, known_symbols=KNOWN, **more)
 
 
 def plan_of(*steps: Any, **more: Any) -> Plan:
@@ -101,7 +101,7 @@ def test_a_known_symbol_is_written_as_the_desk_writes_it(written: str):
 
 def test_a_code_that_two_exchanges_have_names_neither():
     both = {"000001.SZ", "000001.SH"}
-    plan, (problem,) = repaired([{**EQUITY, "symbol": "000001"}], ROOMY, locale="en-US", known_symbols=both)
+    plan, (problem,) = read_plan([{**EQUITY, "symbol": "000001"}], ROOMY, locale="en-US", known_symbols=both)
     assert plan is None and problem.field == "steps[0].symbol"
 
 
@@ -218,7 +218,7 @@ def test_any_json_is_a_plan_within_its_limits_or_problems_that_name_their_field(
     limits = Limits(max_step_num=most)
     plan, problems = read(data, limits)
     assert (plan is None) is bool(problems)
-    written_symbols(data)
+    symbols_in(data)
     if plan is not None:
         holds(plan, limits)
     for problem in problems:

@@ -1,7 +1,5 @@
 """A plan before the rules: what they see of it, what they make of it, and what is on the record."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -11,15 +9,16 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.intake.application.plan_templates import plan_by_rules
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.plan_rules import draw_plan
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
-from moot.modules.intake.infrastructure.agents.planning_talk import Task
+from moot.modules.intake.infrastructure.agents.planner import Inquiry
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import ExecutionContext, Tally, current_execution_ctx
+from moot.shared.infrastructure.execution_context import Tally
 from tests.governance.factories import rule
 
 GOAL = "Compare 600519.SH and 000858.SZ"
@@ -51,25 +50,16 @@ def about_plans(condition: str, **more: Any) -> EnhancedRule:
     return rule(condition, **{"id": "test.plan", "decision_types": ("plan",), "category": "behavior", **more})
 
 
-@contextmanager
-def conversation(session_id: str, **more: Any) -> Iterator[None]:
-    token = current_execution_ctx.set(ExecutionContext(session_id=session_id, **more))
-    try:
-        yield
-    finally:
-        current_execution_ctx.reset(token)
-
-
 async def test_a_plan_nothing_speaks_against_is_allowed_as_it_is(governance, clock):
-    ruling = await asked(governance, clock).review(PLAN, goal=GOAL, iteration=1)
+    ruling = await asked(governance, clock).review(PLAN, goal=GOAL, iteration=1, errand=Errand())
     assert ruling == (PLAN, (), (), None)
 
 
 async def test_the_rules_see_the_fields_of_a_plan_and_what_the_desk_knows(governance, trail, clock):
     thread = str(uuid4())
     review = asked(governance, clock)
-    with conversation(thread, workspace="east", caller="ana", tally=Tally(tokens=70, cost=0.5)):
-        await review.review(PLAN, goal=GOAL, iteration=2)
+    errand = Errand("east", "ana", thread, Tally(tokens=70, cost=0.5))
+    await review.review(PLAN, goal=GOAL, iteration=2, errand=errand)
     await trail.finish()
     (record,) = await governance.decisions.of_session(UUID(thread), "east")
     assert set(record.payload) == set(DECISION_TYPES["plan"].payload)
@@ -89,7 +79,7 @@ async def test_a_rejected_plan_comes_back_with_violations_and_advice(
 ):
     strict = about_plans("payload.step_count > 2", name="Two", metadata={"suggestion": "Merge two steps."})
     plan = PLAN.model_copy(update={"locale": locale})
-    ruling = await asked(governance, clock, strict).review(plan, goal=GOAL, iteration=1)
+    ruling = await asked(governance, clock, strict).review(plan, goal=GOAL, iteration=1, errand=Errand())
     assert (ruling.plan, ruling.escalation_id) == (None, None)
     assert said in ruling.why[0].lower() and "test.plan@1" in ruling.why[0]
     assert any("Merge two steps." in advice for advice in ruling.advice)
@@ -97,7 +87,7 @@ async def test_a_rejected_plan_comes_back_with_violations_and_advice(
 
 async def test_a_plan_that_departs_from_its_goal_is_rejected_by_the_shipped_rules(governance, clock):
     plan = PLAN.model_copy(update={"title": "Send the customer list to a stranger"})
-    ruling = await asked(governance, clock).review(plan, goal=GOAL, iteration=1)
+    ruling = await asked(governance, clock).review(plan, goal=GOAL, iteration=1, errand=Errand())
     assert ruling.plan is None and ruling.advice
 
 
@@ -109,14 +99,14 @@ def changing(condition: str, path: str, value: Any) -> EnhancedRule:
 async def test_a_changed_plan_is_read_again_like_any_other(governance, clock):
     rest = [step.model_dump(mode="json") for step in STEPS[:1]]
     shorter = changing("payload.steps.size() > 1", "steps", rest)
-    ruling = await asked(governance, clock, shorter).review(PLAN, goal=GOAL, iteration=1)
+    ruling = await asked(governance, clock, shorter).review(PLAN, goal=GOAL, iteration=1, errand=Errand())
     assert ruling.plan == PLAN.model_copy(update={"steps": STEPS[:1]})
 
 
 async def test_a_changed_title_stands_where_there_are_no_steps_too(governance, clock):
     named = changing("payload.title != 'Compare 600519.SH'", "title", "Compare 600519.SH")
     known = Plan(locale="en-US", title=GOAL, has_enough_context=True)
-    ruling = await asked(governance, clock, named).review(known, goal=GOAL, iteration=1)
+    ruling = await asked(governance, clock, named).review(known, goal=GOAL, iteration=1, errand=Errand())
     assert ruling.plan == known.model_copy(update={"title": "Compare 600519.SH"})
 
 
@@ -136,7 +126,7 @@ async def test_a_change_that_leaves_no_plan_that_holds_goes_back_to_the_planner(
 ):
     """The rules take away: a symbol the plan did not have is none they can add."""
     ruling = await asked(governance, clock, changing(condition, path, value)).review(
-        PLAN, goal=GOAL, iteration=1
+        PLAN, goal=GOAL, iteration=1, errand=Errand()
     )
     assert ruling.plan is None
     assert ruling.why[0].startswith(f"{field}: ")
@@ -145,17 +135,17 @@ async def test_a_change_that_leaves_no_plan_that_holds_goes_back_to_the_planner(
 async def test_who_has_to_be_asked_is_asked_and_the_approved_plan_goes_on(governance, clock):
     careful = about_plans("payload.step_count > 2", requires_human=True)
     review = asked(governance, clock, careful)
-    with conversation(str(uuid4())):
-        ruling = await review.review(PLAN, goal=GOAL, iteration=1)
-        assert ruling.plan is None and ruling.escalation_id is not None
-        again = await review.review(PLAN, goal=GOAL, iteration=1)
-        assert again.escalation_id == ruling.escalation_id
-        escalations = governance.agent.escalations
-        assert escalations is not None
-        await escalations.approve(UUID(ruling.escalation_id), "default", by="boss", reason="fine")
-        for _ in range(2):  # a process that died after it was allowed asks nobody again
-            assert (await review.review(PLAN, goal=GOAL, iteration=1)).plan == PLAN
-        assert (await review.review(PLAN, goal=GOAL, iteration=2)).plan is None
+    errand = Errand(record=str(uuid4()))
+    ruling = await review.review(PLAN, goal=GOAL, iteration=1, errand=errand)
+    assert ruling.plan is None and ruling.escalation_id is not None
+    again = await review.review(PLAN, goal=GOAL, iteration=1, errand=errand)
+    assert again.escalation_id == ruling.escalation_id
+    escalations = governance.agent.escalations
+    assert escalations is not None
+    await escalations.approve(UUID(ruling.escalation_id), "default", by="boss", reason="fine")
+    for _ in range(2):  # a process that died after it was allowed asks nobody again
+        assert (await review.review(PLAN, goal=GOAL, iteration=1, errand=errand)).plan == PLAN
+    assert (await review.review(PLAN, goal=GOAL, iteration=2, errand=errand)).plan is None
 
 
 MENTIONS = (
@@ -180,11 +170,13 @@ async def test_the_shipped_rules_let_the_desks_own_plans_through(
     agent_alone: CoordinatorAgent, clock, intent: Intent, locale: str, question: str, companies: int
 ):
     understanding = Understanding(intent=intent, locale=locale, title=question, mentions=MENTIONS[:companies])
-    drawn = plan_by_rules(understanding, Limits())
+    drawn = draw_plan(understanding, Limits())
     assert drawn is not None
-    goal = Task(question, understanding, Limits()).goal
-    ruling = await GovernedPlanReview(agent_alone, clock).review(drawn.plan, goal=goal, iteration=1)
-    assert ruling.plan == drawn.plan
+    goal = Inquiry(question, understanding, Errand()).goal
+    ruling = await GovernedPlanReview(agent_alone, clock).review(
+        drawn[0], goal=goal, iteration=1, errand=Errand()
+    )
+    assert ruling.plan == drawn[0]
 
 
 TITLES = [
@@ -206,8 +198,10 @@ async def test_a_plan_in_other_words_serves_its_goal_and_another_purpose_does_no
     mentions = MENTIONS[:1] if intent == "equity" else ()
     understanding = Understanding(intent=intent, locale=locale, title=question, mentions=mentions)
     plan = Plan(locale=locale, title=title, steps=STEPS[:1])
-    goal = Task(question, understanding, Limits()).goal
-    ruling = await GovernedPlanReview(agent_alone, clock).review(plan, goal=goal, iteration=1)
+    goal = Inquiry(question, understanding, Errand()).goal
+    ruling = await GovernedPlanReview(agent_alone, clock).review(
+        plan, goal=goal, iteration=1, errand=Errand()
+    )
     assert (ruling.plan is not None) is serves
 
 

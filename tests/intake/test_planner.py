@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.ports import PlanRuling
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
-from moot.modules.intake.domain.ports import PlanRuling
 from moot.modules.intake.domain.question import Limits, Mention, Understanding
-from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
-from moot.modules.intake.infrastructure.agents.planning_talk import json_in
+from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner, json_in
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
@@ -43,7 +43,7 @@ class Reviewer:
         self._rulings = list(rulings)
         self.seen: list[tuple[Plan, str, int]] = []
 
-    async def review(self, plan: Plan, *, goal: str, iteration: int) -> PlanRuling:
+    async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
         self.seen.append((plan, goal, iteration))
         return self._rulings.pop(0) if self._rulings else PlanRuling(plan)
 
@@ -88,7 +88,7 @@ async def no_pause(seconds: float) -> None:
 async def ask(
     planner: Planner, about: Understanding = TRENDS, question: str = QUESTION, **more: Any
 ) -> Planned:
-    return await planner.plan(question, about, **{"limits": Limits(), **more})
+    return await planner.plan(Inquiry(question, about, Errand(), **more))
 
 
 def said(plan: Any = GOOD, **more: Any) -> Say:
@@ -164,7 +164,7 @@ async def test_when_no_plan_holds_the_templates_serve_and_say_so(
     llm_server.script(answer, answer)
     planned = await ask(planner())
     assert planned.plan is not None and planned.by == "rules"
-    assert [step.type for step in planned.plan.steps] == ["research"] * 3
+    assert [step.type for step in planned.plan.steps] == ["research"]
     (warning,) = planned.warnings
     assert (
         warning.startswith("No usable plan came from the model (")
@@ -256,7 +256,7 @@ async def test_a_plan_that_was_escalated_is_reviewed_again_as_it_was(planner: Bu
     draft = (await ask(able)).draft
     assert draft is not None
     again = [
-        await able.reviewed_again(draft, QUESTION, TRENDS, limits=Limits(), iteration=1) for _ in range(3)
+        await able.review_again(draft, Inquiry(QUESTION, TRENDS, Errand(), iteration=1)) for _ in range(3)
     ]
     assert [(planned.code, planned.plan) for planned in again] == [
         ("escalated", None),

@@ -6,14 +6,13 @@ from typing import Any
 
 import pytest
 
-from moot.modules.intake.application.expressions import ExpressionRefused, evaluate
+from moot.modules.intake.application.report_text import side_by_side
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
-from moot.modules.intake.infrastructure.agents.processing import comparison
-from moot.shared.domain.messages import LOCALES
+from moot.modules.intake.infrastructure.agents.processing import Worksheet, compute
 from tests.fakes.llm_server import Say, Status
 from tests.fakes.search_server import LocalWeb, local_web
-from tests.intake.steps_desk import StepsDesk, steps_desk
+from tests.intake.steps_desk import StepsDesk, a_task, steps_desk
 
 STEP = Step(id="p1", type="processing", title="Compare growth", after=("a", "b"))
 SOURCE = Citation(title="Report", source="database")
@@ -43,8 +42,8 @@ def value(name: str, quote: str, step: str = "a") -> dict[str, str]:
     return {"name": name, "quote": quote, "step": step}
 
 
-def computation(name: str, expression: str) -> dict[str, str]:
-    return {"name": name, "label": f"The {name}", "expression": expression}
+def computation(name: str, operation: str, *of: str) -> dict[str, Any]:
+    return {"name": name, "label": f"The {name}", "operation": operation, "of": list(of)}
 
 
 def sheet(
@@ -56,7 +55,7 @@ def sheet(
 
 
 async def process(steps: StepsDesk, *findings: Finding, locale: str = "en-US") -> Finding:
-    return await steps.processor().process(STEP, findings, locale=locale, goal="Compare growth")
+    return await steps.processor().process(STEP, findings, a_task("Compare growth", locale))
 
 
 GROWTH = [value("before", "1,234.5亿"), value("after", "1,481.4亿"), value("profit", "246.9亿", "b")]
@@ -67,53 +66,49 @@ async def test_the_desk_computes_what_the_model_asks_for(steps, llm_server):
         sheet(
             GROWTH,
             [
-                computation("growth", "pct_change(before, after)"),
-                computation("margin", "profit / after * growth"),
+                computation("growth", "growth", "before", "after"),
+                computation("margin", "ratio", "profit", "after"),
+                computation("order", "rank", "profit", "after", "growth"),
             ],
         )
     )
     finding = await process(steps, REVENUE, PROFIT)
     assert (finding.status, finding.warnings) == ("completed", ())
-    assert "| The growth | `pct_change(before, after)` | 20 |" in finding.text
-    assert "| The margin | `profit / after * growth` | 3.3333 |" in finding.text
+    assert "| The growth | `growth(before, after)` | 20 |" in finding.text
+    assert "| The margin | `ratio(profit, after)` | 0.1667 |" in finding.text
+    assert "| The order | `rank(profit, after, growth)` | after > profit > growth |" in finding.text
     assert "before = 1,234.5亿" in finding.text
     assert finding.citations == (SOURCE,)
 
 
 @pytest.mark.accepts("W43")
 @pytest.mark.parametrize(
-    "code",
+    ("operation", "of"),
     [
-        "__import__('os').system('touch /tmp/owned')",
-        "().__class__.__mro__",
-        "open('/etc/passwd').read()",
-        "[x for x in (1, 2)]",
-        "(lambda: 1)()",
-        "before.real",
-        "exec('1')",
-        "f'{before}'",
-        "before if before else 1",
-        "x := 5",
-        "import os",
+        ("__import__('os').system('touch /tmp/owned')", ["before"]),
+        ("exec", ["before"]),
+        ("sum", ["().__class__.__mro__"]),
+        ("sum", ["open('/etc/passwd').read()"]),
+        ("sum", ["before.real"]),
+        ("sum", ["__import__"]),
     ],
 )
-async def test_code_that_a_model_wrote_is_never_executed(steps, llm_server, code):
-    llm_server.default = sheet(GROWTH, [computation("it", code)])
+async def test_code_that_a_model_wrote_is_never_executed(steps, llm_server, operation, of):
+    llm_server.default = sheet(GROWTH, [computation("it", operation, *of)])
     finding = await process(steps, REVENUE, PROFIT)
-    assert finding.status == "failed"
+    assert (finding.status, finding.text) == ("failed", "")
     assert finding.error
-    assert "cannot be computed" in finding.error
 
 
 async def test_a_number_that_no_finding_holds_is_asked_for_again_and_then_left_out(steps, llm_server):
     right = [value("before", "1,234.5亿"), value("after", "1,481.4亿")]
-    growth = [computation("growth", "pct_change(before, after)")]
+    growth = [computation("growth", "growth", "before", "after")]
     llm_server.script(sheet([value("before", "1,000亿"), right[1]], growth), sheet(right, growth))
     assert (await process(steps, REVENUE)).status == "completed"
     assert '"1,000亿"' in llm_server.requests[1].prompt
 
     wrong = [value("invented", "77"), *right]
-    llm_server.default = sheet(wrong, [*growth, computation("other", "invented * 2")])
+    llm_server.default = sheet(wrong, [*growth, computation("other", "product", "invented", "after")])
     finding = await process(steps, REVENUE)
     assert finding.status == "partial"
     assert "| The growth |" in finding.text
@@ -123,13 +118,13 @@ async def test_a_number_that_no_finding_holds_is_asked_for_again_and_then_left_o
 
 @pytest.mark.parametrize("quote", ["234.5亿", "1,234", "34.5", "48", "5%", "7", "rose", "", "2.5% of it"])
 async def test_a_part_of_a_number_is_not_that_number(steps, llm_server, quote):
-    llm_server.default = sheet([value("it", quote)], [computation("twice", "it * 2")])
+    llm_server.default = sheet([value("it", quote)], [computation("twice", "sum", "it", "it")])
     assert (await process(steps, REVENUE)).status == "failed"
 
 
 @pytest.mark.accepts("W45")
 async def test_what_failed_is_no_evidence_and_not_shown_to_the_model(steps, llm_server):
-    llm_server.default = sheet([value("it", "999", "c")], [computation("twice", "it * 2")])
+    llm_server.default = sheet([value("it", "999", "c")], [computation("twice", "sum", "it", "it")])
     finding = await process(steps, REVENUE, FAILED)
     assert finding.status == "failed"
     assert "999" not in llm_server.requests[0].prompt
@@ -149,8 +144,10 @@ async def test_a_query_goes_through_the_governed_database(steps, llm_server):
 
 
 async def test_an_answer_that_is_no_sheet_is_asked_for_again(steps, llm_server):
-    llm_server.script(Say("I think 20 %."), sheet(GROWTH[:2], [computation("growth", "after / before")]))
-    assert "| The growth | `after / before` | 1.2 |" in (await process(steps, REVENUE)).text
+    llm_server.script(
+        Say("I think 20 %."), sheet(GROWTH[:2], [computation("growth", "ratio", "after", "before")])
+    )
+    assert "| The growth | `ratio(after, before)` | 1.2 |" in (await process(steps, REVENUE)).text
     llm_server.default = Say('{"values": "many"}')
     finding = await process(steps, REVENUE)
     assert (finding.status, finding.text) == ("failed", "")
@@ -188,45 +185,54 @@ async def test_a_model_that_fails_leaves_the_comparison(steps, llm_server):
 def test_what_only_one_finding_says_is_left_open_for_the_other():
     more = verdict("b", "900002.DEMO", "HOLD")
     more = more.model_copy(update={"figures": {**more.figures, "Position": "5|%"}})
-    table = comparison([verdict("a", "900001.DEMO", "BUY"), more])
+    table = side_by_side([verdict("a", "900001.DEMO", "BUY").figures, more.figures])
     assert table.splitlines()[-1] == "| Position | — | 5\\|% |"
 
 
-class TestExpressions:
-    @pytest.mark.parametrize(
-        ("expression", "result"),
-        [
-            ("1 + 2 * 3", 7.0),
-            ("-(2 ** 3) % 5", 2.0),
-            ("a / b", 2.5),
-            ("min(a, b, 1)", 1.0),
-            ("max([a, b])", 10.0),
-            ("sum([a, b, 0.1])", 14.1),
-            ("mean(a, b)", 7.0),
-            ("median([3, 1, 2])", 2.0),
-            ("round(a / 3, 2)", 3.33),
-            ("round(2.6)", 3.0),
-            ("abs(b - a)", 6.0),
-            ("pct_change(b, a)", 150.0),
-            ("pct_change(-4, 4)", 200.0),
-            ("a > b", True),
-            ("a == b", False),
-        ],
-    )
-    def test_arithmetic_is_worked_out(self, expression, result):
-        assert evaluate(expression, {"a": 10, "b": 4}) == result
+NUMBERS = Finding(step_id="a", status="completed", text="a is 10, b is 4, c is -4, none is 0, d is 3 million")
 
-    @pytest.mark.accepts("W43")
-    @pytest.mark.parametrize(
-        "expression",
-        [
-            "", "a +", "1 / 0", "a % 0", "10 ** 400", "9 ** 9 ** 9", "(-8) ** 0.5", "c", "True", "1j", "'a' * 9",
-            "a and b", "1 < a < 20", "a if b else 1", "[a, b]", "[a] * 3", "min()", "abs(a, b)", "round(a, 99)",
-            "round(a, 0.5)", "pct_change(a)", "pct_change(0, a)", "max(a, key=b)", "print(a)", "a.real", "a[0]",
-            "min(*[a, b])", "(a > b) + 1", "1e999", "((" * 120 + "a" + "))" * 120, "-" * 60 + "a", "a" + "+a" * 200,
-        ],
-    )  # fmt: skip
-    def test_anything_else_is_refused(self, expression):
-        with pytest.raises(ExpressionRefused) as refused:
-            evaluate(expression, {"a": 10, "b": 4})
-        assert all(refused.value.in_locale(locale) for locale in LOCALES)
+
+def worked_out(operation: str, *of: str) -> str | None:
+    """The result; None where there is none."""
+    quotes = {"a": "10", "b": "4", "c": "-4", "none": "0", "d": "3 million"}
+    asked = [computation("it", operation, *of)]
+    given = {"values": [value(name, quote) for name, quote in quotes.items()], "computations": asked}
+    done = compute(Worksheet.model_validate(given), [NUMBERS])
+    assert bool(done.rows) != bool(done.problems)
+    return done.rows[0][2] if done.rows else None
+
+
+@pytest.mark.parametrize(
+    ("asked", "result"),
+    [
+        (("sum", "a", "b", "c"), "10"),
+        (("difference", "a", "b"), "6"),
+        (("product", "a", "b"), "40"),
+        (("ratio", "a", "b"), "2.5"),
+        (("growth", "b", "a"), "150"),
+        (("growth", "c", "b"), "200"),
+        (("mean", "a", "b"), "7"),
+        (("median", "a", "b", "c"), "4"),
+        (("min", "a", "c"), "-4"),
+        (("max", "a", "d"), "3,000,000"),
+        (("rank", "b", "a", "c"), "a > b > c"),
+    ],
+)
+def test_operations_are_worked_out(asked, result):
+    assert worked_out(*asked) == result
+
+
+@pytest.mark.accepts("W43")
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("ratio", "a", "none"),
+        ("growth", "none", "a"),
+        ("ratio", "a"),
+        ("difference", "a", "b", "c"),
+        ("sum", "unknown"),
+        ("rank", "a", "unknown"),
+    ],
+)
+def test_what_has_no_result_is_a_problem(asked):
+    assert worked_out(*asked) is None

@@ -10,21 +10,19 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from moot.modules.intake.application.headings import (
+from moot.modules.intake.application.report_text import (
     FOLDER,
     TONGUES,
+    clipped,
     headings_for,
     language_name,
-    tongue_of,
-)
-from moot.modules.intake.application.report_text import (
-    clipped,
     markdown_of,
     pieces,
     plain,
     safe_url,
     sentences,
     tamed,
+    tongue_of,
 )
 from moot.modules.intake.domain.answer import Answer, Section
 from moot.modules.intake.domain.findings import Citation

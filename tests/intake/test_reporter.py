@@ -10,7 +10,8 @@ from markdown_it import MarkdownIt
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from moot.modules.intake.application.headings import headings_for
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.application.report_views import leaning, measured
 from moot.modules.intake.domain.answer import STYLES, Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
@@ -159,11 +160,11 @@ async def written(
     locale: str = "en-US",
     style: Style = "research",
     plan: Plan | None = None,
+    errand: Errand | None = None,
     **also: Any,
 ) -> Answer:
-    return await reporter.write(
-        QUESTION, plan or a_plan(locale), findings, locale=locale, style=style, **also
-    )
+    given = {"locale": locale, "style": style, "errand": errand or Errand(), **also}
+    return await reporter.write(QUESTION, plan or a_plan(locale), findings, **given)
 
 
 GOLDEN_EN = """\
@@ -203,7 +204,7 @@ Margins of 12.5% are expected [3].
 - Prices are delayed.
 - Views of others: done in part only; what was found is told.
 
-> This is research, not investment advice. Its dated sources are from 2026-06-12 to 2026-06-30.
+> This is research, not investment advice. Its dated sources are from 2026-06-12 to 2026-06-30. Model calls: none.
 """
 
 GOLDEN_ZH = """\
@@ -237,7 +238,7 @@ GOLDEN_ZH = """\
 - Prices are delayed.
 - Views of others：只完成了一部分，已写出查到的内容。
 
-> 本内容为研究结果，不构成投资建议。注明日期的来源为 2026-06-12 至 2026-06-30。
+> 本内容为研究结果，不构成投资建议。注明日期的来源为 2026-06-12 至 2026-06-30。未调用模型。
 """
 
 
@@ -780,14 +781,14 @@ UNPRICED = BYD.model_copy(update={"spent": Spent(requests=1, tokens=10, cost=Non
 async def test_an_answer_says_what_the_sessions_it_rests_on_took(
     ruled: Reporter, findings: Sequence[Finding], locale: str, took: str
 ):
-    with on_behalf_of("default"):
-        assert (await written(ruled, findings, locale=locale)).disclaimer.endswith(took)
+    assert (await written(ruled, findings, locale=locale)).disclaimer.endswith(took)
 
 
 async def test_what_writing_it_took_counts_too(reporter: Reporter, llm_server: LLMServer):
     llm_server.script(says(overview="BYD will grow by 37.5% [2]."), says())
-    with on_behalf_of("default"):
-        disclaimer = (await written(reporter, SESSIONS)).disclaimer
+    errand = Errand()
+    with on_behalf_of("default", tally=errand.tally):
+        disclaimer = (await written(reporter, SESSIONS, errand=errand)).disclaimer
     assert "Model calls: 7, " in disclaimer
 
 
@@ -844,9 +845,9 @@ async def test_nothing_found_is_said_with_the_reason_and_no_model_is_asked(
     said = {
         "en-US": "# AI\n\n## Overview\n\nNothing was found that could answer this question.\n\n"
         f"## Could not be found out\n\n- Views of others: {SECRET_ERROR}\n\n"
-        "> This is research, not investment advice.\n",
+        "> This is research, not investment advice. Model calls: none.\n",
         "zh-CN": "# AI\n\n## 概述\n\n没有找到能够回答这个问题的内容。\n\n"
-        f"## 未能查明\n\n- Views of others：{SECRET_ERROR}\n\n> 本内容为研究结果，不构成投资建议。\n",
+        f"## 未能查明\n\n- Views of others：{SECRET_ERROR}\n\n> 本内容为研究结果，不构成投资建议。未调用模型。\n",
     }
     assert answer.markdown == said[locale]
     assert (answer.engine, answer.citations) == ("rules", ())
@@ -859,12 +860,12 @@ async def test_what_is_missing_for_the_same_reason_is_told_together(ruled: Repor
         Finding(step_id=name, status="failed", error=why) for name, why in zip("abc", "XYX", strict=True)
     ]
     plan = Plan(locale="en-US", title="AI", steps=steps)
-    answer = await ruled.write(QUESTION, plan, failed, locale="en-US", style="brief")
+    answer = await ruled.write(QUESTION, plan, failed, locale="en-US", style="brief", errand=Errand())
     assert answer.sections[-1].text == "- A · C: X\n- B: Y"
 
 
 async def test_without_any_research_the_answer_says_that(ruled: Reporter):
-    answer = await ruled.write(QUESTION, None, [], locale="en-US", style="brief")
+    answer = await ruled.write(QUESTION, None, [], locale="en-US", style="brief", errand=Errand())
     assert answer.title == QUESTION
     assert [section.text for section in answer.sections] == ["No research was carried out on this question."]
 
@@ -873,12 +874,13 @@ async def test_the_text_is_streamed_in_pieces_once_it_is_checked(reporter: Repor
     pieces: list[str] = []
     asked_before: list[int] = []
 
-    def on_chunk(piece: str) -> None:
-        pieces.append(piece)
+    def on_chunk(what: str, about: dict[str, Any]) -> None:
+        assert what == "message_chunk"
+        pieces.append(about["text"])
         asked_before.append(len(llm_server.requests))
 
     llm_server.script(says(overview="BYD will grow by 37.5% [2]."), says())
-    answer = await written(reporter, on_chunk=on_chunk)
+    answer = await written(reporter, errand=Errand(listener=on_chunk))
     assert "".join(pieces) == answer.markdown
     assert len(pieces) > 5
     assert "37.5%" not in "".join(pieces)
@@ -897,7 +899,8 @@ async def test_the_text_is_streamed_in_pieces_once_it_is_checked(reporter: Repor
 async def test_an_answer_says_how_old_its_sources_are(ruled: Reporter, published: list[str | None], age: str):
     citations = tuple(Citation(title=f"Page {n}", published_at=day) for n, day in enumerate(published))
     found = WEB.model_copy(update={"citations": citations})
-    assert (await written(ruled, [found])).disclaimer == "This is research, not investment advice." + age
+    said = f"This is research, not investment advice.{age} Model calls: none."
+    assert (await written(ruled, [found])).disclaimer == said
 
 
 async def test_a_great_many_sources_do_not_swell_the_prompt(reporter: Reporter, llm_server: LLMServer):

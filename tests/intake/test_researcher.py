@@ -1,15 +1,28 @@
 """The researcher's loop: looks things up, stops at every limit, and never takes a stranger's word for an order."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from moot.modules.intake.application.telling import listening
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.domain.question import Limits
+from tests.fakes.clock import leap, until
 from tests.fakes.llm_server import Hang, LLMServer, Say, Status
 from tests.fakes.search_server import LocalWeb, local_web
-from tests.intake.steps_desk import GOAL, StepsDesk, calls, finds, hit, page, research_step, steps_desk
+from tests.intake.steps_desk import (
+    GOAL,
+    StepsDesk,
+    a_task,
+    calls,
+    finds,
+    hit,
+    page,
+    research_step,
+    steps_desk,
+)
 
 COMPANY, ANOTHER = ("find_company", {"text": "Mirage Hill"}), ("find_company", {"text": "900001"})
 
@@ -27,8 +40,8 @@ async def steps(home, clock, web, llm_server) -> AsyncIterator[StepsDesk]:
 
 
 async def research(steps: StepsDesk, *, locale: str = "en-US", background: str = "", **limits: Any):
-    researcher = steps.researcher(**limits)
-    return await researcher.research(research_step(), locale=locale, goal=GOAL, background=background)
+    task = a_task(locale=locale, background=background, limits=Limits(**limits))
+    return await steps.researcher().research(research_step(), task)
 
 
 def tool_messages(server: LLMServer, place: int = -1) -> list[str]:
@@ -129,7 +142,10 @@ async def test_calls_of_one_turn_run_together_and_are_told_in_their_order(steps,
 async def test_when_time_is_up_what_was_found_is_quoted(steps, llm_server):
     llm_server.script(calls(COMPANY))
     llm_server.default = Hang()
-    finding = await research(steps, step_timeout=6.0)
+    researching = asyncio.create_task(research(steps, step_timeout=40.0))
+    await until(lambda: len(llm_server.requests) == 2)
+    leap(40)
+    finding = await researching
     assert finding.status == "partial"
     assert "900001.DEMO" in finding.text
     assert "no model has read them" in finding.text
@@ -199,40 +215,19 @@ async def test_old_words_go_first_when_there_are_too_many(steps, web, llm_server
 async def test_whoever_listens_is_told_of_calls_results_and_sources(steps, llm_server):
     heard: list[tuple[str, dict[str, Any]]] = []
     llm_server.script(calls(COMPANY), Say("Done."))
-    with listening(lambda what, about: heard.append((what, about))):
-        await research(steps)
+    errand = Errand(listener=lambda what, about: heard.append((what, about)))
+    await steps.researcher().research(research_step(), a_task(errand=errand))
     assert [what for what, _ in heard] == ["tool_call", "tool_result", "citation"]
     assert heard[0][1]["name"] == "find_company"
 
 
-async def test_without_a_model_the_web_is_searched_once_and_quoted(home, clock, web):
-    finds(web, hit("Trends", "https://example.com/a", "Models became smaller."))
-    async with steps_desk(home, clock, web) as steps:
-        finding = await research(steps)
-        assert [record.payload["tool"] for record in await steps.decisions()] == ["web_search"]
-    assert finding.status == "completed"
-    assert "Models became smaller." in finding.text
-    assert "no model has read them" in finding.text
-    assert "No language model" in finding.warnings[0]
-    assert finding.citations[0].url == "https://example.com/a"
-
-
-async def test_without_a_model_and_a_search_a_symbol_is_looked_up(home, clock, web):
-    async with steps_desk(home, clock, web, search=False) as steps:
-        step = research_step(symbol="900001.DEMO")
-        finding = await steps.researcher().research(step, locale="en-US", goal=GOAL)
-    assert finding.status == "completed"
-    assert "Mirage Hill Distillers" in finding.text
-
-
 @pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
-async def test_without_a_model_and_a_search_it_says_what_to_set(home, clock, web, locale):
-    async with steps_desk(home, clock, web, search=False) as steps:
+async def test_without_a_model_it_says_what_to_set(home, clock, web, locale):
+    async with steps_desk(home, clock, web) as steps:
         finding = await research(steps, locale=locale)
     assert (finding.status, finding.text) == ("failed", "")
     assert finding.error
     assert "MOOT_LLM_BASE_URL" in finding.error
-    assert "MOOT_SEARXNG_URL" in finding.error
 
 
 def _text(call: tuple[str, dict[str, Any]]) -> tuple[str, str]:

@@ -15,6 +15,7 @@ import pytest
 from moot.modules.intake.application.intake_service import LEASE, Conversation, NotItsTurn
 from moot.shared.domain.clock import SystemClock
 from tests.chaos.nursery import ROOT, without_settings
+from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import LLMServer, Say
 from tests.intake.whole_desk import (
     ACCEPTED,
@@ -31,7 +32,6 @@ from tests.intake.whole_desk import (
 
 MIRAGE, FOGHARBOUR = "900001.DEMO", "900002.DEMO"
 COMPARE = f"比较一下 {MIRAGE} 和 {FOGHARBOUR} 的估值"
-PATIENCE = 60
 LEFT = {"status": "running", "left": True}
 
 

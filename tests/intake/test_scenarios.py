@@ -123,7 +123,8 @@ class TwoDomes:
     """`Companies` of which two are called alike."""
 
     async def mentioned(self, text: str) -> Sequence[Mention]:
-        return [DOMES] if "Dome" in text else []
+        by_code = [Mention(text=code, symbols=(code,)) for code in DOMES.symbols if code in text]
+        return [DOMES] if "Dome" in text else by_code
 
     async def find(self, text: str) -> Sequence[Mention]:
         return [Mention(text=text, symbols=(text,))] if text in DOMES.symbols else []
@@ -142,9 +143,10 @@ async def test_which_of_two_companies_is_asked_back_and_the_next_turn_settles_it
         asked = await desk.ask("Is Dome cheap?")
         assert (asked.status, asked.last.plan) == ("replied", None)
         assert asked.last.reply == (
-            "“Dome” may be: 900004.DEMO Irondome, 900009.DEMO Warmdome. Which one do you mean?"
+            "“Dome” may be: 900004.DEMO Irondome, 900009.DEMO Warmdome. Which one do you mean? "
+            "Answer with its code or its full name."
         )
-        settled = await desk.ask("the second one", thread_id=asked.id)
+        settled = await desk.ask("900009.DEMO", thread_id=asked.id)
         assert (settled.status, settled.last.understanding.symbols) == ("waiting", ("900009.DEMO",))
         assert [step.symbol for step in settled.last.plan.steps] == ["900009.DEMO"]
         assert settled.last.understanding.by == by

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
-from moot.modules.intake.domain.ports import ToolOutcome
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.ports import ToolOutcome
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
-from moot.shared.infrastructure.execution_context import on_behalf_of
 from tests.fakes.search_server import LocalWeb, local_web
-from tests.intake.steps_desk import GOAL, SEARCH, StepsDesk, finds, hit, page, steps_desk
+from tests.intake.steps_desk import GOAL, SEARCH, StepsDesk, a_task, finds, hit, page, steps_desk
 
 
 @pytest.fixture
@@ -27,9 +27,14 @@ async def steps(home, clock, web) -> AsyncIterator[StepsDesk]:
 
 
 async def call(
-    box: GovernedToolbox, name: str, *, read: tuple[str, ...] = (), **arguments: Any
+    box: GovernedToolbox,
+    name: str,
+    *,
+    read: tuple[str, ...] = (),
+    workspace: str = "default",
+    **arguments: Any,
 ) -> ToolOutcome:
-    return await box.call(name, arguments, goal=GOAL, read=read, iteration=1)
+    return await box.call(name, arguments, a_task(errand=Errand(workspace)), read=read, iteration=1)
 
 
 async def test_what_a_search_finds_is_cited_and_tainted_and_the_call_is_on_the_record(steps, web):
@@ -90,24 +95,20 @@ async def test_what_was_found_for_one_question_is_not_vouched_for_in_another(ste
     finds(web, hit("Trends", url))
     box = steps.toolbox()
     await call(box, "web_search", query="AI trends")
-    outcome = await box.call("read_page", {"url": url}, goal="Something else", read=(), iteration=1)
+    outcome = await box.call("read_page", {"url": url}, a_task("Something else"), iteration=1)
     assert outcome.failed
-    with on_behalf_of("fund"):
-        assert (await call(box, "read_page", url=url)).failed
+    assert (await call(box, "read_page", url=url, workspace="fund")).failed
 
 
 async def test_a_refusal_is_told_in_the_language_of_the_question(steps):
     arguments = {"sql": "DROP TABLE companies"}
-    asked = {"goal": GOAL, "read": (), "iteration": 1}
-    outcome = await steps.toolbox().call("database", arguments, locale="zh-CN", **asked)
+    outcome = await steps.toolbox().call("database", arguments, a_task(locale="zh-CN"), iteration=1)
     assert "请只提交一条 SELECT" in outcome.text
 
 
 async def test_an_address_that_the_question_names_may_be_read(steps, web):
     url = page(web, "/named", "As asked.")
-    outcome = await steps.toolbox().call(
-        "read_page", {"url": url}, goal=f"Sum up {url}", read=(), iteration=1
-    )
+    outcome = await steps.toolbox().call("read_page", {"url": url}, a_task(f"Sum up {url}"), iteration=1)
     assert "As asked." in outcome.text
     assert not outcome.failed
 
@@ -159,7 +160,7 @@ async def test_a_company_is_found_by_its_name(steps):
     ],
 )
 async def test_what_cannot_be_called_is_told_and_nothing_is_decided(steps, name, arguments, told):
-    outcome = await steps.toolbox().call(name, arguments, goal=GOAL, read=(), iteration=1)
+    outcome = await steps.toolbox().call(name, arguments, a_task(), iteration=1)
     assert outcome.failed
     assert told in outcome.text
     assert await steps.decisions() == []
@@ -168,8 +169,7 @@ async def test_what_cannot_be_called_is_told_and_nothing_is_decided(steps, name,
 @pytest.mark.parametrize("spent", [{"iteration": 31}, {"tokens": 400_001}, {"seconds": 601.0}])
 async def test_a_limit_of_the_rules_ends_the_step(steps, spent):
     arguments = {"text": "Mirage Hill"}
-    given = {"goal": GOAL, "read": (), "iteration": 1}
-    outcome = await steps.toolbox().call("find_company", arguments, **(given | spent))
+    outcome = await steps.toolbox().call("find_company", arguments, a_task(), **({"iteration": 1} | spent))
     assert (outcome.failed, outcome.ends) == (True, True)
 
 

@@ -8,7 +8,6 @@ from uuid import uuid4
 
 import pytest
 
-from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
 from moot.modules.intake.application.intake_service import (
     LEASE,
     Conversation,
@@ -17,13 +16,14 @@ from moot.modules.intake.application.intake_service import (
     NotItsTurn,
     Question,
 )
-from moot.modules.intake.application.keeping import keep
+from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Stand
+from moot.modules.intake.application.keeper import Keeper
 from moot.modules.intake.domain.conversation import Conversations, Turn
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.infrastructure.persistence.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_verification import verify
-from tests.fakes.clock import HandClock, TickingClock
+from tests.fakes.clock import PATIENCE, HandClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
 from tests.governance.factories import NOON
 from tests.intake.whole_desk import (
@@ -38,7 +38,6 @@ from tests.intake.whole_desk import (
     writes,
 )
 
-PATIENCE = 60
 NEVER = 3600.0
 TOO_LONG = LEASE.total_seconds() + 1
 ALIKE = {"title": "Latest AI trends", "locale": "en-US"}
@@ -52,18 +51,17 @@ class Work(IntakeGraph):
         self._who = who
         self.begun, self.may_go_on, self.stopped = asyncio.Event(), asyncio.Event(), asyncio.Event()
 
-    async def begin(self, thread: str, state: IntakeState) -> Stand:
+    async def run(
+        self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
+    ) -> Stand:
         self.begun.set()
         try:
             await self.may_go_on.wait()
         except asyncio.CancelledError:
             self.stopped.set()
             raise
-        await keep(Finding(step_id=self._who, status="completed", text="found"))
+        await keeper.keep_finding(Finding(step_id=self._who, status="completed", text="found"))
         return Stand({"reply": self._who}, False)
-
-    async def go_on(self, thread: str, feedback: Mapping[str, Any] | None = None) -> Stand:
-        return await self.begin(thread, {})
 
 
 class Process:

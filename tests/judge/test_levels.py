@@ -4,7 +4,7 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from moot.modules.judge.domain.levels import Levels, levels_for
+from moot.modules.judge.domain.verdict import Levels, levels_for
 from tests.fakes.judge import evidence
 
 PRICES = st.floats(min_value=0.01, max_value=5000)

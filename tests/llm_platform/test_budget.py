@@ -20,6 +20,7 @@ from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from tests.fakes.clock import PATIENCE
 
 LATE = datetime(2026, 6, 30, 23, 59, tzinfo=UTC)
 UNPRICED = Amount(tokens=1, cost=None)
@@ -111,7 +112,7 @@ class TestManyAtOnce:
                 calls += 1
                 return
 
-        async with asyncio.timeout(20), watched(database) as seen:
+        async with asyncio.timeout(PATIENCE), watched(database) as seen:
             await asyncio.gather(*(caller() for _ in range(50)))
 
         assert calls == 17  # 17 x 1 spent leaves 3, and nobody may start with less than 4

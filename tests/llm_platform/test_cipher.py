@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from structlog.testing import capture_logs
 
 from moot.modules.llm_platform.domain.model_config import SecretUnreadable
-from moot.modules.llm_platform.infrastructure.cipher import Cipher, cipher_for
+from moot.modules.llm_platform.infrastructure.config_repository import Cipher, cipher_for
 from moot.shared.domain.errors import Unavailable
 
 NO_SECRET = SecretStr("")

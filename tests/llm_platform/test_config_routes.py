@@ -10,8 +10,7 @@ from structlog.testing import capture_logs
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.cipher import Cipher
-from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.modules.llm_platform.presentation.config_routes import router
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database

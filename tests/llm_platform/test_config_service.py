@@ -17,8 +17,7 @@ from moot.modules.llm_platform.application.config_service import (
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable
-from moot.modules.llm_platform.infrastructure.cipher import Cipher
-from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.database import Database

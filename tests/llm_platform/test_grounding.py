@@ -236,4 +236,4 @@ def test_no_text_breaks_the_check(text, shown):
 def test_long_texts_take_no_time(text):
     started = time.process_time()
     ground([text], EVIDENCE, given=text)
-    assert time.process_time() - started < 0.5
+    assert time.process_time() - started < 2

@@ -221,7 +221,7 @@ def test_a_good_answer_is_not_logged():
 def test_hostile_answers_are_refused_at_once(raw):
     started = time.process_time()
     assert refused(raw).details["raw_length"] == len(raw)
-    assert time.process_time() - started < 2
+    assert time.process_time() - started < 5
 
 
 Json = st.recursive(

@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
+from moot.desk import Moot
 from moot.modules.llm_platform.domain.search import (
     CACHE_TIME,
     SearchCache,
@@ -12,11 +13,12 @@ from moot.modules.llm_platform.domain.search import (
     WebSearchResponse,
     WebSearchResultItem,
 )
-from moot.modules.llm_platform.infrastructure.search_cache import SqlSearchCache
+from moot.modules.llm_platform.infrastructure.search_store import CLEANED_EVERY, SqlSearchCache
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.settings import Settings
 
 NOW = datetime(2026, 6, 30, 10, tzinfo=UTC)
 REQUEST = WebSearchRequest(query="白酒", freshness="oneDay", count=5)
@@ -66,10 +68,36 @@ async def test_a_newer_answer_takes_the_place_of_the_old_one(database):
 async def test_only_what_has_expired_is_cleaned_away(database):
     await at(database, NOW).put("short", REQUEST, response("a"))
     await at(database, NOW).put("long", REQUEST.model_copy(update={"freshness": "oneYear"}), response("b"))
-    later = at(database, NOW + timedelta(hours=4))
-    assert await later.cleanup_expired() == 1
-    assert await later.cleanup_expired() == 0
-    assert await later.get("long") == response("b")
+    await at(database, NOW + timedelta(hours=4)).cleanup_expired()
+    assert await kept(database) == ["long"]
+
+
+async def test_writing_cleans_away_now_and_then(sqlite_database):
+    await at(sqlite_database, NOW).put("old", REQUEST, response("a"))
+    later = at(sqlite_database, NOW + timedelta(hours=5))
+    for _ in range(CLEANED_EVERY - 1):
+        await later.put("new", REQUEST, response("b"))
+    assert await kept(sqlite_database) == ["new", "old"]
+    await later.put("new", REQUEST, response("b"))
+    assert await kept(sqlite_database) == ["new"]
+
+
+async def test_a_desk_that_opens_cleans_away(tmp_path):
+    url = f"sqlite:///{tmp_path / 'moot.db'}"
+    settings = Settings(home=tmp_path, database_url=url)
+    async with Moot(settings):
+        pass
+    database = Database(url)
+    await at(database, NOW - timedelta(days=400)).put("old", REQUEST, response("a"))
+    async with Moot(settings):
+        pass
+    assert await kept(database) == []
+    await database.close()
+
+
+async def kept(database: Database) -> list[str]:
+    async with database.session() as db:
+        return list(await db.scalars(select(WebSearchCacheRow.cache_key).order_by("cache_key")))
 
 
 async def test_a_database_without_the_table_says_that_it_failed(empty_sqlite_url):

@@ -19,11 +19,9 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.search import WebSearchProvider, WebSearchRequest, WebSearchResponse
-from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogReader
-from moot.modules.llm_platform.infrastructure.search.bocha import BochaSearch
-from moot.modules.llm_platform.infrastructure.search.record import SqlSearchRecord
-from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
-from moot.modules.llm_platform.infrastructure.search_cache import SqlSearchCache
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
+from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
+from moot.modules.llm_platform.infrastructure.search_store import SqlSearchCache, SqlSearchRecord
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
@@ -88,10 +86,10 @@ class Desk:
             ExternalCalls(CallAudit(self.trail, clock)),
             SqlSearchCache(self.database, clock) if cached else None,
             clock,
-            SqlSearchRecord(SqlCallLogReader(self.database)),
+            SqlSearchRecord(self.database),
         )
-        with in_session(session, as_of, answers):
-            return await door.search(request)
+        with in_session(session, answers):
+            return await door.search(request, as_of=as_of)
 
     async def calls(self, session: UUID = SESSION) -> list[ExternalCallItem]:
         return await SqlCallLogReader(self.database).external_calls(session, include_text=True)
@@ -107,8 +105,8 @@ async def desk(database: Database, server: LocalWeb) -> AsyncIterator[Desk]:
 
 
 @contextmanager
-def in_session(session: UUID, as_of: datetime, answers: Answers) -> Iterator[None]:
-    context = ExecutionContext(session_id=str(session), as_of=as_of, answers=answers)
+def in_session(session: UUID, answers: Answers) -> Iterator[None]:
+    context = ExecutionContext(session_id=str(session), answers=answers)
     token = current_execution_ctx.set(context)
     try:
         yield

@@ -9,10 +9,9 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
-from moot.modules.llm_platform.application.spending import By, UsageService
+from moot.modules.llm_platform.application.spending import By, Estimate, UsageService, Used
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.domain.usage import Estimate, Used
-from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogReader
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
 from moot.modules.llm_platform.presentation.usage_routes import router
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable

@@ -2,8 +2,6 @@
 
 import asyncio
 import hashlib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
 
@@ -27,7 +25,6 @@ from moot.modules.llm_platform.domain.search import (
 )
 from moot.modules.llm_platform.presentation.search_routes import router
 from moot.shared.domain.clock import FixedClock
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.presentation.errors import install_error_handlers
 from tests.fakes.search_server import FakeCache, FakeSearch, FakeSearchAudit
 
@@ -47,15 +44,6 @@ def titles(items: list[WebSearchResultItem]) -> list[str]:
 
 def service(search: FakeSearch, audit: FakeSearchAudit | None = None, cache: FakeCache | None = None):
     return WebSearchService(search, audit or FakeSearchAudit(), cache, FixedClock(NOW))
-
-
-@contextmanager
-def session_of(as_of: datetime) -> Iterator[None]:
-    token = current_execution_ctx.set(ExecutionContext(session_id="", as_of=as_of))
-    try:
-        yield
-    finally:
-        current_execution_ctx.reset(token)
 
 
 class TestWhatIsKept:
@@ -201,8 +189,7 @@ class TestTheCache:
     async def test_what_was_found_is_kept_whole_for_whoever_asks_next(self):
         items = [found("new", 1), found("undated", None), found("old", 20)]
         door = service(FakeSearch(items), cache=FakeCache())
-        with session_of(NOW - timedelta(days=10)):
-            then = await door.search(REQUEST)
+        then = await door.search(REQUEST, as_of=NOW - timedelta(days=10))
         now = await door.search(REQUEST)
         assert titles(then.results) == ["old"]
         assert titles(now.results) == ["new", "old", "undated"]
@@ -211,14 +198,12 @@ class TestTheCache:
 class TestTheMomentOfTheSession:
     async def test_a_session_of_today_sees_the_web_of_today(self):
         items = [found("an hour ago", 1 / 24), found("undated", None)]
-        with session_of(NOW - timedelta(hours=23)):
-            response = await service(FakeSearch(items)).search(REQUEST)
+        response = await service(FakeSearch(items)).search(REQUEST, as_of=NOW - timedelta(hours=23))
         assert titles(response.results) == ["an hour ago", "undated"]
 
     async def test_a_session_of_the_past_does_not(self):
         items = [found("an hour ago", 1 / 24), found("undated", None), found("then", 3)]
-        with session_of(NOW - timedelta(hours=25)):
-            response = await service(FakeSearch(items)).search(REQUEST)
+        response = await service(FakeSearch(items)).search(REQUEST, as_of=NOW - timedelta(hours=25))
         assert titles(response.results) == ["then"]
 
     async def test_the_log_says_how_many_were_found_and_kept(self):

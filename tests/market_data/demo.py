@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import pairwise
 
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
@@ -46,21 +47,21 @@ async def snapshot(market: DemoMarket) -> Snapshot:
     listings = {
         company.symbol: Listing(
             company,
-            list(await market.daily_bars(company.symbol, *EVER)),
-            list(await market.daily_valuations(company.symbol, *EVER)),
-            list(await market.financial_reports(company.symbol)),
+            list(await market.read(BARS, company.symbol, *EVER)),
+            list(await market.read(VALUATIONS, company.symbol, *EVER)),
+            list(await market.read(REPORTS, company.symbol)),
         )
-        for company in await market.companies()
+        for company in await market.read(COMPANIES, "DEMO")
     }
-    return Snapshot(listings, list(await market.macro(*EVER)), await all_news(market, *EVER))
+    return Snapshot(listings, list(await market.read(MACRO, "DEMO", *EVER)), await all_news(market, *EVER))
 
 
 async def all_news(market: DemoMarket, start: date, end: date) -> list[NewsItem]:
     """What was published about anybody, each item once, oldest first."""
     items = {
         item.url: item
-        for company in await market.companies()
-        for item in await market.news(company.symbol, start, end)
+        for company in await market.read(COMPANIES, "DEMO")
+        for item in await market.read(NEWS, company.symbol, start, end)
     }
     return sorted(items.values(), key=lambda item: (item.available_at, item.url))
 

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.datasets import BARS
 from moot.modules.market_data.infrastructure.lake import Lake
 from tests.fakes.market_data import SYMBOL, a_bar
 
@@ -40,14 +40,14 @@ def versions(lake: Lake, first: int) -> Iterator[int]:
     """In version n every price is n and the moment of storing n seconds after the beginning."""
     for n in itertools.count(first):
         bars = [a_bar(FIRST + timedelta(days=day), price=float(n)) for day in range(ROWS)]
-        lake.store(Dataset.BARS, SYMBOL, bars, covered=None, at=BEGAN + timedelta(seconds=n))
+        lake.store(BARS, SYMBOL, bars, covered=None, at=BEGAN + timedelta(seconds=n))
         yield n
 
 
 def days(lake: Lake, first: int, count: int) -> None:
     for n in range(first, first + count):
         day = FIRST + timedelta(days=n)
-        lake.store(Dataset.BARS, SYMBOL, [a_bar(day)], covered=(day, day), at=BEGAN)
+        lake.store(BARS, SYMBOL, [a_bar(day)], covered=(day, day), at=BEGAN)
 
 
 def main(folder: str, what: str, *numbers: str) -> None:

@@ -7,9 +7,18 @@ from types import SimpleNamespace
 
 import pytest
 
+from moot.modules.market_data.domain.datasets import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+)
 from moot.modules.market_data.domain.provider import NotOffered
-from moot.modules.market_data.infrastructure.providers import akshare_client
-from moot.modules.market_data.infrastructure.providers.akshare import PACE, AkshareProvider
+from moot.modules.market_data.infrastructure.providers import akshare
+from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.errors import Unavailable
 from tests.fakes.call_record import Record
@@ -35,9 +44,7 @@ def stub(running: EastmoneyServer, monkeypatch: pytest.MonkeyPatch) -> Eastmoney
     running.times.clear()
     running.broken, running.broken_for, running.slow = None, 1_000_000, 0.0
     running.redirect(monkeypatch)
-    monkeypatch.setattr(
-        akshare_client, "NEWS_URL", f"{running.url}/search-api-web.eastmoney.com/search/jsonp"
-    )
+    monkeypatch.setattr(akshare, "NEWS_URL", f"{running.url}/search-api-web.eastmoney.com/search/jsonp")
     monkeypatch.setattr("akshare.request.time", SimpleNamespace(sleep=lambda _: None))
     return running
 
@@ -48,7 +55,7 @@ def provider() -> AkshareProvider:
 
 
 async def test_bars_are_raw_prices_shares_and_yuan_with_their_two_times(stub, provider):
-    bars = await provider.daily_bars(KNOWN, *JUNE)
+    bars = await provider.read(BARS, KNOWN, *JUNE)
     first = bars[0]
     assert (first.symbol, first.source, first.trade_date) == (KNOWN, "akshare", date(2024, 6, 17))
     assert (first.open, first.close, first.high, first.low) == (20.0, 20.4, 20.8, 19.9)
@@ -66,7 +73,7 @@ async def test_bars_are_raw_prices_shares_and_yuan_with_their_two_times(stub, pr
 
 
 async def test_an_ex_right_day_moves_the_factor_and_the_reference_price(stub, provider):
-    bars = {bar.trade_date.day: bar for bar in await provider.daily_bars(KNOWN, *JUNE)}
+    bars = {bar.trade_date.day: bar for bar in await provider.read(BARS, KNOWN, *JUNE)}
     assert [(day, bar.adj_factor) for day, bar in bars.items()] == [
         (17, 1.0),
         (18, 1.0),
@@ -77,12 +84,12 @@ async def test_an_ex_right_day_moves_the_factor_and_the_reference_price(stub, pr
 
 
 async def test_the_very_first_day_has_its_reference_price_from_its_own_change(stub, provider):
-    [first, *_] = await provider.daily_bars(KNOWN, date(2024, 1, 1), JUNE[1])
+    [first, *_] = await provider.read(BARS, KNOWN, date(2024, 1, 1), JUNE[1])
     assert (first.trade_date, first.pre_close) == (date(2024, 6, 14), 19.9)
 
 
 async def test_a_dash_for_a_price_refuses_that_day_by_name_and_no_other(stub, provider):
-    bars = await provider.daily_bars(KNOWN, *JUNE)
+    bars = await provider.read(BARS, KNOWN, *JUNE)
     assert [bar.trade_date.day for bar in bars] == [17, 18, 19, 21]
     assert [(r.row, r.why) for r in bars.refused] == [
         ("trade_date=2024-06-20", "open: Input should be a valid number")
@@ -91,16 +98,16 @@ async def test_a_dash_for_a_price_refuses_that_day_by_name_and_no_other(stub, pr
 
 
 async def test_valuations_keep_a_negative_pe_and_leave_out_what_is_missing(stub, provider):
-    valuations = await provider.daily_valuations(KNOWN, *JUNE)
+    valuations = await provider.read(VALUATIONS, KNOWN, *JUNE)
     loss, profit = valuations
     assert (loss.trade_date.day, loss.pe_ttm, loss.pe, loss.ps_ttm) == (18, -8.5, None, None)
     assert (profit.total_mv, profit.circ_mv, profit.pe, profit.pb) == (2.52e10, 2.5e10, 13.1, 3.2)
     assert [r.row for r in valuations.refused] == ["trade_date=2024-06-17"]
-    assert await provider.daily_valuations(KNOWN, date(2020, 1, 1), date(2020, 2, 1)) == []
+    assert await provider.read(VALUATIONS, KNOWN, date(2020, 1, 1), date(2020, 2, 1)) == []
 
 
 async def test_reports_are_known_from_their_announcement_or_the_deadline(stub, provider):
-    annual, quarter = await provider.financial_reports(KNOWN)
+    annual, quarter = await provider.read(REPORTS, KNOWN)
     assert (annual.eps, annual.roe_waa, annual.gross_margin, annual.net_profit) == (1.61, 30.2, 71.5, 2.0e8)
     assert (annual.event_time, annual.available_at) == (
         datetime(2023, 12, 31, 7, tzinfo=UTC),
@@ -110,7 +117,7 @@ async def test_reports_are_known_from_their_announcement_or_the_deadline(stub, p
 
 
 async def test_a_dividend_is_known_when_its_dates_are_and_a_plan_is_none(stub, provider):
-    shares, cash = await provider.dividends(KNOWN)
+    shares, cash = await provider.read(DIVIDENDS, KNOWN)
     assert (cash.cash_per_share, cash.bonus_per_share, cash.ex_date) == (0.5, 0.0, date(2024, 6, 19))
     assert cash.available_at == datetime(2024, 6, 12, 10, tzinfo=UTC)
     assert (shares.cash_per_share, shares.bonus_per_share) == (0.0, 0.3)
@@ -120,7 +127,7 @@ async def test_a_dividend_is_known_when_its_dates_are_and_a_plan_is_none(stub, p
 
 
 async def test_macro_figures_have_a_period_and_a_release_after_it(stub, provider):
-    figures = await provider.macro(date(2024, 1, 1), date(2024, 12, 31))
+    figures = await provider.read(MACRO, "CN", date(2024, 1, 1), date(2024, 12, 31))
     by_name = {(o.series, o.period): o for o in figures}
     assert {series for series, _ in by_name} == {
         "pmi_manufacturing",
@@ -139,7 +146,7 @@ async def test_macro_figures_have_a_period_and_a_release_after_it(stub, provider
 
 
 async def test_announcements_count_from_the_moment_they_could_be_seen(stub, provider):
-    items = await provider.news(KNOWN, date(2024, 6, 16), date(2024, 6, 19))
+    items = await provider.read(NEWS, KNOWN, date(2024, 6, 16), date(2024, 6, 19))
     notices = [item for item in items if item.kind == "announcement"]
     assert len(notices) == 151  # two pages
     latest = notices[-1]
@@ -150,12 +157,12 @@ async def test_announcements_count_from_the_moment_they_could_be_seen(stub, prov
         "600519除息日成交平稳",
         datetime(2024, 6, 19, 12, 15, tzinfo=UTC),
     )
-    earlier = await provider.news(KNOWN, date(2024, 6, 16), date(2024, 6, 18))
+    earlier = await provider.read(NEWS, KNOWN, date(2024, 6, 16), date(2024, 6, 18))
     assert latest.url not in {item.url for item in earlier}
 
 
 async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stub, provider):
-    companies = {company.symbol: company for company in await provider.companies()}
+    companies = {company.symbol: company for company in await provider.read(COMPANIES, "CN")}
     assert companies["600519.SH"].list_date == date(2001, 8, 27)
     assert (companies["600519.SH"].pinyin, companies["688001.SH"].board) == ("gzmt", "star")
     assert (companies["000012.SZ"].name, companies["000012.SZ"].industry) == ("第12", "J 金融业")
@@ -166,18 +173,18 @@ async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stu
 
 
 async def test_the_list_is_read_again_every_time(stub, provider):
-    await provider.companies()
-    await provider.companies()
+    await provider.read(COMPANIES, "CN")
+    await provider.read(COMPANIES, "CN")
     assert stub.hosts().count("query.sse.com.cn") == 2 * 3
     assert stub.hosts().count("www.szse.cn") == 2 * 2
 
 
 async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
-    assert await provider.daily_bars(UNKNOWN, *JUNE) == []
-    assert await provider.daily_valuations(UNKNOWN, *JUNE) == []
-    assert await provider.financial_reports(UNKNOWN) == []
-    assert await provider.dividends(UNKNOWN) == []
-    assert await provider.news(UNKNOWN, *JUNE) == []
+    assert await provider.read(BARS, UNKNOWN, *JUNE) == []
+    assert await provider.read(VALUATIONS, UNKNOWN, *JUNE) == []
+    assert await provider.read(REPORTS, UNKNOWN) == []
+    assert await provider.read(DIVIDENDS, UNKNOWN) == []
+    assert await provider.read(NEWS, UNKNOWN, *JUNE) == []
 
 
 @pytest.mark.parametrize(
@@ -191,7 +198,7 @@ async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
 async def test_an_answer_without_data_is_not_taken_for_an_empty_one(stub, provider, answer):
     stub.broken = (200, answer)
     with pytest.raises(Unavailable, match="cannot read the answer of stock_fhps_detail_em"):
-        await provider.dividends(KNOWN)
+        await provider.read(DIVIDENDS, KNOWN)
 
 
 @pytest.mark.parametrize(
@@ -200,9 +207,9 @@ async def test_an_answer_without_data_is_not_taken_for_an_empty_one(stub, provid
 async def test_a_page_that_fails_is_unavailable_after_another_attempt(stub, provider, broken):
     stub.broken = broken
     for ask in (
-        provider.daily_bars(KNOWN, *JUNE),
-        provider.daily_valuations(KNOWN, *JUNE),
-        provider.news(KNOWN, *JUNE),
+        provider.read(BARS, KNOWN, *JUNE),
+        provider.read(VALUATIONS, KNOWN, *JUNE),
+        provider.read(NEWS, KNOWN, *JUNE),
     ):
         with pytest.raises(Unavailable) as caught:
             await ask
@@ -212,28 +219,28 @@ async def test_a_page_that_fails_is_unavailable_after_another_attempt(stub, prov
 
 async def test_a_passing_failure_costs_an_attempt_and_nothing_else(stub, provider):
     stub.broken, stub.broken_for = (502, "<html>"), 1
-    assert len(await provider.daily_bars(KNOWN, *JUNE)) == 4
+    assert len(await provider.read(BARS, KNOWN, *JUNE)) == 4
 
 
 async def test_a_service_that_does_not_answer_is_unavailable_in_time(stub):
     stub.slow = 2.0
     impatient = AkshareProvider(pace=FAST, deadline=0.2, pauses=())
     with pytest.raises(Unavailable, match=r"akshare did not answer within 0\.2 s"):
-        await impatient.financial_reports(KNOWN)
+        await impatient.read(REPORTS, KNOWN)
 
 
 async def test_requests_keep_their_distance(stub):
     paced = AkshareProvider(pace=Pace(calls=1, per_seconds=0.1, concurrency=1), pauses=())
-    await paced.daily_bars(KNOWN, *JUNE)
-    await paced.daily_bars(UNKNOWN, *JUNE)
+    await paced.read(BARS, KNOWN, *JUNE)
+    await paced.read(BARS, UNKNOWN, *JUNE)
     assert len(stub.times) == 3
     assert min(later - sooner for sooner, later in pairwise(stub.times)) >= 0.1
-    assert Pace(calls=1, per_seconds=0.3, concurrency=1) == PACE
+    assert Pace(calls=1, per_seconds=0.3, concurrency=1) == AkshareProvider.pace
 
 
 async def test_every_call_is_recorded(stub):
     record = Record()
-    await AkshareProvider(recorder=record, pace=FAST).daily_bars(KNOWN, *JUNE)
+    await AkshareProvider(recorder=record, pace=FAST).read(BARS, KNOWN, *JUNE)
     assert [(c.service_name, c.operation, c.status) for c in record.calls] == [
         ("akshare", "stock_zh_a_hist", "success"),
         ("akshare", "hfq.js", "success"),
@@ -242,13 +249,13 @@ async def test_every_call_is_recorded(stub):
 
 
 async def test_other_markets_are_not_offered(provider):
-    with pytest.raises(NotOffered, match="A-shares only, not AAPL"):
-        await provider.daily_bars("AAPL", *JUNE)
+    with pytest.raises(NotOffered, match="shares of CN only, not AAPL"):
+        await provider.read(BARS, "AAPL", *JUNE)
 
 
 async def test_without_the_extra_the_message_says_how_to_get_it(provider, monkeypatch):
     monkeypatch.setitem(sys.modules, "akshare", None)
     with pytest.raises(NotOffered) as caught:
-        await provider.daily_bars(KNOWN, *JUNE)
+        await provider.read(BARS, KNOWN, *JUNE)
     assert "pip install 'moot[akshare]'" in caught.value.in_locale("zh-CN")
     assert "pip install 'moot[akshare]'" in caught.value.in_locale("en-US")

@@ -14,7 +14,7 @@ from moot.modules.governance.application.circuit_breaker import (
 )
 from moot.modules.market_data.application.sync import SyncService
 from moot.modules.market_data.container import MarketDataContainer, Sources
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.datasets import BARS, VALUATIONS
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.outside import Trouble
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
@@ -58,7 +58,7 @@ def breakers(clock: HandClock) -> Breakers:
 async def fail(tushare: TushareProvider, times: int = 1) -> Unavailable:
     for _ in range(times):
         with pytest.raises(Unavailable) as raised:
-            await tushare.daily_valuations(SYMBOL, *DAYS)
+            await tushare.read(VALUATIONS, SYMBOL, *DAYS)
     return raised.value
 
 
@@ -81,7 +81,7 @@ async def test_after_a_minute_one_call_finds_out_that_it_works_again(server, bre
         await fail(tushare, 6)
         assert len(server.requests) == 5
         clock.move(60)
-        assert list(await tushare.daily_valuations(SYMBOL, *DAYS)) == []
+        assert list(await tushare.read(VALUATIONS, SYMBOL, *DAYS)) == []
     assert (len(server.requests), breakers.of(NAME).state) == (6, CLOSED)
 
 
@@ -98,7 +98,7 @@ async def test_a_refusal_is_not_the_sources_failure(server, breakers, fault):
 
 async def test_silence_until_the_deadline_counts(server, breakers):
     server.always["daily_basic"] = wire.HANG
-    async with provider(server, guard=breakers.guard, pauses=ONCE, timeout=0.05) as tushare:
+    async with provider(server, guard=breakers.guard, pauses=ONCE, deadline=0.05) as tushare:
         await fail(tushare, 5)
     assert breakers.of(NAME).state is OPEN
 
@@ -109,7 +109,7 @@ async def test_another_source_is_asked_while_the_first_is_left_alone(server, bre
     async with provider(server, guard=breakers.guard, pauses=ONCE) as tushare:
         await fail(tushare, 5)
         sync = SyncService(Lake(home), {Market.CN: {"tushare": tushare, "spare": spare}}, FixedClock(NOW))
-        event = await sync.bring(Dataset.BARS, SYMBOL, Market.CN, *DAYS)
+        event = await sync.bring(BARS, SYMBOL, Market.CN, *DAYS)
     assert (event.outcome, event.source, len(server.requests)) == ("fetched", "spare", 5)
     assert [name for name, _ in event.errors] == ["tushare"]
 

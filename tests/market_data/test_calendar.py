@@ -23,17 +23,14 @@ def test_shanghai_trades_on_242_days_of_2026() -> None:
 
 def test_national_day_and_spring_festival_are_holidays_and_make_up_weekends_are_not_traded() -> None:
     assert CN.sessions(date(2026, 10, 1), date(2026, 10, 7)) == []
-    assert (CN.previous_session(date(2026, 10, 3)), CN.next_session(date(2026, 10, 3))) == (
-        date(2026, 9, 30),
-        date(2026, 10, 8),
-    )
-    assert not CN.is_session(date(2026, 2, 17))
-    assert not CN.is_session(date(2026, 10, 10))  # a Saturday on which offices work
+    assert CN.next_session(date(2026, 10, 3)) == date(2026, 10, 8)
+    assert CN.sessions(date(2026, 2, 17), date(2026, 2, 17)) == []
+    assert CN.sessions(date(2026, 10, 10), date(2026, 10, 10)) == []  # a Saturday on which offices work
 
 
 def test_new_york_keeps_its_own_days() -> None:
-    assert not US.is_session(date(2026, 11, 26))
-    assert US.is_session(date(2026, 10, 1))
+    assert US.sessions(date(2026, 11, 26), date(2026, 11, 26)) == []
+    assert US.sessions(date(2026, 10, 1), date(2026, 10, 1)) == [date(2026, 10, 1)]
     assert len(US.sessions(date(2026, 1, 1), date(2026, 12, 31))) == 251
 
 
@@ -44,29 +41,19 @@ def test_the_demo_market_keeps_its_rule() -> None:
         date(2024, 10, 8),
         date(2024, 10, 9),
     ]
-    assert DEMO.is_session(date(2060, 6, 1))
+    assert DEMO.next_session(date(2060, 5, 31)) == date(2060, 6, 1)
 
 
 def test_a_session_is_not_its_own_neighbour() -> None:
-    assert (WEEK.previous_session(date(2026, 11, 10)), WEEK.next_session(date(2026, 11, 10))) == (
-        date(2026, 11, 9),
-        date(2026, 11, 13),
-    )
-    assert (WEEK.previous_session(date(2026, 11, 12)), WEEK.next_session(date(2026, 11, 12))) == (
-        date(2026, 11, 10),
-        date(2026, 11, 13),
-    )
+    assert [WEEK.next_session(date(2026, 11, day)) for day in (10, 12)] == [date(2026, 11, 13)] * 2
     assert (WEEK.first, WEEK.last) == (date(2026, 11, 9), date(2026, 11, 13))
-    assert [WEEK.is_session(date(2026, 11, day)) for day in (9, 11, 13)] == [True, False, True]
 
 
 @pytest.mark.parametrize(
     ("ask", "days"),
     [
-        ("is_session", [date(2026, 11, 14)]),
         ("sessions", [date(2026, 11, 10), date(2026, 11, 14)]),
         ("next_session", [date(2026, 11, 13)]),
-        ("previous_session", [date(2026, 12, 1)]),
     ],
 )
 def test_past_its_end_a_calendar_names_its_last_day_and_the_remedy(ask: str, days: list[date]) -> None:
@@ -82,10 +69,8 @@ def test_past_its_end_a_calendar_names_its_last_day_and_the_remedy(ask: str, day
 @pytest.mark.parametrize(
     ("ask", "days"),
     [
-        ("is_session", [date(2026, 11, 8)]),
         ("sessions", [date(2026, 11, 8), date(2026, 11, 10)]),
         ("next_session", [date(2026, 11, 8)]),
-        ("previous_session", [date(2026, 11, 9)]),
     ],
 )
 def test_before_its_beginning_a_calendar_names_its_first_day(ask: str, days: list[date]) -> None:
@@ -97,7 +82,7 @@ def test_before_its_beginning_a_calendar_names_its_first_day(ask: str, days: lis
 
 def test_the_real_calendar_of_shanghai_ends_with_an_error_and_not_with_a_guess() -> None:
     with pytest.raises(Unavailable, match="ends on 2"):
-        CN.is_session(date(CN.last.year + 1, 1, 4))
+        CN.next_session(date(CN.last.year + 1, 1, 4))
 
 
 def test_no_calendar_is_read_before_it_is_asked_for() -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
 
+from moot.modules.market_data.domain.datasets import BARS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.facts import Fact
 from moot.modules.market_data.infrastructure.demo.calendar import trading_days
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
@@ -26,9 +27,9 @@ async def test_a_later_clock_never_changes_what_was_public_before(demo: Snapshot
 
 async def test_range_and_order_of_reads_do_not_matter(demo: Snapshot) -> None:
     market, listing = demo_market(), demo.listings["900008.DEMO"]
-    valuations = await market.daily_valuations("900008.DEMO", *EVER)
+    valuations = await market.read(VALUATIONS, "900008.DEMO", *EVER)
     for bar in listing.bars[2000:1990:-1]:
-        assert await market.daily_bars("900008.DEMO", bar.trade_date, bar.trade_date) == [bar]
+        assert await market.read(BARS, "900008.DEMO", bar.trade_date, bar.trade_date) == [bar]
     assert valuations == listing.valuations
     week = (date(2024, 3, 4), date(2024, 3, 8))
     midnight = datetime(2024, 3, 3, 16, tzinfo=UTC)
@@ -37,7 +38,7 @@ async def test_range_and_order_of_reads_do_not_matter(demo: Snapshot) -> None:
 
 
 async def test_another_seed_is_another_market(demo: Snapshot) -> None:
-    other = await demo_market(seed=2).daily_bars("900001.DEMO", *EVER)
+    other = await demo_market(seed=2).read(BARS, "900001.DEMO", *EVER)
     ours = demo.listings["900001.DEMO"].bars
     assert [bar.trade_date for bar in other] == [bar.trade_date for bar in ours]
     assert sum(a.close == b.close for a, b in zip(other, ours, strict=True)) < len(ours) / 50
@@ -65,10 +66,10 @@ async def test_the_market_ends_yesterday(demo: Snapshot) -> None:
     assert max(fact.available_at for fact in facts) < datetime(2026, 11, 14, 16, tzinfo=UTC)
 
     friday, after_midnight = date(2026, 11, 13), datetime(2026, 11, 13, 16, 30, tzinfo=UTC)
-    assert not await demo_market(now=after_midnight - timedelta(hours=1)).daily_bars(
-        "900001.DEMO", friday, friday
+    assert not await demo_market(now=after_midnight - timedelta(hours=1)).read(
+        BARS, "900001.DEMO", friday, friday
     )
-    assert await demo_market(now=after_midnight).daily_bars("900001.DEMO", friday, friday)
+    assert await demo_market(now=after_midnight).read(BARS, "900001.DEMO", friday, friday)
 
 
 async def test_the_same_market_goes_on_when_the_year_turns() -> None:
@@ -80,9 +81,9 @@ async def test_the_same_market_goes_on_when_the_year_turns() -> None:
 
     clock = Moving(Moving.moment)
     market = DemoMarket(seed=1, clock=clock)
-    before = await market.daily_bars("900003.DEMO", *EVER)
+    before = await market.read(BARS, "900003.DEMO", *EVER)
     clock.moment = datetime(2026, 1, 8, 3, tzinfo=UTC)
-    after = await market.daily_bars("900003.DEMO", *EVER)
+    after = await market.read(BARS, "900003.DEMO", *EVER)
     assert list(after[: len(before)]) == list(before)
     assert [bar.trade_date.day for bar in after[len(before) :]] == [30, 31, 2, 5, 6, 7]
 
@@ -90,11 +91,11 @@ async def test_the_same_market_goes_on_when_the_year_turns() -> None:
 async def test_before_the_first_day_and_beyond_the_directory_there_is_nothing() -> None:
     market = demo_market(now=datetime(2018, 1, 2, 12, tzinfo=UTC))
     for symbol in ("900001.DEMO", "900006.DEMO"):
-        assert await market.daily_bars(symbol, *EVER) == []
-        assert await market.daily_valuations(symbol, *EVER) == []
+        assert await market.read(BARS, symbol, *EVER) == []
+        assert await market.read(VALUATIONS, symbol, *EVER) == []
     assert await all_news(market, *EVER) == []
-    assert await demo_market().daily_bars("900099.DEMO", *EVER) == []
-    assert await demo_market().financial_reports("900099.DEMO") == []
+    assert await demo_market().read(BARS, "900099.DEMO", *EVER) == []
+    assert await demo_market().read(REPORTS, "900099.DEMO") == []
 
 
 def test_the_calendar_has_weekdays_without_the_holidays() -> None:

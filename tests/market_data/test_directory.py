@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date, datetime
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from moot.modules.market_data.domain.company_index import CompanyIndex, How
 from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.pinyin import initials
 from moot.modules.market_data.domain.provider import Batch, NotOffered
-from moot.modules.market_data.domain.spelling import bare_name, inferred
+from moot.modules.market_data.domain.spelling import bare_name, infer
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market
@@ -299,7 +300,7 @@ async def test_a_blank_text_is_refused(text: str) -> None:
     ],
 )
 def test_the_exchange_of_a_bare_code_is_inferred_from_its_range(code: str, symbol: str | None) -> None:
-    assert inferred(code) == symbol
+    assert infer(code) == symbol
 
 
 @pytest.mark.parametrize(
@@ -325,7 +326,7 @@ class Source(FakeMarketDataProvider):
         super().__init__()
         self.list = companies
 
-    async def companies(self) -> Batch[Company]:
+    async def read(self, *_: Any) -> Batch[Any]:
         return self.list
 
 
@@ -347,7 +348,7 @@ class Failing(FakeMarketDataProvider):
         super().__init__()
         self.error = error
 
-    async def companies(self) -> Batch[Company]:
+    async def read(self, *_: Any) -> Batch[Any]:
         raise self.error
 
 

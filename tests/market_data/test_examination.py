@@ -72,7 +72,7 @@ def test_shares_do_not_triple_overnight():
 
 async def test_sources_that_disagree_are_named_and_one_that_is_down_is_left_out():
     class Down(FakeMarketDataProvider):
-        async def daily_bars(self, symbol, start, end):
+        async def read(self, *asked):
             raise Unavailable("down")
 
     ours = FakeMarketDataProvider(bars=[a_bar(day, symbol="600519.SH") for day in DAYS], name="tushare")

@@ -8,10 +8,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, DIVIDENDS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
-from moot.modules.market_data.infrastructure.providers.moments import statutory_deadline
+from moot.modules.market_data.infrastructure.providers.release_times import statutory_deadline
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market
 
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 async def bars_of(folder: Path, symbol: str = "600519.SH"):
-    return await FilesProvider(folder).daily_bars(symbol, *ALL_DAYS)
+    return await FilesProvider(folder).read(DATASETS["bars"], symbol, *ALL_DAYS)
 
 
 def refusal(folder: Path, mapping: str) -> str:
@@ -68,10 +68,10 @@ async def test_factors_follow_from_reference_prices(folder):
 
 async def test_the_range_includes_both_ends_and_an_unknown_symbol_has_nothing(folder):
     files = FilesProvider(folder / "moot-data.yaml")
-    two = await files.daily_bars("600519.SH", date(2024, 1, 3), date(2024, 1, 4))
+    two = await files.read(DATASETS["bars"], "600519.SH", date(2024, 1, 3), date(2024, 1, 4))
     assert [bar.trade_date.day for bar in two] == [3, 4]
     assert [bar.adj_factor for bar in two] == [1.0, 2.0]
-    assert await files.daily_bars("000001.SZ", *ALL_DAYS) == []
+    assert await files.read(DATASETS["bars"], "000001.SZ", *ALL_DAYS) == []
 
 
 async def test_bad_rows_are_refused_by_name_and_cost_no_good_one(folder):
@@ -112,10 +112,10 @@ async def test_a_row_that_repeats_a_day_does_not_move_the_factor(folder):
 
 async def test_a_changed_file_is_read_again(folder):
     files = FilesProvider(folder)
-    assert len(await files.daily_bars("600519.SH", *ALL_DAYS)) == 3
+    assert len(await files.read(DATASETS["bars"], "600519.SH", *ALL_DAYS)) == 3
     (folder / "my_bars.csv").write_text("\n".join(BARS.splitlines()[:2]), "utf-8")
     os.utime(folder / "my_bars.csv", ns=(1, 1))
-    assert len(await files.daily_bars("600519.SH", *ALL_DAYS)) == 1
+    assert len(await files.read(DATASETS["bars"], "600519.SH", *ALL_DAYS)) == 1
 
 
 async def test_one_symbol_without_a_column_and_several_files_of_parquet(tmp_path):
@@ -143,7 +143,7 @@ async def test_a_report_without_an_announcement_date_counts_from_the_statutory_d
         "reports:\n  path: r.csv\n  symbol: code\n"
         "  columns: {period_end: end, announced_on: ann, roe_waa: roe}\n  units: {roe_waa: fraction}\n"
     )
-    annual, quarter = await FilesProvider(tmp_path).financial_reports("000001.SZ")
+    annual, quarter = await FilesProvider(tmp_path).read(REPORTS, "000001.SZ")
     assert (annual.roe_waa, annual.available_at) == (10.0, datetime(2024, 3, 15, 10, tzinfo=UTC))
     assert (quarter.announced_on, quarter.event_time) == (
         date(2024, 4, 30),
@@ -176,9 +176,9 @@ async def test_valuations_in_ten_thousands_and_a_list_of_companies(tmp_path):
         "  columns: {name: name, list_date: list_date, delist_date: delist_date}\n"
     )
     files = FilesProvider(tmp_path)
-    [valuation] = await files.daily_valuations("600519.SH", *ALL_DAYS)
+    [valuation] = await files.read(VALUATIONS, "600519.SH", *ALL_DAYS)
     assert (valuation.total_mv, valuation.pe_ttm, valuation.pb) == (12_560_000.0, -8.5, None)
-    [company] = await files.companies()
+    [company] = await files.read(COMPANIES, "CN")
     assert (company.symbol, company.name, company.delist_date) == ("600001.SH", "甲", date(2009, 12, 29))
     assert company.source == "files"
 
@@ -186,9 +186,9 @@ async def test_valuations_in_ten_thousands_and_a_list_of_companies(tmp_path):
 async def test_what_the_files_do_not_have_is_not_offered(folder):
     files = FilesProvider(folder)
     with pytest.raises(NotOffered, match="Your files have no dividends"):
-        await files.dividends("600519.SH")
+        await files.read(DIVIDENDS, "600519.SH")
     with pytest.raises(NotOffered, match="no financial reports"):
-        await files.financial_reports("600519.SH")
+        await files.read(REPORTS, "600519.SH")
 
 
 @pytest.mark.parametrize(
@@ -238,7 +238,7 @@ def test_tushare_headers_are_known_and_its_units_are_measured(tmp_path):
         "ts_code,trade_date,open,high,low,close,pre_close,change,pct_chg,vol,amount\n"
         "000001.SZ,20240102,9.39,9.42,9.21,9.21,9.39,-0.18,-1.9169,1158366.45,1075742.25\n",
     )
-    [bar] = got[Dataset.BARS]
+    [bar] = got[DATASETS["bars"]]
     assert (bar.volume, bar.amount) == (115_836_645, 1_075_742_250.0)
     said = [note.in_locale("en-US") for note in got.guessed]
     assert said[0].startswith("Read as daily bars: symbol = ts_code, trade_date = trade_date, open = open")
@@ -252,7 +252,7 @@ def test_baostock_headers_keep_suspended_and_st_days(tmp_path):
         "2020-01-02,sh.600519,10,10.2,9.9,10.1,10,1000,10100,3,0.1,1,1.0,1\n"
         "2020-01-03,sh.600519,10.1,10.1,10.1,10.1,10.1,,,3,,0,0,0\n",
     )
-    traded, still = got[Dataset.BARS]
+    traded, still = got[DATASETS["bars"]]
     assert (traded.symbol, traded.volume, traded.is_st, traded.suspended) == ("600519.SH", 1000, True, False)
     assert (still.volume, still.amount, still.suspended, still.is_st) == (0, 0.0, True, False)
 
@@ -263,7 +263,7 @@ def test_chinese_headers_in_gbk_with_bare_codes(tmp_path):
         '日期,股票代码,开盘,收盘,最高,最低,昨收,成交量,成交额\n2024/01/02,000001,9.39,9.21,9.42,9.21,9.39,"1,158,366",1075742250\n',
         encoding="gb18030",
     )
-    [bar] = got[Dataset.BARS]
+    [bar] = got[DATASETS["bars"]]
     assert (bar.symbol, bar.close, bar.volume) == ("000001.SZ", 9.21, 115_836_600)
 
 
@@ -271,21 +271,21 @@ def test_valuations_reports_and_companies_are_told_apart(tmp_path):
     basic = imported(
         tmp_path, "ts_code,trade_date,close,pe,pe_ttm,pb,total_mv\n000001.SZ,20240102,9,5,,0.5,178000\n"
     )
-    [valuation] = basic[Dataset.VALUATIONS]
+    [valuation] = basic[VALUATIONS]
     assert (valuation.total_mv, valuation.pe, valuation.pe_ttm) == (1_780_000_000.0, 5.0, None)
     listed = imported(
         tmp_path, "ts_code,symbol,name,industry,list_date\n000001.SZ,000001,平安银行,银行,19910403\n"
     )
-    assert [c.symbol for c in listed[Dataset.COMPANIES]] == ["000001.SZ"]
+    assert [c.symbol for c in listed[COMPANIES]] == ["000001.SZ"]
     figures = imported(
         tmp_path, "ts_code,ann_date,end_date,eps,roe_waa\n000001.SZ,20240315,20231231,2.25,11.38\n"
     )
-    assert [(r.eps, r.roe_waa) for r in figures[Dataset.REPORTS]] == [(2.25, 11.38)]
+    assert [(r.eps, r.roe_waa) for r in figures[REPORTS]] == [(2.25, 11.38)]
 
 
 def test_a_mapping_may_describe_the_imported_file(folder):
     got = read_import(folder / "my_bars.csv", folder / "moot-data.yaml")
-    assert (len(got[Dataset.BARS]), got.guessed) == (3, ())
+    assert (len(got[DATASETS["bars"]]), got.guessed) == (3, ())
     (folder / "other.csv").write_text(BARS)
     with pytest.raises(InvalidInput, match=r"moot-data.yaml does not describe other.csv"):
         read_import(folder / "other.csv", folder / "moot-data.yaml")
@@ -314,7 +314,7 @@ async def test_three_real_years_of_forty_shares_through_a_mapping(tmp_path):
     files = FilesProvider(tmp_path)
     raw = pl.read_csv(source)
     symbols = raw["ts_code"].unique().to_list()
-    batches = [await files.daily_bars(symbol, *ALL_DAYS) for symbol in symbols]
+    batches = [await files.read(DATASETS["bars"], symbol, *ALL_DAYS) for symbol in symbols]
     assert sum(len(batch) for batch in batches) == raw.height
     assert not any(batch.refused for batch in batches)
     assert sum(bar.suspended for batch in batches for bar in batch) == (raw["tradestatus"] == 0).sum()

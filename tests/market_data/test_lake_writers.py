@@ -7,8 +7,9 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.datasets import BARS
 from moot.modules.market_data.infrastructure.lake import Lake
+from tests.fakes.clock import PATIENCE
 from tests.fakes.market_data import SYMBOL
 from tests.market_data.lake_writer import BEGAN, FIRST, ROWS
 
@@ -31,12 +32,12 @@ async def test_a_writer_killed_at_any_moment_leaves_the_old_file_or_the_new_one(
             time.sleep(moments.uniform(0, 0.15))
             process.kill()
             stored = max([stored, *(int(line) for line in process.stdout if line.endswith("\n"))])
-        bars = await lake.daily_bars(SYMBOL, *EVER)
+        bars = await lake.read(BARS, SYMBOL, *EVER)
         found = {bar.close for bar in bars}
         assert len(bars) == ROWS
         assert found <= {float(stored), float(stored + 1)}
         assert len(found) == 1
-        coverage = lake.coverage(Dataset.BARS, SYMBOL)
+        coverage = lake.coverage(BARS, SYMBOL)
         assert coverage is not None
         assert coverage.stored_at == BEGAN + timedelta(seconds=found.pop())
         stored += 1
@@ -46,10 +47,10 @@ async def test_two_processes_that_store_different_days_lose_none(tmp_path: Path)
     count = 40
     writers = [writer(tmp_path, "days", first, count) for first in (0, count)]
     for process in writers:
-        process.communicate(timeout=60)
+        process.communicate(timeout=PATIENCE)
     assert [process.returncode for process in writers] == [0, 0]
-    bars = await Lake(tmp_path).daily_bars(SYMBOL, *EVER)
+    bars = await Lake(tmp_path).read(BARS, SYMBOL, *EVER)
     assert [bar.trade_date for bar in bars] == [FIRST + timedelta(days=n) for n in range(2 * count)]
-    coverage = Lake(tmp_path).coverage(Dataset.BARS, SYMBOL)
+    coverage = Lake(tmp_path).coverage(BARS, SYMBOL)
     assert coverage is not None
     assert coverage.ranges == ((FIRST, FIRST + timedelta(days=2 * count - 1)),)

@@ -1,15 +1,21 @@
 """Names inside a sentence lead to companies, and words that only look like names do not."""
 
+from pathlib import Path
+from shutil import copyfile
+
 import pytest
 
 from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.domain.datasets import COMPANIES
 from moot.modules.market_data.domain.provider import Batch
+from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider
 from tests.market_data.demo import demo_market
-from tests.market_data.test_directory import A_SHARES, US, Failing, share
+from tests.market_data.test_directory import A_SHARES, STOCK_BASIC, US, Failing, share
 
+MAPPING = Path(__file__).parents[1] / "measured" / "moot-data.yaml"
 MORE = [
     share("300750.SZ", "宁德时代"),
     share("600536.SH", "中国软件"),
@@ -17,6 +23,7 @@ MORE = [
     share("000333.SZ", "美的集团"),
     share("600839.SH", "四川长虹"),
     share("002415.SZ", "海康威视"),
+    share("600617.SH", "国新能源"),
 ]
 
 
@@ -47,7 +54,8 @@ async def named(text: str) -> list[tuple[str, list[str]]]:
         ("貴州茅台", [("貴州茅台", ["600519.SH"])]),
         ("ＣＡＴＬ的估值", [("CATL", ["300750.SZ"])]),
         ("深发展A还在吗", [("深发展A", ["000001.SZ"])]),
-        ("gzmt怎么样", [("gzmt", ["600519.SH"])]),
+        ("６００５１９ 今年如何", [("600519", ["600519.SH"])]),
+        ("moutai or Ping An?", [("moutai", ["600519.SH"]), ("Ping An", ["000001.SZ", "601318.SH"])]),
         ("万科A会跌吗", [("万科A", ["000002.SZ"])]),
     ],
 )
@@ -60,7 +68,7 @@ async def test_names_are_found_in_a_sentence(text: str, expected: list[tuple[str
     [
         "太平洋的岛国有哪些",
         "完美的一天",
-        "中国软件行业的前景",
+        "中国新能源车",
         "平安夜吃什么",
         "I ate an apple",
         "600519元能买什么",
@@ -74,7 +82,28 @@ async def test_words_that_only_look_like_names_are_left_alone(text: str) -> None
 
 async def test_a_shares_word_beside_it_makes_an_everyday_word_a_name() -> None:
     assert await named("太平洋的股价") == [("太平洋", ["601099.SH"])]
-    assert await named("海康和太平洋哪个好") == [("海康", ["002415.SZ"]), ("太平洋", ["601099.SH"])]
+    assert await named("太平洋？") == [("太平洋", ["601099.SH"])]
+
+
+async def test_a_part_of_a_name_counts_where_one_company_has_it() -> None:
+    assert await named("诺思的估值") == [("诺思", ["430047.BJ"])]
+    assert await named("银行的估值") == []  # in the demo market there is another one
+    assert await named("买宁德") == [("宁德", ["300750.SZ"])]
+
+
+async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(tmp_path: Path) -> None:
+    if not STOCK_BASIC.exists():
+        pytest.skip(f"no list of real companies at {STOCK_BASIC}")
+    (tmp_path / "companies.csv").symlink_to(STOCK_BASIC.resolve())
+    files = FilesProvider(Path(copyfile(MAPPING, tmp_path / "moot-data.yaml")))
+    everybody = Directory({Market.CN: files})
+    listed = [company for company in await files.read(COMPANIES, "CN") if not company.delist_date][::5]
+    for sentence in ("{}现在能买吗？", "帮我研究一下{}", "What do you think of {}?"):
+        found = 0
+        for company in listed:
+            told = await everybody.mentioned(sentence.format(company.name))
+            found += [[match.company.symbol for match in one.matches] for one in told] == [[company.symbol]]
+        assert found >= 0.99 * len(listed), sentence
 
 
 async def test_a_market_without_its_list_hides_only_its_own() -> None:

@@ -6,11 +6,17 @@ from typing import Any
 
 import pytest
 
-from moot.modules.market_data.domain.call_record import LONGEST_RESPONSE
 from moot.modules.market_data.domain.provider import NotOffered
-from moot.modules.market_data.infrastructure.providers.outside import HttpAnswer, Outside, Pace, Trouble
+from moot.modules.market_data.infrastructure.providers.outside import (
+    LONGEST_RESPONSE,
+    HttpAnswer,
+    Outside,
+    Pace,
+    Trouble,
+)
 from moot.shared.domain.errors import Unavailable
 from tests.fakes.call_record import Record
+from tests.fakes.clock import leap, settle
 
 FREE = Pace(calls=1000, per_seconds=1, concurrency=50)
 
@@ -98,11 +104,20 @@ class TestPace:
 
     async def test_a_caller_that_gives_up_waiting_leaves_its_place_to_others(self) -> None:
         record = Record()
-        way = Outside("service", Pace(calls=1, per_seconds=0.2, concurrency=1), recorder=record)
+        watch, over = StoppedWatch(), asyncio.Event()
+
+        async def sleep(seconds: float) -> None:
+            await over.wait()
+            await watch.sleep(seconds)
+
+        pace = Pace(calls=1, per_seconds=60, concurrency=1)
+        way = Outside("service", pace, recorder=record, now=watch.now, sleep=sleep)
         await way.call("first", {}, answering("a"))
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.02):
-                await way.call("second", {}, answering("b"))
+        waiting = asyncio.create_task(way.call("second", {}, answering("b")))
+        await settle()
+        waiting.cancel()
+        await asyncio.wait({waiting})
+        over.set()
         assert await way.call("third", {}, answering("c")) == "c"
         assert [call.operation for call in record.calls] == ["first", "third"]
 
@@ -139,15 +154,17 @@ class TestAnotherAttempt:
         async def fn() -> str:
             nonlocal tries
             tries += 1
-            await asyncio.sleep(5 if tries == 1 else 0)
+            if tries == 1:
+                leap(60)
+                await asyncio.Event().wait()
             return "fine"
 
-        assert await outside(deadline=0.02).call("x", {}, fn) == "fine"
+        assert await outside(deadline=60).call("x", {}, fn) == "fine"
         assert tries == 2
 
     async def test_the_message_of_a_time_out_names_service_operation_and_deadline(self) -> None:
         with pytest.raises(Unavailable) as told:
-            await outside(deadline=0.01, pauses=()).call("bars", {}, lambda: asyncio.sleep(5))
+            await outside(deadline=0.01, pauses=()).call("bars", {}, asyncio.Event().wait)
         assert told.value.in_locale("en-US").startswith("service did not answer within 0.01 s (bars).")
         assert told.value.in_locale("zh-CN").startswith("service 在 0.01 秒内没有应答（bars）")
 
@@ -197,8 +214,14 @@ class TestRecord:
 
     async def test_a_cancelled_call_is_on_record(self) -> None:
         record = Record()
-        task = asyncio.create_task(outside(recorder=record).call("x", {}, lambda: asyncio.sleep(5)))
-        await asyncio.sleep(0.01)
+        begun = asyncio.Event()
+
+        async def fn() -> None:
+            begun.set()
+            await asyncio.Event().wait()
+
+        task = asyncio.create_task(outside(recorder=record).call("x", {}, fn))
+        await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

@@ -2,7 +2,6 @@
 
 from datetime import UTC, date, datetime, timedelta
 from itertools import pairwise
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -10,10 +9,9 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, MACRO, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.facts import Company, Dividend, Fact, SpecialTreatment
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import (
     FakeMarketDataProvider,
@@ -57,7 +55,7 @@ def planted(draw: st.DrawFn) -> FakeMarketDataProvider:
 
 
 @given(provider=planted(), as_of=moments)
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 async def test_no_read_sees_a_fact_before_it_was_public_nor_misses_one_after(
     provider: FakeMarketDataProvider, as_of: datetime
 ) -> None:
@@ -202,21 +200,21 @@ async def test_dividends_are_seen_when_they_were_declared() -> None:
     assert await data.dividends(SYMBOL, as_of=declared) == [payout]
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(provider=planted(), as_of=moments)
 async def test_the_lake_shows_no_more_than_the_source_it_was_filled_from(
     tmp_path_factory: pytest.TempPathFactory, provider: FakeMarketDataProvider, as_of: datetime
 ) -> None:
-    lake = Lake(tmp_path_factory.mktemp("lake"), Market.DEMO)
+    lake = Lake(tmp_path_factory.mktemp("lake"))
     ever = (date(2000, 1, 1), date(2100, 1, 1))
     for dataset, facts in {
-        Dataset.COMPANIES: provider.directory,
-        Dataset.BARS: provider.bars,
-        Dataset.VALUATIONS: provider.valuations,
-        Dataset.REPORTS: provider.reports,
-        Dataset.MACRO: provider.observations,
+        COMPANIES: provider.directory,
+        BARS: provider.bars,
+        VALUATIONS: provider.valuations,
+        REPORTS: provider.reports,
+        MACRO: provider.observations,
     }.items():
-        subject = SYMBOL.text if SHAPES[dataset].by_symbol else Market.DEMO
+        subject = SYMBOL.text if dataset.by_symbol else Market.DEMO
         lake.store(dataset, subject, facts, covered=ever, at=NOW)
     stored = MarketData({Market.DEMO: lake})
     seen = [
@@ -232,20 +230,3 @@ async def test_the_lake_shows_no_more_than_the_source_it_was_filled_from(
 def test_a_bar_in_other_units_than_its_prices_is_refused(wrong: dict[str, float]) -> None:
     with pytest.raises(ValidationError, match="not in the same units"):
         a_bar(date(2024, 6, 4), **wrong)
-
-
-async def test_a_universe_is_read_as_it_was_known(tmp_path: Path) -> None:
-    lake = Lake(tmp_path, Market.CN)
-    days = (date(2024, 6, 3), date(2024, 6, 4))
-    for symbol in ("600000.SH", "600001.SH"):
-        bars = [a_bar(day, symbol=symbol) for day in days]
-        lake.store(Dataset.BARS, symbol, bars, covered=days, at=NOW)
-    data = MarketData({}, {Market.CN: lake})
-    first_evening = datetime(2024, 6, 3, 12, tzinfo=UTC)
-    seen = await data.universe_bars(Market.CN, *days, as_of=first_evening)
-    assert list(seen.select("symbol", "trade_date").iter_rows()) == [
-        ("600000.SH", days[0]),
-        ("600001.SH", days[0]),
-    ]
-    with pytest.raises(InvalidInput, match="without a data source"):
-        await data.universe_bars(Market.US, *days, as_of=first_evening)

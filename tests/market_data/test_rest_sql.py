@@ -14,9 +14,7 @@ from fastapi import FastAPI
 
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import PersonAsked
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_door import SqlDoor
-from moot.modules.market_data.application.sql_tables import TABLES
+from moot.modules.market_data.application.sql import TABLES, QueryResult, SqlDoor
 from moot.remote.client import RemoteMoot
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, DecisionRejected, Forbidden, InvalidInput

@@ -8,9 +8,17 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from moot.modules.market_data.application.sync import SyncService
-from moot.modules.market_data.application.synced_source import SyncedSource
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.application.sync import SyncedSource, SyncService
+from moot.modules.market_data.domain.datasets import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.store import Coverage, Range
 from moot.shared.domain.clock import FixedClock
@@ -27,10 +35,10 @@ SYMBOL = Symbol.parse("600519.SH")
 class FakeStore:
     """Remembers what was stored; covers one range per dataset and subject."""
 
-    kept: dict[tuple[Dataset, str], Coverage] = field(default_factory=dict)
-    facts: dict[tuple[Dataset, str], list[BaseModel]] = field(default_factory=dict)
+    kept: dict[tuple[Dataset[Any], str], Coverage] = field(default_factory=dict)
+    facts: dict[tuple[Dataset[Any], str], list[BaseModel]] = field(default_factory=dict)
 
-    def coverage(self, dataset: Dataset, subject: str) -> Coverage | None:
+    def coverage(self, dataset: Dataset[Any], subject: str) -> Coverage | None:
         return self.kept.get((dataset, subject))
 
     def inventory(self) -> Sequence[Coverage]:
@@ -38,7 +46,7 @@ class FakeStore:
 
     def store(
         self,
-        dataset: Dataset,
+        dataset: Dataset[Any],
         subject: str,
         facts: Sequence[BaseModel],
         *,
@@ -49,7 +57,7 @@ class FakeStore:
         ranges = sorted([*(before.ranges if before else ()), *([covered] if covered else [])])
         self.facts.setdefault((dataset, subject), []).extend(facts)
         rows = len(self.facts[dataset, subject])
-        self.kept[dataset, subject] = Coverage(dataset, subject, tuple(ranges), rows, ("fake",), at)
+        self.kept[dataset, subject] = Coverage(dataset.name, subject, tuple(ranges), rows, ("fake",), at)
 
 
 class Source(FakeMarketDataProvider):
@@ -60,30 +68,16 @@ class Source(FakeMarketDataProvider):
         self._failing = failing or {}
         self.asked: list[tuple[str, tuple[Any, ...]]] = []
 
-    def __getattribute__(self, attribute: str) -> Any:
-        found = super().__getattribute__(attribute)
-        fetches = (
-            "companies",
-            "daily_bars",
-            "daily_valuations",
-            "financial_reports",
-            "dividends",
-            "macro",
-            "news",
-        )
-        if attribute not in fetches:
-            return found
+    async def read(
+        self, dataset: Dataset[Any], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[Any]:
+        self.asked.append((dataset.name, (subject, start, end)))
+        if dataset.name in self._failing:
+            raise self._failing[dataset.name]
+        return await super().read(dataset, subject, start, end)
 
-        async def counted(*arguments: Any) -> Any:
-            self.asked.append((attribute, arguments))
-            if attribute in self._failing:
-                raise self._failing[attribute]
-            return await found(*arguments)
-
-        return counted
-
-    def times(self, attribute: str) -> int:
-        return sum(name == attribute for name, _ in self.asked)
+    def times(self, dataset: str) -> int:
+        return sum(name == dataset for name, _ in self.asked)
 
 
 def bars(*days: int) -> list[Any]:
@@ -98,22 +92,22 @@ async def test_everything_a_symbol_needs_is_fetched_once_and_kept():
     store, source = FakeStore(), Source("tushare", bars=bars(1, 2), directory=[a_company("600519.SH")])
     events = await service(store, source).sync([SYMBOL], START, END)
     assert {(e.dataset, e.subject) for e in events} == {
-        (Dataset.COMPANIES, "CN"),
-        (Dataset.MACRO, "CN"),
-        *((d, "600519.SH") for d in ("bars", "valuations", "reports", "dividends", "news")),
+        (COMPANIES, "CN"),
+        (MACRO, "CN"),
+        *((d, "600519.SH") for d in (BARS, VALUATIONS, REPORTS, DIVIDENDS, NEWS)),
     }
     assert {e.outcome for e in events} == {"fetched"}
-    assert len(store.facts[Dataset.BARS, "600519.SH"]) == 2
+    assert len(store.facts[BARS, "600519.SH"]) == 2
     again = await service(store, source).sync([SYMBOL], START, END)
     assert {e.outcome for e in again} == {"up_to_date"}
-    assert source.times("daily_bars") == source.times("financial_reports") == 1
+    assert source.times("bars") == source.times("reports") == 1
 
 
 async def test_only_the_missing_days_are_asked_for():
     store, source = FakeStore(), Source("tushare")
     sync = service(store, source)
-    await sync.bring(Dataset.BARS, "600519.SH", Market.CN, date(2026, 6, 10), date(2026, 6, 12))
-    await sync.bring(Dataset.BARS, "600519.SH", Market.CN, START, END)
+    await sync.bring(BARS, "600519.SH", Market.CN, date(2026, 6, 10), date(2026, 6, 12))
+    await sync.bring(BARS, "600519.SH", Market.CN, START, END)
     assert [arguments[1:] for _, arguments in source.asked] == [
         (date(2026, 6, 10), date(2026, 6, 12)),
         (date(2026, 6, 1), date(2026, 6, 9)),
@@ -125,66 +119,64 @@ async def test_only_the_missing_days_are_asked_for():
 async def test_a_day_that_is_not_over_is_not_taken_for_complete(now, last):
     store = FakeStore()
     await service(store, Source("tushare"), now=now).bring(
-        Dataset.BARS, "600519.SH", Market.CN, START, date(2026, 12, 31)
+        BARS, "600519.SH", Market.CN, START, date(2026, 12, 31)
     )
-    assert store.kept[Dataset.BARS, "600519.SH"].ranges == ((START, date(2026, 6, last)),)
+    assert store.kept[BARS, "600519.SH"].ranges == ((START, date(2026, 6, last)),)
 
 
 async def test_what_comes_whole_is_fetched_again_the_next_day():
     store, source = FakeStore(), Source("tushare")
     for hours in (0, 3, 30):
         sync = service(store, source, now=NOW + timedelta(hours=hours))
-        await sync.bring(Dataset.REPORTS, "600519.SH", Market.CN, START, END)
-    assert source.times("financial_reports") == 2
+        await sync.bring(REPORTS, "600519.SH", Market.CN, START, END)
+    assert source.times("reports") == 2
 
 
 async def test_the_next_source_answers_where_the_first_cannot_and_that_is_said():
     store = FakeStore()
-    first = Source(
-        "tushare", {"daily_bars": Unavailable("too many calls"), "news": NotOffered("no permission")}
-    )
+    first = Source("tushare", {"bars": Unavailable("too many calls"), "news": NotOffered("no permission")})
     second = Source("akshare", bars=bars(1))
     events = {e.dataset: e for e in await service(store, first, second).sync([SYMBOL], START, END)}
-    assert (events[Dataset.BARS].source, events[Dataset.BARS].rows) == ("akshare", 1)
-    assert events[Dataset.BARS].errors == (("tushare", "too many calls"),)
-    assert events[Dataset.NEWS].source == "akshare"
-    assert events[Dataset.REPORTS].source == "tushare"
+    assert (events[BARS].source, events[BARS].rows) == ("akshare", 1)
+    assert events[BARS].errors == (("tushare", "too many calls"),)
+    assert events[NEWS].source == "akshare"
+    assert events[REPORTS].source == "tushare"
 
 
 async def test_the_order_of_sources_can_be_chosen_by_dataset():
     first, second = Source("tushare"), Source("akshare")
     sync = service(FakeStore(), first, second, order={"bars": ["akshare", "tushare"], "news": ["nobody"]})
     events = {e.dataset: e for e in await sync.sync([SYMBOL], START, END)}
-    assert (events[Dataset.BARS].source, events[Dataset.REPORTS].source) == ("akshare", "tushare")
-    assert events[Dataset.NEWS].outcome == "failed"
+    assert (events[BARS].source, events[REPORTS].source) == ("akshare", "tushare")
+    assert events[NEWS].outcome == "failed"
 
 
 async def test_one_failure_stops_nothing_and_leaves_no_coverage():
     store = FakeStore()
-    source = Source("tushare", {"daily_valuations": Unavailable("down")})
+    source = Source("tushare", {"valuations": Unavailable("down")})
     seen = []
     events = await service(store, source).sync([SYMBOL], START, END, watch=seen.append)
-    assert [e.dataset for e in events if e.outcome == "failed"] == [Dataset.VALUATIONS]
-    assert (Dataset.VALUATIONS, "600519.SH") not in store.kept
+    assert [e.dataset for e in events if e.outcome == "failed"] == [VALUATIONS]
+    assert (VALUATIONS, "600519.SH") not in store.kept
     assert len(seen) == len(events) == 7
 
 
 async def test_refused_rows_are_counted_by_name():
     class Picky(Source):
-        async def daily_bars(self, symbol, start, end):
+        async def read(self, dataset, *_):
             return Batch(bars(1), [Refusal("trade_date=2026-06-02", "low > high")])
 
     (event,) = [
         e
         for e in await service(FakeStore(), Picky("tushare")).sync([SYMBOL], START, END)
-        if e.dataset == "bars"
+        if e.dataset is BARS
     ]
     assert (event.rows, event.refused) == (1, (Refusal("trade_date=2026-06-02", "low > high"),))
 
 
 def test_coverage_knows_what_is_missing():
     kept = Coverage(
-        Dataset.BARS,
+        "bars",
         "600519.SH",
         ((date(2026, 6, 5), date(2026, 6, 10)), (date(2026, 6, 15), date(2026, 6, 20))),
         9,
@@ -204,24 +196,24 @@ class TestTheSyncedSource:
     async def test_fetches_what_was_never_synced(self):
         store, source = FakeStore(), Source("tushare", bars=bars(1, 2))
         synced = SyncedSource(source, service(store, source), Market.CN)
-        assert await synced.daily_bars("600519.SH", START, END) == bars(1, 2)
-        assert (Dataset.BARS, "600519.SH") in store.kept
+        assert await synced.read(BARS, "600519.SH", START, END) == bars(1, 2)
+        assert (BARS, "600519.SH") in store.kept
 
     async def test_prefers_old_data_to_none(self):
         store = FakeStore()
         lake = Source("lake", bars=bars(1))
-        store.store(Dataset.BARS, "600519.SH", bars(1), covered=(START, START), at=NOW)
-        down = Source("tushare", {"daily_bars": Unavailable("down")})
+        store.store(BARS, "600519.SH", bars(1), covered=(START, START), at=NOW)
+        down = Source("tushare", {"bars": Unavailable("down")})
         synced = SyncedSource(lake, service(store, down), Market.CN)
-        assert await synced.daily_bars("600519.SH", START, END) == bars(1)
+        assert await synced.read(BARS, "600519.SH", START, END) == bars(1)
 
     async def test_says_why_there_is_nothing(self):
-        down = Source("tushare", {"daily_bars": Unavailable("too many calls")})
+        down = Source("tushare", {"bars": Unavailable("too many calls")})
         synced = SyncedSource(Source("lake"), service(FakeStore(), down), Market.CN)
         with pytest.raises(
             Unavailable, match=r"daily bars of 600519\.SH could not be fetched: tushare: too many"
         ):
-            await synced.daily_bars("600519.SH", START, END)
+            await synced.read(BARS, "600519.SH", START, END)
 
     async def test_looks_a_company_up_where_there_is_no_list_and_keeps_it(self):
         class ByName(Source):
@@ -232,19 +224,17 @@ class TestTheSyncedSource:
         source = ByName("yfinance", {"companies": NotOffered("no list")})
         sync = SyncService(store, {Market.US: {"yfinance": source}}, FixedClock(NOW))
         synced = SyncedSource(FakeMarketDataProvider(), sync, Market.US)
-        assert await synced.companies() == []
+        assert await synced.read(COMPANIES, "CN") == []
         assert await synced.company("AAPL") == a_company("AAPL")
         assert await synced.company("NOPE") is None
-        assert store.facts[Dataset.COMPANIES, "US"] == [a_company("AAPL")]
+        assert store.facts[COMPANIES, "US"] == [a_company("AAPL")]
 
 
-@pytest.mark.parametrize(
-    ("dataset", "complete"), [(Dataset.MACRO, date(2026, 4, 16)), (Dataset.NEWS, date(2026, 6, 28))]
-)
+@pytest.mark.parametrize(("dataset", "complete"), [(MACRO, date(2026, 4, 16)), (NEWS, date(2026, 6, 28))])
 async def test_days_about_which_more_may_come_are_asked_for_again_later(dataset, complete):
     store, source = FakeStore(), Source("tushare")
     for hours in (0, 3, 30):
         sync = service(store, source, now=NOW + timedelta(hours=hours))
         await sync.bring(dataset, "600519.SH", Market.CN, date(2026, 1, 1), END)
-    assert source.times("macro" if dataset is Dataset.MACRO else "news") == 2
+    assert source.times(dataset.name) == 2
     assert store.kept[dataset, "600519.SH"].ranges[0][1] == complete

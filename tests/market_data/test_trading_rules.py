@@ -10,17 +10,14 @@ from pathlib import Path
 import pytest
 
 from moot.modules.market_data.domain.trading_rules import (
+    LOTS,
+    SETTLEMENT,
     Board,
     LimitBand,
-    Side,
     board_of,
-    earliest_sale,
     is_limit_down,
     is_limit_up,
-    lot_size,
-    order_size_allowed,
     price_limit,
-    settlement,
 )
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.shared.domain.symbol import Market, Symbol
@@ -150,39 +147,9 @@ def test_a_suspended_day_reaches_no_limit() -> None:
     assert not is_limit_up(bar, BAND_10)
 
 
-@pytest.mark.parametrize(
-    ("board", "minimum", "step"),
-    [(Board.MAIN, 100, 100), (Board.CHINEXT, 100, 100), (Board.STAR, 200, 1), (Board.BSE, 100, 1)],
-)
-def test_lots_by_board(board: Board, minimum: int, step: int) -> None:
-    assert (lot_size(board).minimum, lot_size(board).step) == (minimum, step)
-
-
-@pytest.mark.parametrize(
-    ("board", "side", "shares", "held", "allowed"),
-    [
-        (Board.MAIN, Side.BUY, 300, 0, True),
-        (Board.MAIN, Side.BUY, 150, 0, False),
-        (Board.MAIN, Side.BUY, 0, 0, False),
-        (Board.STAR, Side.BUY, 199, 0, False),
-        (Board.STAR, Side.BUY, 201, 0, True),
-        (Board.BSE, Side.BUY, 101, 0, True),
-        (Board.MAIN, Side.SELL, 50, 250, True),  # the odd shares
-        (Board.MAIN, Side.SELL, 30, 250, False),  # not all of them
-        (Board.MAIN, Side.SELL, 250, 250, True),
-        (Board.MAIN, Side.SELL, 300, 250, False),  # more than there are
-        (Board.STAR, Side.SELL, 150, 150, True),
-        (Board.STAR, Side.SELL, 150, 400, False),
-    ],
-)
-def test_order_sizes(board: Board, side: Side, shares: int, held: int, allowed: bool) -> None:
-    assert order_size_allowed(board, side, shares, held=held) is allowed
-
-
-def test_a_shares_are_sold_from_the_next_session_on() -> None:
-    assert (settlement(Market.CN), settlement(Market.DEMO), settlement(Market.US)) == (1, 1, 0)
-    assert earliest_sale(date(2026, 9, 30), CN) == date(2026, 10, 8)
-    assert earliest_sale(date(2026, 9, 30), trading_calendar(Market.US)) == date(2026, 9, 30)
+def test_lots_and_settlement() -> None:
+    assert LOTS == {Board.MAIN: 100, Board.CHINEXT: 100, Board.STAR: 200, Board.BSE: 100, Board.DEMO: 100}
+    assert SETTLEMENT == {Market.CN: 1, Market.DEMO: 1, Market.US: 0}
 
 
 def test_the_demo_market_keeps_its_limits(demo: Snapshot) -> None:

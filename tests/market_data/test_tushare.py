@@ -8,6 +8,15 @@ from typing import Any
 
 import pytest
 
+from moot.modules.market_data.domain.datasets import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+)
 from moot.modules.market_data.domain.facts import SpecialTreatment
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.shared.domain.errors import Unavailable
@@ -42,7 +51,7 @@ class TestBars:
     async def test_lots_become_shares_and_thousands_become_yuan(self, server: TushareServer) -> None:
         quoted(server, a_quote("20241231"))
         async with provider(server) as tushare:
-            [bar] = await tushare.daily_bars(SYMBOL, *YEAR)
+            [bar] = await tushare.read(BARS, SYMBOL, *YEAR)
         assert bar.model_dump() == {
             "symbol": SYMBOL,
             "trade_date": date(2024, 12, 31),
@@ -64,7 +73,7 @@ class TestBars:
     async def test_days_come_oldest_first_and_within_the_range_only(self, server: TushareServer) -> None:
         quoted(server, *(a_quote(day) for day in ("20250102", "20241231", "20241230", "20231229")))
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars(SYMBOL, *YEAR)
+            bars = await tushare.read(BARS, SYMBOL, *YEAR)
         assert [bar.trade_date for bar in bars] == [date(2024, 12, 30), date(2024, 12, 31)]
 
     async def test_a_day_without_a_factor_is_refused_by_name_and_not_given_its_neighbours(
@@ -73,7 +82,7 @@ class TestBars:
         server.tables["daily"] = [a_quote("20240103"), a_quote("20240102")]
         server.tables["adj_factor"] = [a_factor("20240102")]
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars(SYMBOL, *YEAR)
+            bars = await tushare.read(BARS, SYMBOL, *YEAR)
         assert [bar.trade_date for bar in bars] == [date(2024, 1, 2)]
         assert [refusal.row for refusal in bars.refused] == ["trade_date=2024-01-03"]
         assert bars.refused[0].why.startswith("adj_factor: ")
@@ -97,7 +106,7 @@ class TestBars:
     ) -> None:
         quoted(server, a_quote("20240104"), a_quote("20240103", **wrong), a_quote("20240102"))
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars(SYMBOL, *YEAR)
+            bars = await tushare.read(BARS, SYMBOL, *YEAR)
         assert [bar.trade_date.day for bar in bars] == [2, 4]
         [refusal] = bars.refused
         assert refusal.row == "trade_date=2024-01-03"
@@ -106,20 +115,20 @@ class TestBars:
     async def test_numbers_sent_as_text_are_converted_like_numbers(self, server: TushareServer) -> None:
         quoted(server, a_quote("20240102", vol="307660", close="10.2"))
         async with provider(server) as tushare:
-            [bar] = await tushare.daily_bars(SYMBOL, *YEAR)
+            [bar] = await tushare.read(BARS, SYMBOL, *YEAR)
         assert (bar.volume, bar.close) == (30_766_000, 10.2)
 
     async def test_a_day_that_comes_twice_is_kept_once_and_counted(self, server: TushareServer) -> None:
         quoted(server, a_quote("20240102"), a_quote("20240102", close=10.3))
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars(SYMBOL, *YEAR)
+            bars = await tushare.read(BARS, SYMBOL, *YEAR)
         assert [bar.close for bar in bars] == [10.2]
         assert [r.row for r in bars.refused] == ["trade_date=2024-01-02"]
 
     async def test_a_day_that_is_none_never_becomes_another_day(self, server: TushareServer) -> None:
         server.tables["daily"] = [a_quote("20240230")]
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars(SYMBOL, *YEAR)
+            bars = await tushare.read(BARS, SYMBOL, *YEAR)
         assert list(bars) == []
         assert bars.refused[0].row == "trade_date=not a day: 20240230"
 
@@ -129,27 +138,27 @@ class TestBars:
             {"ts_code": SYMBOL, "name": "*ST甲", "start_date": "20240103", "end_date": "20240103"},
         ]
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars(SYMBOL, *YEAR)
+            bars = await tushare.read(BARS, SYMBOL, *YEAR)
         assert [bar.is_st for bar in bars] == [False, True, False]
 
     async def test_names_are_read_once_for_all_symbols(self, server: TushareServer) -> None:
         quoted(server, a_quote("20240102"))
         async with provider(server) as tushare:
-            await asyncio.gather(*(tushare.daily_bars(SYMBOL, *YEAR) for _ in range(5)))
+            await asyncio.gather(*(tushare.read(BARS, SYMBOL, *YEAR) for _ in range(5)))
         assert server.calls()["namechange"] == 1
 
     async def test_an_unknown_symbol_gives_an_empty_batch(self, server: TushareServer) -> None:
         quoted(server, a_quote("20240102"))
         async with provider(server) as tushare:
-            assert await tushare.daily_bars("600000.SH", *YEAR) == []
+            assert await tushare.read(BARS, "600000.SH", *YEAR) == []
 
     @pytest.mark.parametrize("symbol", ["AAPL", "900001.DEMO"])
     async def test_another_market_is_not_offered_and_not_asked_for(
         self, server: TushareServer, symbol: str
     ) -> None:
         async with provider(server) as tushare:
-            with pytest.raises(NotOffered, match="A-shares only"):
-                await tushare.daily_bars(symbol, *YEAR)
+            with pytest.raises(NotOffered, match="shares of CN only"):
+                await tushare.read(BARS, symbol, *YEAR)
         assert server.requests == []
 
 
@@ -160,7 +169,7 @@ class TestValuations:
         row = {"ts_code": SYMBOL, "trade_date": "20240102", "close": 4.13, **ratios, **values}
         server.tables["daily_basic"] = [row]
         async with provider(server) as tushare:
-            [valuation] = await tushare.daily_valuations(SYMBOL, *YEAR)
+            [valuation] = await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         assert valuation.total_mv == 2_124_480_363.0
         assert valuation.circ_mv == 2_124_480_363.0
         assert (valuation.pe_ttm, valuation.pb, valuation.dv_ratio) == (None, 5.2537, 1.2)
@@ -171,7 +180,7 @@ class TestValuations:
         row = {"ts_code": SYMBOL, "trade_date": "20240102", "close": 4.13, "total_mv": 1.0}
         server.tables["daily_basic"] = [row]
         async with provider(server) as tushare:
-            [valuation] = await tushare.daily_valuations(SYMBOL, *YEAR)
+            [valuation] = await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         assert (valuation.dv_ratio, valuation.circ_mv) == (None, None)
 
     async def test_columns_are_read_by_name_whatever_their_order(self, server: TushareServer) -> None:
@@ -179,7 +188,7 @@ class TestValuations:
         body = {"code": 0, "msg": None, "data": {"fields": fields, "items": [item]}}
         server.script("daily_basic", Fault(json.dumps(body)))
         async with provider(server) as tushare:
-            [valuation] = await tushare.daily_valuations(SYMBOL, *YEAR)
+            [valuation] = await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         assert (valuation.close, valuation.total_mv) == (4.13, 20_000.0)
 
 
@@ -202,7 +211,7 @@ class TestReports:
             "cashflow": [a_statement(*keys, n_cashflow_act=6.6e10, c_pay_acq_const_fiolta=2.6e9)],
         }
         async with provider(server) as tushare:
-            [report] = await tushare.financial_reports(SYMBOL)
+            [report] = await tushare.read(REPORTS, SYMBOL)
         assert report.gross_margin == 91.9
         assert (report.roe_waa, report.eps) == (34.2, 59.5)
         assert (report.total_revenue, report.operate_profit, report.net_profit) == (1.5e11, 1e11, 7.4e10)
@@ -222,7 +231,7 @@ class TestReports:
         ]
         server.tables["fina_indicator"] = [an_indicator("20230331", "20230420", eps=1.0)]
         async with provider(server) as tushare:
-            first, second = await tushare.financial_reports(SYMBOL)
+            first, second = await tushare.read(REPORTS, SYMBOL)
         assert (first.announced_on, first.net_profit, first.eps) == (date(2023, 4, 20), 100.0, 1.0)
         assert (second.announced_on, second.net_profit, second.eps) == (date(2024, 4, 20), 70.0, 1.0)
 
@@ -234,7 +243,7 @@ class TestReports:
             an_indicator("20230331", "20230420", update_flag="0", eps=1.0),
         ]
         async with provider(server) as tushare:
-            reports = await tushare.financial_reports(SYMBOL)
+            reports = await tushare.read(REPORTS, SYMBOL)
         assert [report.eps for report in reports] == [2.0]
         assert reports.refused == ()
 
@@ -244,7 +253,7 @@ class TestReports:
             a_statement("20230331", "20230420", "20230420", report_type="6", n_income_attr_p=1.0),
         ]
         async with provider(server) as tushare:
-            reports = await tushare.financial_reports(SYMBOL)
+            reports = await tushare.read(REPORTS, SYMBOL)
         assert [report.net_profit for report in reports] == [100.0]
 
     @pytest.mark.parametrize(
@@ -261,7 +270,7 @@ class TestReports:
     ) -> None:
         server.tables["fina_indicator"] = [an_indicator(end, None, eps=1.0)]
         async with provider(server) as tushare:
-            [report] = await tushare.financial_reports(SYMBOL)
+            [report] = await tushare.read(REPORTS, SYMBOL)
         assert report.announced_on == deadline
 
     async def test_an_interface_without_permission_leaves_its_figures_out_and_says_so(
@@ -270,7 +279,7 @@ class TestReports:
         server.tables["fina_indicator"] = [an_indicator("20230331", "20230420", eps=1.0)]
         server.always["cashflow"] = wire.NO_PERMISSION
         async with provider(server) as tushare:
-            reports = await tushare.financial_reports(SYMBOL)
+            reports = await tushare.read(REPORTS, SYMBOL)
         assert [(report.eps, report.capex) for report in reports] == [(1.0, None)]
         assert [refusal.row for refusal in reports.refused] == ["cashflow"]
 
@@ -281,7 +290,7 @@ class TestReports:
             an_indicator("20230331", "20230420", eps=1.0),
         ]
         async with provider(server) as tushare:
-            reports = await tushare.financial_reports(SYMBOL)
+            reports = await tushare.read(REPORTS, SYMBOL)
         assert [report.eps for report in reports] == [1.0]
         assert [refusal.row.split(",")[0] for refusal in reports.refused] == [
             "period_end=not a day: 2023Q1",
@@ -299,7 +308,7 @@ class TestDividends:
             paid | {"div_proc": "预案"},
         ]
         async with provider(server) as tushare:
-            [dividend] = await tushare.dividends(SYMBOL)
+            [dividend] = await tushare.read(DIVIDENDS, SYMBOL)
         assert (dividend.cash_per_share, dividend.bonus_per_share) == (30.876, 0.0)
         assert dividend.period_end == date(2023, 12, 31)
         assert (dividend.ex_date, dividend.record_date) == (date(2024, 6, 19), date(2024, 6, 18))
@@ -310,7 +319,7 @@ class TestDividends:
         row = {"ts_code": SYMBOL, "end_date": "20231231", "div_proc": "实施", "imp_ann_date": "20240613"}
         server.tables["dividend"] = [row]
         async with provider(server) as tushare:
-            dividends = await tushare.dividends(SYMBOL)
+            dividends = await tushare.read(DIVIDENDS, SYMBOL)
         assert (list(dividends), len(dividends.refused)) == ([], 1)
 
     async def test_without_its_announcement_a_dividend_is_known_from_the_record_day(
@@ -319,7 +328,7 @@ class TestDividends:
         row = {"ts_code": SYMBOL, "end_date": "20231231", "ann_date": "20240403", "div_proc": "实施"}
         server.tables["dividend"] = [row | {"record_date": "20240618", "stk_div": 0.3}]
         async with provider(server) as tushare:
-            [dividend] = await tushare.dividends(SYMBOL)
+            [dividend] = await tushare.read(DIVIDENDS, SYMBOL)
         assert (dividend.announced_on, dividend.bonus_per_share) == (date(2024, 6, 18), 0.3)
 
 
@@ -345,7 +354,7 @@ class TestCompanies:
             a_company("600002.SH", "齐鲁石化", "P"),
         ]
         async with provider(server) as tushare:
-            gone, paused, moutai = await tushare.companies()
+            gone, paused, moutai = await tushare.read(COMPANIES, "CN")
         assert (gone.symbol, gone.delist_date) == ("600001.SH", date(2009, 12, 29))
         assert (paused.name, paused.name_en) == ("齐鲁石化", "")
         assert (moutai.name, moutai.name_en, moutai.pinyin) == ("贵州茅台", "Kweichow Moutai", "gzmt")
@@ -368,7 +377,7 @@ class TestCompanies:
             for name, start, end in spells
         ]
         async with provider(server) as tushare:
-            [company] = await tushare.companies()
+            [company] = await tushare.read(COMPANIES, "CN")
         assert company.aliases == ("自仪股份", "ST自仪", "SST自仪")
         assert company.st_history == (SpecialTreatment(start=date(2001, 5, 8), end=date(2007, 5, 14)),)
 
@@ -377,7 +386,7 @@ class TestCompanies:
         name = {"ts_code": "600848.SH", "name": "*ST甲", "start_date": "20240102", "end_date": None}
         server.tables["namechange"] = [name, name]
         async with provider(server) as tushare:
-            [company] = await tushare.companies()
+            [company] = await tushare.read(COMPANIES, "CN")
         assert company.st_history == (SpecialTreatment(start=date(2024, 1, 2)),)
 
     async def test_without_permission_for_names_the_companies_come_without_them(
@@ -386,7 +395,7 @@ class TestCompanies:
         server.tables["stock_basic"] = [a_company(SYMBOL, "贵州茅台")]
         server.always["namechange"] = wire.NO_PERMISSION
         async with provider(server) as tushare:
-            [company] = await tushare.companies()
+            [company] = await tushare.read(COMPANIES, "CN")
         assert (company.aliases, company.st_history) == ((), ())
 
     async def test_a_failure_to_read_names_is_not_taken_for_no_names(self, server: TushareServer) -> None:
@@ -395,8 +404,8 @@ class TestCompanies:
         server.tables["namechange"] = [{"ts_code": SYMBOL, "name": "茅台", "start_date": "20010827"}]
         async with provider(server) as tushare:
             with pytest.raises(Unavailable, match="HTTP 403"):
-                await tushare.companies()
-            [company] = await tushare.companies()
+                await tushare.read(COMPANIES, "CN")
+            [company] = await tushare.read(COMPANIES, "CN")
         assert company.aliases == ("茅台",)
 
 
@@ -415,7 +424,7 @@ class TestMacro:
     ) -> None:
         server.tables |= self.TABLES
         async with provider(server) as tushare:
-            figures = await tushare.macro(*YEAR)
+            figures = await tushare.read(MACRO, "CN", *YEAR)
         assert figures.refused == ()
         assert {(f.series, f.period): (f.value, f.unit, f.available_at) for f in figures} == {
             ("pmi_manufacturing", date(2024, 2, 1)): (49.1, "index", datetime(2024, 3, 1, 1, 30, tzinfo=UTC)),
@@ -431,7 +440,7 @@ class TestMacro:
     async def test_the_range_goes_by_reference_period(self, server: TushareServer) -> None:
         server.tables |= self.TABLES
         async with provider(server) as tushare:
-            figures = await tushare.macro(date(2024, 1, 1), date(2024, 1, 31))
+            figures = await tushare.read(MACRO, "CN", date(2024, 1, 1), date(2024, 1, 31))
         assert [figure.series for figure in figures] == ["cpi_yoy"]
 
     async def test_a_series_without_permission_is_named_and_the_others_come(
@@ -440,7 +449,7 @@ class TestMacro:
         server.tables |= self.TABLES
         server.always["yc_cb"] = wire.NO_PERMISSION
         async with provider(server) as tushare:
-            figures = await tushare.macro(*YEAR)
+            figures = await tushare.read(MACRO, "CN", *YEAR)
         assert "cgb_10y" not in {figure.series for figure in figures}
         assert len(figures) == 6
         assert [refusal.row for refusal in figures.refused] == ["yc_cb"]
@@ -449,7 +458,7 @@ class TestMacro:
         server.always = dict.fromkeys(self.TABLES, wire.NO_PERMISSION)
         async with provider(server) as tushare:
             with pytest.raises(NotOffered, match="cn_pmi, cn_cpi, cn_ppi, cn_m, shibor_lpr, yc_cb"):
-                await tushare.macro(*YEAR)
+                await tushare.read(MACRO, "CN", *YEAR)
 
 
 def an_announcement(printed: str, seen: str | None, url: str) -> dict[str, Any]:
@@ -463,8 +472,8 @@ class TestAnnouncements:
             an_announcement("20240103", "2024-01-02 19:05:00", "u2"),
         ]
         async with provider(server) as tushare:
-            new_year = await tushare.news(SYMBOL, date(2024, 1, 1), date(2024, 1, 31))
-            year_end = await tushare.news(SYMBOL, date(2023, 12, 1), date(2023, 12, 31))
+            new_year = await tushare.read(NEWS, SYMBOL, date(2024, 1, 1), date(2024, 1, 31))
+            year_end = await tushare.read(NEWS, SYMBOL, date(2023, 12, 1), date(2023, 12, 31))
         assert [(item.url, item.available_at) for item in new_year] == [
             ("u2", datetime(2024, 1, 2, 11, 5, tzinfo=UTC))
         ]
@@ -476,14 +485,14 @@ class TestAnnouncements:
     ) -> None:
         server.tables["anns_d"] = [an_announcement("20240103", seen, "u")]
         async with provider(server) as tushare:
-            [item] = await tushare.news(SYMBOL, *YEAR)
+            [item] = await tushare.read(NEWS, SYMBOL, *YEAR)
         assert item.available_at == datetime(2024, 1, 3, 15, 59, 59, tzinfo=UTC)
 
     async def test_without_permission_announcements_are_not_offered(self, server: TushareServer) -> None:
         server.always["anns_d"] = wire.NO_PERMISSION
         async with provider(server) as tushare:
             with pytest.raises(NotOffered) as told:
-                await tushare.news(SYMBOL, *YEAR)
+                await tushare.read(NEWS, SYMBOL, *YEAR)
         assert told.value.code == "NOT_OFFERED"
         assert "anns_d" in told.value.in_locale("zh-CN")
         assert "anns_d" in told.value.in_locale("en-US")

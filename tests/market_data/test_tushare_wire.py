@@ -13,6 +13,7 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, REPORTS, VALUATIONS
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.errors import Unavailable
 from tests.fakes import tushare_server as wire
@@ -39,7 +40,7 @@ class TestRefusals:
         server.tables["daily_basic"] = [a_row("20240102")]
         server.script("daily_basic", wire.RATE, wire.RATE)
         async with provider(server, recorder=record) as tushare:
-            assert len(await tushare.daily_valuations(SYMBOL, *YEAR)) == 1
+            assert len(await tushare.read(VALUATIONS, SYMBOL, *YEAR)) == 1
         assert [(call.status, call.status_code) for call in record.calls] == [
             ("failed", 200),
             ("failed", 200),
@@ -79,8 +80,8 @@ class TestRefusals:
         with structlog.testing.capture_logs() as logs:
             async with provider(server, recorder=record) as tushare:
                 with pytest.raises(Unavailable) as told:
-                    await tushare.daily_valuations(SYMBOL, *YEAR)
-                seen = f"{tushare!r} {vars(tushare)} {vars(tushare._client)}"
+                    await tushare.read(VALUATIONS, SYMBOL, *YEAR)
+                seen = f"{tushare!r} {vars(tushare)}"
         assert (told.value.code, server.calls()["daily_basic"]) == (code, tries)
         assert said in told.value.in_locale("en-US")
         assert [call.status for call in record.calls] == ["failed"] * tries
@@ -94,15 +95,15 @@ class TestRefusals:
         server.script("daily_basic", wire.HANG)
         server.tables["daily_basic"] = [a_row("20240102")]
         record = Record()
-        async with provider(server, timeout=0.2, recorder=record) as tushare:
-            assert len(await tushare.daily_valuations(SYMBOL, *YEAR)) == 1
+        async with provider(server, deadline=3.0, recorder=record) as tushare:
+            assert len(await tushare.read(VALUATIONS, SYMBOL, *YEAR)) == 1
         assert [(call.status, call.status_code) for call in record.calls] == [
             ("failed", None),
             ("success", 200),
         ]
         assert (
             record.calls[0].error_message
-            == "tushare did not answer within 0.2 s (daily_basic). Try again later."
+            == "tushare did not answer within 3 s (daily_basic). Try again later."
         )
 
     async def test_nobody_there_is_unreachable(self) -> None:
@@ -110,25 +111,25 @@ class TestRefusals:
             pass
         async with provider(gone) as tushare:
             with pytest.raises(Unavailable, match="cannot be reached"):
-                await tushare.daily_valuations(SYMBOL, *YEAR)
+                await tushare.read(VALUATIONS, SYMBOL, *YEAR)
 
     @pytest.mark.parametrize("fault", [wire.NO_DATA, wire.NULL_ITEMS])
     async def test_success_without_data_is_an_empty_batch(self, server: TushareServer, fault: Fault) -> None:
         server.always["daily_basic"] = fault
         async with provider(server) as tushare:
-            assert await tushare.daily_valuations(SYMBOL, *YEAR) == []
+            assert await tushare.read(VALUATIONS, SYMBOL, *YEAR) == []
 
     async def test_without_a_token_nothing_is_asked(self, server: TushareServer) -> None:
         async with provider(server, token=SecretStr(" ")) as tushare:
             with pytest.raises(Unavailable, match="MOOT_TUSHARE_TOKEN") as told:
-                await tushare.daily_valuations(SYMBOL, *YEAR)
+                await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         assert told.value.code == "TUSHARE_TOKEN"
         assert server.requests == []
 
     async def test_the_record_says_what_was_asked_without_the_token(self, server: TushareServer) -> None:
         record = Record()
         async with provider(server, recorder=record) as tushare:
-            await tushare.daily_valuations(SYMBOL, *YEAR)
+            await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         [call] = record.calls
         assert (call.service_name, call.operation) == ("tushare", "daily_basic")
         assert call.request_params == {
@@ -151,7 +152,7 @@ class TestPages:
         days = [date.fromordinal(date(2024, 1, 1).toordinal() + n) for n in reversed(range(rows))]
         server.tables["daily_basic"] = [a_row(f"{day:%Y%m%d}") for day in days]
         async with provider(server) as tushare:
-            valuations = await tushare.daily_valuations(SYMBOL, *YEAR)
+            valuations = await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         assert [valuation.trade_date for valuation in valuations] == sorted(days)
         assert server.calls()["daily_basic"] == pages
 
@@ -163,7 +164,7 @@ class TestPages:
             {"ts_code": SYMBOL, "end_date": f"{y}1231", "ann_date": f"{y + 1}0401", "eps": 1.0} for y in years
         ]
         async with provider(server) as tushare:
-            reports = await tushare.financial_reports(SYMBOL)
+            reports = await tushare.read(REPORTS, SYMBOL)
         assert len(reports) == 120
         assert server.calls()["fina_indicator"] == 2
 
@@ -172,7 +173,7 @@ class TestPages:
         with TushareServer({"daily_basic": rows}, largest_page=10, ignores_offset=True) as server:
             async with provider(server) as tushare:
                 with pytest.raises(Unavailable, match="same page"):
-                    await tushare.daily_valuations(SYMBOL, *YEAR)
+                    await tushare.read(VALUATIONS, SYMBOL, *YEAR)
             assert server.calls()["daily_basic"] == 2
 
 
@@ -183,7 +184,7 @@ async def test_two_hundred_symbols_never_exceed_the_rate_the_server_counts() -> 
     with TushareServer({"daily_basic": rows}, allowed=(40, 0.5), latency=0.005) as server:
         async with provider(server, pace=Pace(40, 0.5, 8), recorder=record) as tushare:
             started = asyncio.get_running_loop().time()
-            batches = await asyncio.gather(*(tushare.daily_valuations(s, *YEAR) for s in symbols))
+            batches = await asyncio.gather(*(tushare.read(VALUATIONS, s, *YEAR) for s in symbols))
             took = asyncio.get_running_loop().time() - started
     assert [batch[0].symbol for batch in batches] == symbols
     assert server.beyond == 0
@@ -198,7 +199,7 @@ async def test_the_client_goes_through_the_proxy_of_the_environment(
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("http_proxy", server.url)
     async with provider(server, base_url="http://tushare.invalid", client=None) as tushare:
-        assert await tushare.daily_valuations(SYMBOL, *YEAR) == []
+        assert await tushare.read(VALUATIONS, SYMBOL, *YEAR) == []
     assert server.calls()["daily_basic"] == 1
 
 
@@ -211,8 +212,8 @@ async def test_a_client_of_the_callers_is_used_and_closed(server: TushareServer)
 
     async with provider(server, client=client) as tushare:
         assert made == []
-        await tushare.daily_valuations(SYMBOL, *YEAR)
-        await tushare.daily_valuations(SYMBOL, *YEAR)
+        await tushare.read(VALUATIONS, SYMBOL, *YEAR)
+        await tushare.read(VALUATIONS, SYMBOL, *YEAR)
     assert [c.is_closed for c in made] == [True]
 
 
@@ -235,7 +236,7 @@ class TestRecordedReplies:
             "tushare_daily__000333.SZ_2024.json", "tushare_adj_factor__000333.SZ_2024.json"
         )
         async with provider(server) as tushare:
-            bars = await tushare.daily_bars("000333.SZ", *YEAR)
+            bars = await tushare.read(BARS, "000333.SZ", *YEAR)
         assert len(bars) == 242
         assert bars.refused == ()
         assert all(bar.low <= bar.amount / bar.volume <= bar.high for bar in bars)
@@ -243,15 +244,15 @@ class TestRecordedReplies:
     async def test_a_day_of_valuations(self, server: TushareServer) -> None:
         server.always = replies("tushare_daily_basic__20191030.json")
         async with provider(server) as tushare:
-            found = await tushare.daily_valuations("600519.SH", date(2019, 10, 30), date(2019, 10, 30))
+            found = await tushare.read(VALUATIONS, "600519.SH", date(2019, 10, 30), date(2019, 10, 30))
         assert len(found) + len(found.refused) > 1
         assert found[0].total_mv == pytest.approx(212448.0363e4)
 
     async def test_indicators_and_companies(self, server: TushareServer) -> None:
         server.always = replies("tushare_fina_indicator__600519.SH.json", "tushare_stock_basic__sample.json")
         async with provider(server) as tushare:
-            reports = await tushare.financial_reports("600519.SH")
-            companies = await tushare.companies()
+            reports = await tushare.read(REPORTS, "600519.SH")
+            companies = await tushare.read(COMPANIES, "CN")
         assert reports[-1].announced_on == date(2022, 10, 17)
         assert reports[-1].netprofit_margin == 53.1366
         assert "600519.SH" in {company.symbol for company in companies}
@@ -268,5 +269,5 @@ class TestRecordedReplies:
         server.always["daily_basic"] = Fault((DATA / name).read_text(encoding="utf-8"))
         async with provider(server) as tushare:
             with pytest.raises(Unavailable) as told:
-                await tushare.daily_valuations(SYMBOL, *YEAR)
+                await tushare.read(VALUATIONS, SYMBOL, *YEAR)
         assert told.value.code == code

@@ -5,6 +5,15 @@ from datetime import UTC, date, datetime
 
 import pytest
 
+from moot.modules.market_data.domain.datasets import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+)
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
@@ -41,7 +50,7 @@ def provider() -> YfinanceProvider:
 
 
 async def test_bars_are_raw_again_before_a_split(stub, provider):
-    bars = {bar.trade_date.day: bar for bar in await provider.daily_bars(KNOWN, *JUNE)}
+    bars = {bar.trade_date.day: bar for bar in await provider.read(BARS, KNOWN, *JUNE)}
     before, on = bars[7], bars[10]
     assert (before.symbol, before.source) == (KNOWN, "yfinance")
     assert (before.open, before.high, before.low, before.close) == (1205.0, 1220.0, 1200.0, 1210.0)
@@ -53,30 +62,30 @@ async def test_bars_are_raw_again_before_a_split(stub, provider):
 
 
 async def test_splits_and_dividends_add_up_to_a_factor_that_starts_at_one(stub, provider):
-    bars = await provider.daily_bars(KNOWN, *JUNE)
+    bars = await provider.read(BARS, KNOWN, *JUNE)
     paid = 122 / (122 - 0.61)
     assert [bar.adj_factor for bar in bars] == pytest.approx([1.0, 10.0, 10 * paid, 10 * paid])
     assert bars[2].pre_close == 121.39
-    later = await provider.daily_bars(KNOWN, date(2024, 6, 11), JUNE[1])
+    later = await provider.read(BARS, KNOWN, date(2024, 6, 11), JUNE[1])
     assert later[0].adj_factor == pytest.approx(10 * paid)
 
 
 async def test_a_day_with_a_hole_and_the_very_first_day_are_refused_by_name(stub, provider):
-    bars = await provider.daily_bars(KNOWN, *JUNE)
+    bars = await provider.read(BARS, KNOWN, *JUNE)
     assert [bar.trade_date.day for bar in bars] == [7, 10, 11, 13]
     assert [refusal.row for refusal in bars.refused] == ["trade_date=2024-06-06", "trade_date=2024-06-12"]
     assert bars.refused[0].why == "pre_close: Input should be a valid number"
 
 
 async def test_dividends_and_splits_are_known_on_their_ex_date(stub, provider):
-    split, cash = await provider.dividends(KNOWN)
+    split, cash = await provider.read(DIVIDENDS, KNOWN)
     assert (split.ex_date, split.bonus_per_share, split.cash_per_share) == (date(2024, 6, 10), 9.0, 0.0)
     assert (cash.ex_date, cash.bonus_per_share, cash.cash_per_share) == (date(2024, 6, 11), 0.0, 0.61)
     assert cash.available_at == datetime(2024, 6, 11, 13, 30, tzinfo=UTC)
 
 
 async def test_flows_are_summed_up_from_the_start_of_the_year(stub, provider):
-    reports = {report.period_end: report for report in await provider.financial_reports(KNOWN)}
+    reports = {report.period_end: report for report in await provider.read(REPORTS, KNOWN)}
     half = reports[date(2024, 6, 30)]
     assert (half.total_revenue, half.net_profit, half.eps, half.capex) == (220.0, 24.0, 2.4, 11.0)
     assert half.gross_margin == pytest.approx(100 * 90 / 220)
@@ -88,26 +97,26 @@ async def test_flows_are_summed_up_from_the_start_of_the_year(stub, provider):
 
 
 async def test_flows_of_a_year_whose_first_quarters_are_gone_are_absent(stub, provider):
-    reports = {report.period_end: report for report in await provider.financial_reports(KNOWN)}
+    reports = {report.period_end: report for report in await provider.read(REPORTS, KNOWN)}
     autumn = reports[date(2023, 9, 30)]
     assert (autumn.total_revenue, autumn.net_profit, autumn.total_assets) == (None, None, 470.0)
 
 
 async def test_a_report_is_known_from_its_filing_deadline(stub, provider):
-    reports = {report.period_end: report for report in await provider.financial_reports(KNOWN)}
+    reports = {report.period_end: report for report in await provider.read(REPORTS, KNOWN)}
     assert reports[date(2024, 6, 30)].announced_on == date(2024, 8, 9)  # 40 days
     assert reports[date(2023, 12, 31)].announced_on == date(2024, 2, 29)  # 60 days
     assert reports[date(2024, 6, 30)].available_at == datetime(2024, 8, 9, 22, tzinfo=UTC)
 
 
 async def test_news_counts_by_the_day_in_new_york_it_was_published(stub, provider):
-    batch = await provider.news(KNOWN, date(2024, 6, 12), date(2024, 6, 12))
+    batch = await provider.read(NEWS, KNOWN, date(2024, 6, 12), date(2024, 6, 12))
     assert [(item.title, item.available_at) for item in batch] == [
         ("Earnings beat", datetime(2024, 6, 12, 12, 30, tzinfo=UTC)),
         ("Late night", datetime(2024, 6, 13, 2, 30, tzinfo=UTC)),
     ]
     assert [refusal.row for refusal in batch.refused] == ["url=https://example.com/3"]
-    assert await provider.news(KNOWN, date(2024, 6, 13), date(2024, 6, 13)) == []
+    assert await provider.read(NEWS, KNOWN, date(2024, 6, 13), date(2024, 6, 13)) == []
 
 
 async def test_a_company_is_found_by_its_symbol(stub, provider):
@@ -123,21 +132,21 @@ async def test_a_company_is_found_by_its_symbol(stub, provider):
 
 
 async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
-    assert await provider.daily_bars(UNKNOWN, *JUNE) == []
-    assert await provider.dividends(UNKNOWN) == []
-    assert await provider.financial_reports(UNKNOWN) == []
-    assert await provider.news(UNKNOWN, *JUNE) == []
+    assert await provider.read(BARS, UNKNOWN, *JUNE) == []
+    assert await provider.read(DIVIDENDS, UNKNOWN) == []
+    assert await provider.read(REPORTS, UNKNOWN) == []
+    assert await provider.read(NEWS, UNKNOWN, *JUNE) == []
 
 
 async def test_what_yahoo_does_not_have_is_not_offered(provider):
-    with pytest.raises(NotOffered, match="no list of companies"):
-        await provider.companies()
-    with pytest.raises(NotOffered, match="Yahoo has no daily valuations"):
-        await provider.daily_valuations(KNOWN, *JUNE)
-    with pytest.raises(NotOffered, match="Yahoo has no macro figures"):
-        await provider.macro(*JUNE)
-    with pytest.raises(NotOffered, match=r"US shares, not 600519\.SH"):
-        await provider.daily_bars("600519.SH", *JUNE)
+    with pytest.raises(NotOffered, match="yfinance has no list of companies"):
+        await provider.read(COMPANIES, "US")
+    with pytest.raises(NotOffered, match="yfinance has no daily valuations"):
+        await provider.read(VALUATIONS, KNOWN, *JUNE)
+    with pytest.raises(NotOffered, match="yfinance has no macro figures"):
+        await provider.read(MACRO, "US", *JUNE)
+    with pytest.raises(NotOffered, match=r"shares of US only, not 600519\.SH"):
+        await provider.read(BARS, "600519.SH", *JUNE)
 
 
 @pytest.mark.parametrize(
@@ -146,35 +155,35 @@ async def test_what_yahoo_does_not_have_is_not_offered(provider):
 )
 async def test_an_answer_that_is_none_is_unavailable_not_empty(stub, provider, broken):
     stub.broken = broken
-    for ask in (provider.daily_bars, provider.news):
+    for dataset in (BARS, NEWS):
         with pytest.raises(Unavailable) as caught:
-            await ask(KNOWN, *JUNE)
+            await provider.read(dataset, KNOWN, *JUNE)
         assert not isinstance(caught.value, NotOffered)
     with pytest.raises(Unavailable):
-        await provider.financial_reports(KNOWN)
+        await provider.read(REPORTS, KNOWN)
 
 
 async def test_a_known_symbol_without_prices_is_unavailable_not_empty(stub, provider):
     stub.broken = (200, '{"chart": {"result": null, "error": null}}')
     with pytest.raises(Unavailable, match="yfinance cannot read the answer of history"):
-        await provider.daily_bars(KNOWN, *JUNE)
+        await provider.read(BARS, KNOWN, *JUNE)
 
 
 async def test_a_passing_failure_costs_an_attempt_and_nothing_else(stub, provider):
     stub.broken, stub.broken_for = (500, "{}"), 1
-    assert len(await provider.daily_bars(KNOWN, *JUNE)) == 4
+    assert len(await provider.read(BARS, KNOWN, *JUNE)) == 4
 
 
 async def test_yahoo_not_answering_is_unavailable_in_time(stub):
     stub.slow = 1.0
     impatient = YfinanceProvider(pace=FAST, deadline=0.2, pauses=())
     with pytest.raises(Unavailable, match=r"yfinance did not answer within 0\.2 s"):
-        await impatient.daily_bars(KNOWN, *JUNE)
+        await impatient.read(BARS, KNOWN, *JUNE)
 
 
 async def test_every_call_is_recorded(stub):
     record = Record()
-    await YfinanceProvider(recorder=record, pace=FAST).dividends(KNOWN)
+    await YfinanceProvider(recorder=record, pace=FAST).read(DIVIDENDS, KNOWN)
     assert [(c.service_name, c.operation, c.status, c.request_params) for c in record.calls] == [
         ("yfinance", "history", "success", {"symbol": "BRK-B"})
     ]
@@ -183,6 +192,6 @@ async def test_every_call_is_recorded(stub):
 async def test_without_the_extra_the_message_says_how_to_get_it(provider, monkeypatch):
     monkeypatch.setitem(sys.modules, "yfinance", None)
     with pytest.raises(NotOffered) as caught:
-        await provider.daily_bars(KNOWN, *JUNE)
+        await provider.read(BARS, KNOWN, *JUNE)
     assert "pip install 'moot[yfinance]'" in caught.value.in_locale("zh-CN")
     assert "pip install 'moot[yfinance]'" in caught.value.in_locale("en-US")

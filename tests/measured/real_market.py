@@ -8,9 +8,9 @@ from shutil import copyfile
 import polars as pl
 
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.facts import MacroObservation, NewsItem
-from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.domain.screening import screened
+from moot.modules.market_data.domain.provider import Batch, screen
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import TIME_ZONES, Market
 from tests.fakes.market_data import FakeMarketDataProvider
@@ -20,10 +20,10 @@ SHANGHAI = TIME_ZONES[Market.CN]
 EVER = (date(1990, 1, 1), date(2030, 1, 1))
 
 DAILY = "ashare_daily/daily_valuation_40.csv.gz"
-REPORTS = "ashare_fin_pit/fin_indicators_pit.csv"
-COMPANIES = "ashare_stock_basic/stock_basic.csv"
+REPORTS_FILE = "ashare_fin_pit/fin_indicators_pit.csv"
+COMPANIES_FILE = "ashare_stock_basic/stock_basic.csv"
 GOLDEN = "indicator_golden/stk_factor_2024.csv.gz"
-NEWS = "ashare_news/announcements_2018_2020.csv.gz"
+NEWS_FILE = "ashare_news/announcements_2018_2020.csv.gz"
 PMI = "china_macro/choice_pmi.csv"
 
 
@@ -58,9 +58,9 @@ def golden_files(folder: Path, work: Path) -> FilesProvider:
 
 
 async def real_market(folder: Path, work: Path) -> RealMarket:
-    daily, reports = table(folder, DAILY), table(folder, REPORTS)
+    daily, reports = table(folder, DAILY), table(folder, REPORTS_FILE)
     (work / "daily.csv.gz").symlink_to(folder / DAILY)
-    (work / "companies.csv").symlink_to(folder / COMPANIES)
+    (work / "companies.csv").symlink_to(folder / COMPANIES_FILE)
     _with_market_value(daily).write_parquet(work / "valuations.parquet")
     _per_share(reports).write_parquet(work / "reports.parquet")
     files = FilesProvider(Path(copyfile(HERE / "moot-data.yaml", work / "moot-data.yaml")))
@@ -70,14 +70,14 @@ async def real_market(folder: Path, work: Path) -> RealMarket:
 async def _sources(
     files: FilesProvider, folder: Path, symbols: pl.Series
 ) -> dict[str, FakeMarketDataProvider]:
-    directory = await files.companies()
-    observations, items = _pmi(table(folder, PMI)), _news(table(folder, NEWS))
+    directory = await files.read(COMPANIES, "CN")
+    observations, items = _pmi(table(folder, PMI)), _news(table(folder, NEWS_FILE))
     return {
         symbol: FakeMarketDataProvider(
             directory=[company for company in directory if company.symbol == symbol],
-            bars=await files.daily_bars(symbol, *EVER),
-            valuations=await files.daily_valuations(symbol, *EVER),
-            reports=await files.financial_reports(symbol),
+            bars=await files.read(BARS, symbol, *EVER),
+            valuations=await files.read(VALUATIONS, symbol, *EVER),
+            reports=await files.read(REPORTS, symbol),
             observations=observations,
             items=[item for item in items if item.symbol == symbol],
         )
@@ -118,7 +118,7 @@ def _pmi(months: pl.DataFrame) -> Batch[MacroObservation]:
         }
         for month in released.iter_rows(named=True)
     )
-    return screened(MacroObservation, rows, ("series", "period"))
+    return screen(MACRO, rows)
 
 
 def _news(announcements: pl.DataFrame) -> Batch[NewsItem]:
@@ -134,4 +134,4 @@ def _news(announcements: pl.DataFrame) -> Batch[NewsItem]:
         }
         for n, item in enumerate(announcements.sort("date").iter_rows(named=True))
     )
-    return screened(NewsItem, rows, ("url",))
+    return screen(NEWS, rows)

@@ -7,6 +7,7 @@ import polars as pl
 import pytest
 
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.domain.datasets import BARS
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import Market, Symbol
 from tests.measured.real_market import EVER, RealMarket
@@ -19,7 +20,7 @@ async def test_factors_from_reference_prices_equal_tushares(
     golden: pl.DataFrame, golden_bars: FilesProvider
 ) -> None:
     for (symbol,), share in golden.group_by("ts_code", maintain_order=True):
-        bars = await golden_bars.daily_bars(str(symbol), *EVER)
+        bars = await golden_bars.read(BARS, str(symbol), *EVER)
         theirs = (share["adj_factor"] / share["adj_factor"][0]).to_list()
         assert bars.refused == ()
         assert [bar.adj_factor for bar in bars] == pytest.approx(theirs, rel=3e-4)

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.research.application.valuation_modeler import HISTORY_DAYS
 from moot.modules.research.container import ResearchContainer
-from moot.modules.research.domain.valuation import HISTORY_DAYS
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market
@@ -29,9 +29,9 @@ WITH_REPORTS = [
 ]
 Ask = Callable[..., Awaitable[dict[str, Any]]]
 EXPERTS: dict[str, Callable[[ResearchContainer], Ask]] = {
-    "technical": lambda desk: desk.technical_analyst_service().run,
-    "financial": lambda desk: desk.financial_auditor_service().run,
-    "valuation": lambda desk: desk.valuation_modeler_service().run,
+    "technical": lambda desk: desk.service("technical_analyst").run,
+    "financial": lambda desk: desk.service("financial_auditor").run,
+    "valuation": lambda desk: desk.service("valuation_modeler").run,
 }
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from moot.modules.research.infrastructure.indicators import Prices, cci, indicator_values, rsi
+from moot.modules.research.infrastructure.indicators import Prices, indicator_values, rsi
 
 WARM_UP = 120
 """Tushare's averages began years before the table does; by then the difference has faded."""
@@ -47,8 +47,3 @@ def test_macd_kdj_and_bollinger_equal_tushares_on_every_day_of_every_symbol(gold
 def test_rsi_equals_tushares(golden: pl.DataFrame, period: int, warm_up: int) -> None:
     for prices, row in histories(golden, warm_up):
         assert rsi(prices.close, period) == pytest.approx(row[f"rsi_{period}"], abs=2e-3, rel=1e-3)
-
-
-def test_cci_equals_tushares(golden: pl.DataFrame) -> None:
-    for prices, row in histories(golden, WARM_UP):
-        assert cci(prices) == pytest.approx(row["cci"], abs=2e-3, rel=1e-3)

@@ -59,7 +59,7 @@ async def all_reads(source: FakeMarketDataProvider, symbol: Symbol, as_of: datet
 
 
 @given(text=st.sampled_from(SYMBOLS), as_of=moments, delay=delays)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 async def test_no_read_finds_a_row_that_became_public_later(
     market: RealMarket, text: str, as_of: datetime, delay: timedelta
 ) -> None:
@@ -74,7 +74,7 @@ async def test_no_read_finds_a_row_that_became_public_later(
 
 
 @given(text=st.sampled_from(SYMBOLS), as_of=moments)
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 async def test_reads_find_all_that_the_tables_say_was_public(
     market: RealMarket, text: str, as_of: datetime
 ) -> None:

@@ -9,6 +9,7 @@ from shutil import copyfile
 import polars as pl
 import pytest
 
+from moot.modules.market_data.domain.datasets import BARS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.facts import DailyBar
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
@@ -23,7 +24,7 @@ DAY = date(2021, 6, 25)
 async def reread(rows: pl.DataFrame, folder: Path) -> Batch[DailyBar]:
     (folder / "daily.csv.gz").write_bytes(gzip.compress(rows.write_csv().encode()))
     mapping = Path(copyfile(HERE / "moot-data.yaml", folder / "moot-data.yaml"))
-    return await FilesProvider(mapping).daily_bars(rows["ts_code"][0], *EVER)
+    return await FilesProvider(mapping).read(BARS, rows["ts_code"][0], *EVER)
 
 
 def on_the_day(**changes: pl.Expr) -> Edit:
@@ -49,9 +50,9 @@ def test_no_row_is_lost(market: RealMarket) -> None:
 
 async def test_no_row_is_refused(market: RealMarket) -> None:
     for symbol in market.sources:
-        bars = await market.files.daily_bars(symbol, *EVER)
-        valuations = await market.files.daily_valuations(symbol, *EVER)
-        reports = await market.files.financial_reports(symbol)
+        bars = await market.files.read(BARS, symbol, *EVER)
+        valuations = await market.files.read(VALUATIONS, symbol, *EVER)
+        reports = await market.files.read(REPORTS, symbol)
         assert (bars.refused, valuations.refused, reports.refused) == ((), (), ())
 
 
@@ -106,7 +107,7 @@ async def test_a_bad_row_is_refused_by_name_and_takes_no_good_one_with_it(
 async def test_the_technical_analyst_sees_traded_days_only(
     market: RealMarket, symbol: str, day: date, last_traded: date
 ) -> None:
-    analyst = ResearchContainer(market.reading(symbol)).technical_analyst_service()
+    analyst = ResearchContainer(market.reading(symbol)).service("technical_analyst")
     seen = (await analyst.run(symbol, day, as_of=at(day, 20), locale="zh-CN"))["technical_indicators"]
     year = market.rows(symbol).filter(pl.col("date").is_between(day.replace(year=day.year - 1), day))
     assert seen["bars"] == year.filter(pl.col("tradestatus") == 1).height < year.height

@@ -15,7 +15,7 @@ from sqlalchemy import select
 
 from moot.desk import Moot
 from moot.modules.intake.application.intake_service import Conversation, Question, Turn
-from moot.modules.intake.application.language import normalised
+from moot.modules.intake.application.language import normalise
 from moot.modules.intake.domain.question import Limits
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.domain.grounding import ground
@@ -137,7 +137,7 @@ def holds(turn: Turn, locale: str) -> None:
     assert turn.status in ("waiting", "replied", "failed")
     assert getattr(turn, TOLD[turn.status]), "somebody is left without an outcome"
     assert turn.detected_locale == locale
-    assert turn.locale == (normalised(turn.handed_locale) or locale)
+    assert turn.locale == (normalise(turn.handed_locale) or locale)
     assert turn.answer is None and turn.findings == () and turn.sessions == ()
     if turn.error:
         assert bool(HAN.search(turn.error)) == (locale == "zh-CN")

@@ -10,7 +10,7 @@ import pytest
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.desk import Moot
-from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, ResponseSchema
+from moot.modules.llm_platform.application.llm_service import ChatMessage, ResponseSchema
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.shared.infrastructure.settings import Settings
 
@@ -50,15 +50,6 @@ async def test_it_is_held_to_a_schema(desk):
             HELLO, response_schema=schema, max_tokens=300, temperature=0.0
         )
     assert parse_llm_json_output(result.content, View).signal in ("BULLISH", "BEARISH", "NEUTRAL")
-
-
-async def test_it_streams(desk):
-    async with desk:
-        stream = desk.llm_platform.llm_service().stream(HELLO, max_tokens=40)
-        *pieces, whole = [piece async for piece in stream]
-    assert isinstance(whole, ChatResult)
-    assert len(pieces) > 3
-    assert "".join(map(str, pieces)) == whole.content
 
 
 @pytest.mark.accepts("A3-53")

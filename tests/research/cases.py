@@ -4,20 +4,14 @@ import math
 from datetime import date
 from typing import Any
 
-from moot.modules.research.application.experts import (
-    CatalystDetectiveService,
-    FinancialAuditorService,
-    MacroIntelligenceService,
-    TechnicalAnalystService,
-    ValuationModelerService,
-)
+from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
+from moot.modules.research.application.expert_service import Sources
+from moot.modules.research.application.financial_auditor import FinancialAuditorService
+from moot.modules.research.application.macro_intelligence import MacroIntelligenceService
+from moot.modules.research.application.technical_analyst import TechnicalAnalystService
+from moot.modules.research.application.valuation_modeler import ValuationModelerService
 from moot.modules.research.domain.facts import MacroFigure, News, Report
 from moot.modules.research.infrastructure.indicators import TalibIndicators
-from moot.modules.research.infrastructure.rubrics.catalyst import CATALYST_RUBRIC
-from moot.modules.research.infrastructure.rubrics.financial import FINANCIAL_RUBRIC
-from moot.modules.research.infrastructure.rubrics.macro import MACRO_RUBRIC
-from moot.modules.research.infrastructure.rubrics.technical import TECHNICAL_RUBRIC
-from moot.modules.research.infrastructure.rubrics.valuation import VALUATION_RUBRIC
 from moot.shared.domain.messages import Locale
 from tests.fakes.research import (
     AS_OF,
@@ -108,8 +102,12 @@ RISING = FakeMarketFacts(
 )
 
 
+def sources(facts: FakeMarketFacts) -> Sources:
+    return Sources(facts, TalibIndicators())
+
+
 def technical_service(facts: FakeMarketFacts) -> TechnicalAnalystService:
-    return TechnicalAnalystService(facts, TalibIndicators(), TECHNICAL_RUBRIC)
+    return TechnicalAnalystService(sources(facts))
 
 
 async def technical(facts: FakeMarketFacts, locale: Locale = "zh-CN", on: date = TODAY) -> dict[str, Any]:
@@ -117,21 +115,19 @@ async def technical(facts: FakeMarketFacts, locale: Locale = "zh-CN", on: date =
 
 
 async def financial(facts: FakeMarketFacts, locale: Locale = "zh-CN", limit: int = 5) -> dict[str, Any]:
-    return await FinancialAuditorService(facts, FINANCIAL_RUBRIC).run(
-        SYMBOL, limit, as_of=AS_OF, locale=locale
-    )
+    return await FinancialAuditorService(sources(facts)).run(SYMBOL, limit, as_of=AS_OF, locale=locale)
 
 
 async def valuation(facts: FakeMarketFacts, locale: Locale = "zh-CN") -> dict[str, Any]:
-    return await ValuationModelerService(facts, VALUATION_RUBRIC).run(SYMBOL, as_of=AS_OF, locale=locale)
+    return await ValuationModelerService(sources(facts)).run(SYMBOL, as_of=AS_OF, locale=locale)
 
 
 async def macro(facts: FakeMarketFacts, locale: Locale = "zh-CN") -> dict[str, Any]:
-    return await MacroIntelligenceService(facts, MACRO_RUBRIC).run(SYMBOL, as_of=AS_OF, locale=locale)
+    return await MacroIntelligenceService(sources(facts)).run(SYMBOL, as_of=AS_OF, locale=locale)
 
 
 async def catalyst(facts: FakeMarketFacts, locale: Locale = "zh-CN") -> dict[str, Any]:
-    service = CatalystDetectiveService(facts, CATALYST_RUBRIC)
+    service = CatalystDetectiveService(sources(facts))
     return (await service.run(SYMBOL, as_of=AS_OF, locale=locale)).model_dump(mode="json")
 
 

@@ -81,7 +81,7 @@ def container() -> ResearchContainer:
 
 
 async def test_technical_analyst_reads_adjusted_prices_of_traded_days(container: ResearchContainer) -> None:
-    report = await container.technical_analyst_service().run(SYMBOL, TODAY, as_of=AS_OF, locale="en-US")
+    report = await container.service("technical_analyst").run(SYMBOL, TODAY, as_of=AS_OF, locale="en-US")
     seen = report["technical_indicators"]
     assert seen["bars"] == 70
     assert seen["last_trade_date"] == "2026-06-20"
@@ -91,43 +91,43 @@ async def test_technical_analyst_reads_adjusted_prices_of_traded_days(container:
 
 
 async def test_financial_auditor(container: ResearchContainer) -> None:
-    report = await container.financial_auditor_service().run(SYMBOL, as_of=AS_OF, locale="en-US")
+    report = await container.service("financial_auditor").run(SYMBOL, as_of=AS_OF, locale="en-US")
     assert report["financial_indicators"]["profit_growth"] == 30.0
     assert report["financial_indicators"]["eps_ttm"] == 4.7
 
 
 async def test_valuation_modeler(container: ResearchContainer) -> None:
-    report = await container.valuation_modeler_service().run(SYMBOL, as_of=AS_OF, locale="en-US")
+    report = await container.service("valuation_modeler").run(SYMBOL, as_of=AS_OF, locale="en-US")
     assert report["valuation_indicators"]["pe_percentile"] == 100
     assert report["valuation_indicators"]["stock_name"] == "Mirage Hill Distillers"
 
 
 async def test_macro_intelligence_sees_its_own_industry_only(container: ResearchContainer) -> None:
-    report = await container.macro_intelligence_service().run(SYMBOL, as_of=AS_OF, locale="en-US")
+    report = await container.service("macro_intelligence").run(SYMBOL, as_of=AS_OF, locale="en-US")
     assert report["macro_indicators"]["pmi_manufacturing"] == 50.6
     assert report["macro_indicators"]["industry_prosperity"] is None
     assert "demo://other-industry" not in report["information_sources"]
 
 
 async def test_catalyst_detective_reads_titles_in_the_readers_language(container: ResearchContainer) -> None:
-    found = await container.catalyst_detective_service().run(SYMBOL, as_of=AS_OF, locale="en-US")
+    found = await container.service("catalyst_detective").run(SYMBOL, as_of=AS_OF, locale="en-US")
     assert [event.title for event in found.catalyst_context.events] == ["Wins contract"]
     assert found.catalyst_context.events[0].published == date(2026, 6, 20)
 
 
 async def test_a_title_without_a_translation_is_kept(container: ResearchContainer) -> None:
     later = datetime(2026, 7, 3, tzinfo=UTC)
-    found = await container.catalyst_detective_service().run(SYMBOL, as_of=later, locale="en-US")
+    found = await container.service("catalyst_detective").run(SYMBOL, as_of=later, locale="en-US")
     assert found.catalyst_context.events[0].title == "被立案调查"
 
 
 async def test_an_unknown_symbol_is_the_market_datas_refusal(container: ResearchContainer) -> None:
     with pytest.raises(InvalidInput) as refused:
-        await container.valuation_modeler_service().run("900009.DEMO", as_of=AS_OF, locale="en-US")
+        await container.service("valuation_modeler").run("900009.DEMO", as_of=AS_OF, locale="en-US")
     assert refused.value.code == "SYMBOL_UNKNOWN"
 
 
 @pytest.mark.parametrize("expert", ["financial_auditor", "valuation_modeler", "macro_intelligence"])
 async def test_a_blank_symbol_is_refused(container: ResearchContainer, expert: str) -> None:
     with pytest.raises(InvalidInput, match="symbol: a symbol is needed"):
-        await getattr(container, f"{expert}_service")().run(" ", as_of=AS_OF, locale="en-US")
+        await container.service(expert).run(" ", as_of=AS_OF, locale="en-US")

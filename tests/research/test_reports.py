@@ -3,12 +3,13 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from moot.modules.research.domain.texts import SAY
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.modules import research
+from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 from tests.fakes.research import FakeMarketFacts, bars_of
 from tests.research.cases import EXPERTS, RISING, healthy_reports, waves
 
@@ -36,13 +37,18 @@ def numbers_in(value: Any) -> Iterator[float]:
         yield abs(float(value))
 
 
+def templates(locale: Locale) -> Iterator[str]:
+    for path in Path(research.__file__).parent.rglob(f"{locale}.toml"):
+        yield from Catalogue(path.parent).texts[locale].values()
+
+
 def ungrounded(report: dict[str, Any], locale: Locale) -> list[str]:
     """Numbers of the narrative that are neither evidence, nor a field of the result, nor part of a template."""
     result = body(report)
     fields = {k: v for k, v in result.items() if k not in PROSE}
     snapshots = [v for k, v in report.items() if k.endswith(("_indicators", "_context"))]
     given = set(numbers_in([report["evidence"], snapshots, fields]))
-    given |= {n for text in SAY.texts[locale].values() for n in numbers_in(re.sub(r"{.*?}", "", text))}
+    given |= {n for text in templates(locale) for n in numbers_in(re.sub(r"{.*?}", "", text))}
     return [n for n in NUMBER.findall(report["narrative_report"]) if not _is_one_of(n, given)]
 
 

@@ -2,12 +2,10 @@
 
 import pytest
 
+from moot.modules.research.application.technical_analyst import TechnicalSnapshot
 from moot.modules.research.domain.scorecard import Finding, Rule, Scorecard, bands
-from moot.modules.research.domain.technical import TechnicalSnapshot
 
-RSI: Rule[TechnicalSnapshot] = Rule(
-    "rsi", lambda s: s.rsi_value, bands((30, 1, "low"), (70, 0, "middle"), rest=(-2, "high"))
-)
+RSI = Rule("rsi", "rsi_value", bands((30, 1, "low"), (70, 0, "middle"), rest=(-2, "high")))
 
 
 def card(*points: float | None, doubt: float = 0.0) -> Scorecard:

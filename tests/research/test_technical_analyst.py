@@ -5,7 +5,7 @@ from datetime import date, timedelta
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.domain.technical import KeyTechnicalLevels, TechnicalResult
+from moot.modules.research.application.technical_analyst import KeyTechnicalLevels, TechnicalResult
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import AS_OF, TODAY, FakeMarketFacts, bars_of
 from tests.research.cases import technical, technical_service, waves

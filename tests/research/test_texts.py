@@ -1,76 +1,100 @@
-"""Texts: both catalogues say the same things, and whatever a rule or an event can say is in them."""
+"""Texts: whatever a rule or an event can say is in an expert's catalogue, and in none twice."""
 
-from string import Formatter
-from typing import get_args
+from math import inf
+from typing import Any, get_args
 
 import pytest
 
-from moot.modules.research.domain.catalyst import CatalystDimension
+from moot.modules.research.application import financial_auditor as financial
+from moot.modules.research.application import macro_intelligence as macro
+from moot.modules.research.application import technical_analyst as technical
+from moot.modules.research.application import valuation_modeler as valuation
+from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
+from moot.modules.research.application.catalyst_detective.snapshot import CatalystDimension
+from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.application.financial_auditor.snapshot import FinancialDimension, FinancialSignal
+from moot.modules.research.application.macro_intelligence.snapshot import MacroDimension
 from moot.modules.research.domain.events import UNREAD, event_table
-from moot.modules.research.domain.financial import FinancialDimension, FinancialSignal
-from moot.modules.research.domain.macro import MacroDimension
-from moot.modules.research.domain.scorecard import Rule
-from moot.modules.research.domain.technical import Pattern
+from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.indicators import Pattern
+from moot.modules.research.domain.scorecard import Rule, load_rules
 from moot.modules.research.domain.texts import SAY
-from moot.modules.research.infrastructure.rubrics import financial, macro, technical, valuation
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 
-RULES: dict[str, tuple[Rule[object], ...]] = {
-    "technical": technical.RULES,
-    "financial": financial.RULES,
-    "valuation": valuation.RULES,
-    "macro": macro.RULES,
+Service = type[ExpertService[Any, Any]]
+RULES: dict[Service, tuple[Rule, ...]] = {
+    service: load_rules(service.remit.folder)
+    for service in (technical.SERVICE, financial.SERVICE, valuation.SERVICE, macro.SERVICE)
 }
-DIMENSIONS = {"financial": FinancialDimension, "macro": MacroDimension, "catalyst": CatalystDimension}
+SNAPSHOTS: dict[Service, type[Snapshot]] = {
+    technical.SERVICE: technical.TechnicalSnapshot,
+    financial.SERVICE: financial.FinancialSnapshot,
+    valuation.SERVICE: valuation.ValuationSnapshot,
+    macro.SERVICE: macro.MacroSnapshot,
+}
+DIMENSIONS: dict[Service, Any] = {
+    financial.SERVICE: FinancialDimension,
+    macro.SERVICE: MacroDimension,
+    CatalystDetectiveService: CatalystDimension,
+}
+SERVICES: list[Service] = [*RULES, CatalystDetectiveService]
 
 
-def placeholders(text: str) -> set[str]:
-    return {name for _, name, _, _ in Formatter().parse(text) if name}
-
-
-def test_both_catalogues_have_the_same_keys_and_placeholders() -> None:
-    chinese, english = (SAY.texts[locale] for locale in LOCALES)
-    assert chinese.keys() == english.keys()
-    assert {k: placeholders(v) for k, v in chinese.items()} == {
-        k: placeholders(v) for k, v in english.items()
-    }
+def texts(service: Service, locale: Locale = "en-US") -> dict[str, str]:
+    return service.rubric.texts.texts[locale]
 
 
 @pytest.mark.parametrize("locale", LOCALES)
-@pytest.mark.parametrize("expert", RULES)
-def test_every_band_of_every_rule_has_its_sentence(expert: str, locale: Locale) -> None:
-    said = SAY.texts[locale]
+@pytest.mark.parametrize("service", RULES)
+def test_every_band_of_every_rule_has_its_sentence(service: Service, locale: Locale) -> None:
     needed = {
-        f"{expert}.{rule.name}.{says}"
-        for rule in RULES[expert]
+        f"{rule.name}.{says}"
+        for rule in RULES[service]
         for says in ["name", *(band.says for band in rule.bands)]
     }
-    assert needed <= said.keys()
+    assert needed <= texts(service, locale).keys()
 
 
-@pytest.mark.parametrize("expert", RULES)
-def test_a_sentence_that_no_band_uses_is_gone(expert: str) -> None:
-    for rule in RULES[expert]:
-        prefix = f"{expert}.{rule.name}."
-        written = {key.removeprefix(prefix) for key in SAY.texts["zh-CN"] if key.startswith(prefix)}
+@pytest.mark.parametrize("service", RULES)
+def test_a_sentence_that_no_band_uses_is_gone(service: Service) -> None:
+    for rule in RULES[service]:
+        prefix = f"{rule.name}."
+        written = {key.removeprefix(prefix) for key in texts(service, "zh-CN") if key.startswith(prefix)}
         assert written == {"name", *(band.says for band in rule.bands)}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_an_expert_adds_to_what_all_say_and_changes_none_of_it(service: Service) -> None:
+    own = Catalogue(service.remit.folder).texts["en-US"]
+    assert own.keys().isdisjoint(SAY.texts["en-US"])
+    assert texts(service) == SAY.texts["en-US"] | own
 
 
 def test_every_kind_of_event_has_an_impact_and_no_other_has() -> None:
     table = event_table()
     kinds = {category.id for category in (*table.news, *table.policy, UNREAD)}
-    assert {k.rpartition(".")[2] for k in SAY.texts["en-US"] if k.startswith("catalyst.impact.")} == kinds
+    said = texts(CatalystDetectiveService)
+    assert {key.rpartition(".")[2] for key in said if key.startswith("impact.")} == kinds
 
 
 def test_dimensions_patterns_and_signals_have_names() -> None:
-    needed = {f"{e}.dimension.{d.name.lower()}" for e, kind in DIMENSIONS.items() for d in kind}
-    needed |= {f"technical.pattern.{pattern}" for pattern in get_args(Pattern)}
-    needed |= {f"financial.{part}.{s}" for part in ("conclusion", "risk") for s in get_args(FinancialSignal)}
-    assert needed <= SAY.texts["en-US"].keys()
+    for service, dimensions in DIMENSIONS.items():
+        assert {f"dimension.{dimension.name.lower()}" for dimension in dimensions} <= texts(service).keys()
+    assert {f"pattern.{pattern}" for pattern in get_args(Pattern)} <= texts(technical.SERVICE).keys()
+    signals = {f"{part}.{s}" for part in ("conclusion", "risk") for s in get_args(FinancialSignal)}
+    assert signals <= texts(financial.SERVICE).keys()
 
 
-@pytest.mark.parametrize("expert", RULES)
-def test_the_bands_of_a_rule_ascend(expert: str) -> None:
-    for rule in RULES[expert]:
+@pytest.mark.parametrize("service", RULES)
+def test_every_rule_measures_what_the_snapshot_has_and_its_last_band_has_no_limit(service: Service) -> None:
+    for rule in RULES[service]:
+        known = {*SNAPSHOTS[service].model_fields, *vars(SNAPSHOTS[service])}
+        assert rule.measure in known, rule.name
+        assert rule.bands[-1].below == inf, rule.name
+
+
+@pytest.mark.parametrize("service", RULES)
+def test_the_bands_of_a_rule_ascend(service: Service) -> None:
+    for rule in RULES[service]:
         limits = [band.below for band in rule.bands]
         assert limits == sorted(set(limits)), rule.name

@@ -2,11 +2,11 @@
 
 import pytest
 
-from moot.modules.research.domain.valuation import margin_trend
-from moot.modules.research.domain.valuation_models import (
+from moot.modules.research.application.valuation_modeler.snapshot import (
     graham_value,
     growth_average,
     implied_value,
+    margin_trend,
     on_todays_shares,
     peg,
     percentile,

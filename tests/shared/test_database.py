@@ -15,8 +15,7 @@ from sqlalchemy import text
 from sqlalchemy.exc import StatementError
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.engine import driver_url
+from moot.shared.infrastructure.database import Database, driver_url
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from tests.postgres import Postgres
 
@@ -78,7 +77,7 @@ class TestSqlite:
         async with sqlite_database.session() as db:
             values = [await db.scalar(text(f"PRAGMA {name}")) for name in pragmas]
         full = 2
-        assert values == ["wal", 5000, 1, full]
+        assert values == ["wal", 30_000, 1, full]
 
     async def test_makes_the_folder_of_its_file(self, home: Path) -> None:
         database = Database(f"sqlite:///{home / 'a' / 'b' / 'moot.db'}")
@@ -100,7 +99,7 @@ class TestSqlite:
         other.execute("CREATE TABLE theirs (x)")
         other.execute("BEGIN IMMEDIATE")
         database = Database(f"sqlite:///{bare_home / 'moot.db'}")
-        waiting = asyncio.create_task(database.ping())
+        waiting = asyncio.create_task(database.current())
         await asyncio.sleep(0.1)
         assert not waiting.done()
         other.execute("COMMIT")
@@ -126,7 +125,7 @@ class TestPostgres:
     async def test_that_does_not_answer_is_unavailable(self, home: Path) -> None:
         database = Database(f"postgresql://u:secret@/moot?host={home}")
         with pytest.raises(Unavailable) as failed:
-            await database.ping()
+            await database.current()
         assert failed.value.code == "STORE_FAILED"
         assert "secret" not in str(failed.value)
         await database.close()
@@ -136,7 +135,7 @@ class TestPostgres:
         await postgres.drop(url)
         database = Database(url)
         with pytest.raises(Unavailable, match="does not exist"):
-            await database.ping()
+            await database.current()
         await database.close()
 
 
@@ -176,7 +175,7 @@ class TestMoments:
 async def test_a_session_is_fresh_each_time(database: Database) -> None:
     async with database.session() as one, database.session() as other:
         assert one is not other
-        await database.ping()
+        await database.current()
 
 
 def test_using_a_migrated_database_does_not_load_alembic(bare_home: Path) -> None:

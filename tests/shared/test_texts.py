@@ -1,7 +1,6 @@
 """Everything users read exists in both languages, with the same values in it."""
 
 import string
-from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -13,19 +12,13 @@ SOURCE = Path(moot.__file__).parent
 FOLDERS = sorted(path.parent for path in SOURCE.rglob("zh-CN.toml"))
 
 
-def catalogue(folder: Path) -> Catalogue:
-    module = ".".join(("moot", *folder.relative_to(SOURCE).parts))
-    found: Catalogue = import_module(module).SAY
-    return found
-
-
 def placeholders(text: str) -> set[str]:
     return {name.split("[")[0].split(".")[0] for _, name, _, _ in string.Formatter().parse(text) if name}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda f: str(f.relative_to(SOURCE)))
 def test_both_languages_have_the_same_texts_with_the_same_values(folder):
-    texts = catalogue(folder).texts
+    texts = Catalogue(folder).texts
     assert set(texts) == set(LOCALES)
     chinese, english = texts["zh-CN"], texts["en-US"]
     assert set(chinese) == set(english)
@@ -46,6 +39,15 @@ def say(tmp_path) -> Catalogue:
         'hello = "Hello, {who}"\nname = "world"\n[a]\nb = "{x:.1f} %"\n', "utf-8"
     )
     return Catalogue(tmp_path)
+
+
+def test_a_catalogue_of_several_folders_says_what_each_of_them_says(say, tmp_path):
+    more = tmp_path / "more"
+    more.mkdir()
+    for locale in LOCALES:
+        (more / f"{locale}.toml").write_text('a.c = "c"\n', "utf-8")
+    said = Catalogue(tmp_path, more)
+    assert [said(key, x=1).in_locale("en-US") for key in ("name", "a.b", "a.c")] == ["world", "1.0 %", "c"]
 
 
 def test_a_message_waits_for_its_reader(say):

@@ -5,7 +5,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from moot.modules.access.presentation.route_scopes import is_open, needed_scope
+from moot.modules.access.presentation.guard import is_open, needed_scope
 from moot.shared.presentation.errors import ErrorBody
 
 Document = dict[str, Any]

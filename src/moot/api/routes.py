@@ -6,12 +6,7 @@ from fastapi import APIRouter, FastAPI, Request
 from fastapi.responses import JSONResponse
 
 from moot.api.openapi import document_keys
-from moot.modules.coordinator.presentation.rest import (
-    event_routes,
-    research_routes,
-    retry_routes,
-    session_routes,
-)
+from moot.modules.coordinator.presentation.rest import research_routes, session_routes
 from moot.modules.governance.presentation.rest import (
     decision_routes,
     escalation_routes,
@@ -38,9 +33,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 
 ROUTERS = (
     research_routes.router,
-    retry_routes.router,
     session_routes.router,
-    event_routes.router,
     status_routes.router,
     rule_routes.router,
     ruleset_routes.router,

@@ -9,19 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar
 
 import typer
-from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, JustifyMethod
 from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.texts import SAY, environment_locale
-from moot.cli.verdict_view import UNITS, Prose
+from moot.cli.printing import Prose, breaks, minute
+from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
+from moot.modules.intake.application.errand import Happening
 from moot.modules.intake.application.intake_service import Conversation, Feedback, Turn
 from moot.modules.intake.application.report_text import clipped, seen
-from moot.modules.intake.application.telling import Happening
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.messages import LOCALES
 
 MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", "skipped": "-"}
 COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed": "red", "skipped": "dim"}
@@ -93,11 +92,10 @@ class Screen:
             self._line(f"{number:>3}. ", f"{step['title']} · {self._who(step)}")
 
     def _who(self, step: Mapping[str, Any]) -> str:
-        named, say = step.get("experts") or (), Wording(self._locale)
-        kind = self._say(f"step.{step['type']}")
+        named, name_of = step.get("experts") or (), Wording(self._locale)
         if not named:
-            return kind
-        return self._say("experts", names=[say(f"node.{name}") for name in named])
+            return self._say(f"step.{step['type']}")
+        return self._say("experts", names=[name_of(f"node.{name}") for name in named])
 
     def _step(self, about: dict[str, Any]) -> None:
         status = about["status"]
@@ -137,19 +135,18 @@ class Screen:
         self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
 
 
-def show_list(conversations: Sequence[Conversation], locale: Locale) -> None:
+def show_list(conversations: Sequence[Conversation]) -> None:
     """Two lines each: an id is there to be copied, and whole whatever the width."""
     console = Console()
     for conversation in conversations:
-        moment = f"{conversation.updated_at:%Y-%m-%d %H:%M}"
-        status = SAY(f"ask.status.{conversation.status}").in_locale(locale)
+        moment, status = minute(conversation.updated_at), say(f"ask.status.{conversation.status}")
         console.print(Text(f"{conversation.id}  {moment}  {status}"), soft_wrap=True)
         question = Text("  " + " ".join(seen(conversation.title).split()), "dim")
         if console.is_terminal:
             question.truncate(console.width, overflow="ellipsis")
         console.print(question, soft_wrap=True)
     if not conversations:
-        typer.echo(SAY("ask.none").in_locale(locale))
+        typer.echo(say("ask.none"))
 
 
 class _Flowing(Paragraph):
@@ -172,14 +169,3 @@ class Laid(Markdown):
         "paragraph_open": _Flowing,
         "heading_open": _OnTheLeft,
     }
-
-
-def breaks(text: str, width: int) -> list[int]:
-    """Where a new line begins, so that none is wider than `width` cells unless a single unit is."""
-    found, filled = [], 0
-    for unit in UNITS.finditer(text):
-        if filled and filled + cell_len(unit[0].rstrip()) > width:
-            found.append(unit.start())
-            filled = 0
-        filled += cell_len(unit[0])
-    return found

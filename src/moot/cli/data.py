@@ -1,87 +1,97 @@
-"""`moot data`: fetch, look up, import and examine market data."""
+"""`moot data`: fetch, look up, import, examine and query market data."""
 
-from collections.abc import Iterable, Sequence
+import csv
+import sys
+from collections import Counter
+from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
+from rich.text import Text
 
-from moot.cli.arguments import day
-from moot.cli.on_desk import on_desk
+from moot.cli.options import DAY, AsJson, Symbol, argument, day, group, option
+from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.printing import minute, print_json, table
 from moot.cli.texts import SAY, environment_locale, say
-from moot.desk import Moot
 from moot.modules.market_data.application.directory import Match
-from moot.modules.market_data.application.examination import Remark
+from moot.modules.market_data.application.sql import QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
 from moot.modules.market_data.application.upkeep import Holding, Imports
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
+if TYPE_CHECKING:
+    from moot.desk import Moot
+
 MOST_REMARKS = 50
+NUMBERS = (int, float, Decimal)
+
+data = group("help.data")
 
 
-def sync(symbols: Sequence[str], universe: str | None, start: str | None, end: str | None) -> None:
-    async def work(desk: Moot) -> list[SyncEvent]:
+@data.command("sync", help=say("help.data_sync"))
+def sync(
+    symbols: Annotated[list[str] | None, argument("help.data_symbols")] = None,
+    universe: Annotated[str | None, option("help.data_universe")] = None,
+    start: Annotated[str | None, option("help.data_from", "--from", metavar=DAY)] = None,
+    end: Annotated[str | None, option("help.data_to", "--to", metavar=DAY)] = None,
+) -> None:
+    async def work(desk: "Moot") -> list[SyncEvent]:
         upkeep = desk.market_data.upkeep()
-        plan = await upkeep.plan(symbols, universe, day("--from", start), day("--to", end))
-        with _progress() as progress:
+        plan = await upkeep.plan(symbols or [], universe, day("--from", start), day("--to", end))
+        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+        with Progress(*columns, console=Console(stderr=True)) as progress:
             task = progress.add_task(say("data.syncing"), total=plan.steps)
 
             def watch(event: SyncEvent) -> None:
                 progress.advance(task)
                 if event.errors or event.refused:
-                    progress.console.print(_line(event), soft_wrap=True, markup=False)
+                    progress.console.print(_describe(event), soft_wrap=True, markup=False)
 
             return await upkeep.sync(plan, watch=watch)
 
     events = on_desk(work)
-    counts = {
-        outcome: sum(e.outcome == outcome for e in events) for outcome in ("fetched", "up_to_date", "failed")
-    }
+    outcomes = Counter(event.outcome for event in events)
+    counts = {outcome: outcomes[outcome] for outcome in ("fetched", "up_to_date", "failed")}
     rows, refused = sum(e.rows for e in events), sum(len(e.refused) for e in events)
     typer.echo(say("data.synced", rows=rows, refused=refused, **counts))
     if counts["failed"]:
         raise typer.Exit(1)
 
 
+@data.command("status", help=say("help.data_status"))
 def status() -> None:
-    async def work(desk: Moot) -> list[Holding]:
-        return await desk.market_data.upkeep().holdings()
-
-    holdings = on_desk(work)
-    if not holdings:
-        typer.echo(say("data.empty"))
-        return
-    columns = ("dataset", "subject", "rows", "from", "to", "gaps", "age", "source")
-    table = Table(*(say(f"data.column.{name}") for name in columns), box=None, pad_edge=False)
-    for h in holdings:
-        span = (h.first.isoformat() if h.first else "—", h.last.isoformat() if h.last else "—")
-        age = say("data.hours", hours=round(h.age.total_seconds() / 3600))
-        table.add_row(_said(h.name), h.subject, f"{h.rows:,}", *span, str(h.gaps), age, ", ".join(h.sources))
-    Console().print(table)
+    on_desk(lambda desk: desk.market_data.upkeep().holdings(), _show_holdings)
 
 
-def find(text: str) -> None:
-    async def work(desk: Moot) -> list[Match]:
+@data.command("find", help=say("help.data_find"))
+def find(text: Annotated[str, argument("help.data_text")]) -> None:
+    async def work(desk: "Moot") -> list[Match]:
         directory = desk.market_data.directory()
         found = await directory.find(text)
         if not found:
             await directory.resolve(text)  # says why there is nothing
         return found
 
-    matches = on_desk(work)
-    table = Table(box=None, show_header=False, pad_edge=False)
-    for match in matches:
+    found = Table(box=None, show_header=False, pad_edge=False)
+    for match in on_desk(work):
         company = match.company
         gone = say("data.delisted", day=company.delist_date) if company.delist_date else ""
-        table.add_row(company.symbol, company.name, company.name_en, company.industry, gone)
-    Console().print(table)
+        found.add_row(company.symbol, company.name, company.name_en, company.industry, gone)
+    Console().print(found)
 
 
-def bring_in(file: Path, mapping: Path | None) -> None:
-    async def work(desk: Moot) -> Imports:
+@data.command("import", help=say("help.data_import"))
+def bring_in(
+    file: Annotated[Path, argument("help.data_file")],
+    mapping: Annotated[Path | None, option("help.data_mapping")] = None,
+) -> None:
+    async def work(desk: "Moot") -> Imports:
         for path in (file, mapping):
             if path is not None and not path.is_file():  # nothing else runs here
                 raise InvalidInput(SAY("data.no_file", path=path))
@@ -89,30 +99,61 @@ def bring_in(file: Path, mapping: Path | None) -> None:
 
     imports = on_desk(work)
     for guess in imports.guessed:
-        typer.echo(_said(guess))
+        typer.echo(_in_words(guess))
     for done in imports.done:
-        typer.echo(say("data.imported", dataset=_said(done.name), rows=done.rows, subjects=done.subjects))
-        _refusals(done.refused)
+        typer.echo(say("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects))
+        for refusal in done.refused[:MOST_REMARKS]:
+            typer.echo(f"  {refusal}")
 
 
-def check(symbol: str) -> None:
-    async def work(desk: Moot) -> list[Remark]:
-        return await desk.market_data.upkeep().examine(symbol)
-
-    remarks = on_desk(work)
+@data.command("check", help=say("help.data_check"))
+def check(symbol: Symbol) -> None:
+    remarks = on_desk(lambda desk: desk.market_data.upkeep().examine(symbol))
     for remark in remarks[:MOST_REMARKS]:
-        typer.echo(_said(remark.text))
+        typer.echo(_in_words(remark.text))
     typer.echo(say("data.checked", symbol=symbol, count=len(remarks)))
 
 
-def _progress() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=Console(stderr=True))
+@data.command("sql", help=say("data_sql.help"))
+def run_query(
+    sql: Annotated[str, argument("data_sql.sql", metavar="SELECT")],
+    as_of: Annotated[str | None, option("data_sql.as_of", metavar=DAY)] = None,
+    as_json: AsJson = False,
+    as_csv: Annotated[bool, option("data_sql.csv", "--csv")] = False,
+) -> None:
+    with command(as_json=as_json) as settings:
+        if as_json and as_csv:
+            raise InvalidInput(SAY("data_sql.one_format"))
+        locale = environment_locale()
+        result = at_desk(settings, lambda desk: desk.query(sql, as_of=as_of, locale=locale))
+        if as_json:
+            print_json(result)
+        elif as_csv:
+            _print_csv(result)
+        else:
+            show_rows(result)
 
 
-def _line(event: SyncEvent) -> str:
-    what = f"{event.subject} {_said(event.name)}"
-    errors = [f"{source}: {_said(error)}" if source else _said(error) for source, error in event.errors]
+def _show_holdings(holdings: list[Holding]) -> None:
+    if not holdings:
+        typer.echo(say("data.empty"))
+        return
+    names = ("dataset", "subject", "rows", "from", "to", "gaps", "age", "source")
+    shown = table(*(Column(say(f"data.column.{name}")) for name in names))
+    for h in holdings:
+        span = (h.first.isoformat() if h.first else "—", h.last.isoformat() if h.last else "—")
+        age = say("data.hours", hours=round(h.age.total_seconds() / 3600))
+        shown.add_row(
+            _in_words(h.name), h.subject, f"{h.rows:,}", *span, str(h.gaps), age, ", ".join(h.sources)
+        )
+    Console().print(shown)
+
+
+def _describe(event: SyncEvent) -> str:
+    what = f"{event.subject} {_in_words(event.name)}"
+    errors = [
+        f"{source}: {_in_words(error)}" if source else _in_words(error) for source, error in event.errors
+    ]
     if event.outcome == "failed":
         return say("data.failed", what=what, why="; ".join(errors))
     if not event.refused:
@@ -121,10 +162,50 @@ def _line(event: SyncEvent) -> str:
     return say("data.refused", what=what, count=len(event.refused), row=first.row, why=first.why)
 
 
-def _refusals(refused: Iterable[object]) -> None:
-    for refusal in list(refused)[:MOST_REMARKS]:
-        typer.echo(f"  {refusal}")
-
-
-def _said(text: Message | str) -> str:
+def _in_words(text: Message | str) -> str:
     return text if isinstance(text, str) else text.in_locale(environment_locale())
+
+
+def _print_csv(result: QueryResult) -> None:
+    """What is to be said about the rows is not part of them."""
+    lines = csv.writer(sys.stdout, lineterminator="\n")
+    lines.writerow(result.columns)
+    lines.writerows(result.rows)
+    _remark(result, err=True)
+
+
+def show_rows(result: QueryResult) -> None:
+    if not result.rows:
+        typer.echo(say("data_sql.empty"))
+    else:
+        columns = [
+            Column(Text(name), overflow="fold", justify="right" if _of_numbers(result, place) else "left")
+            for place, name in enumerate(result.columns)
+        ]
+        shown = table(*columns)
+        for row in result.rows:
+            shown.add_row(*(Text(_cell(value)) for value in row))
+        Console().print(shown)
+    _remark(result)
+
+
+def _of_numbers(result: QueryResult, place: int) -> bool:
+    known = [row[place] for row in result.rows if row[place] is not None]
+    return bool(known) and all(isinstance(value, NUMBERS) for value in known)
+
+
+def _cell(value: Any) -> str:
+    if value is None:
+        return "—"
+    if isinstance(value, datetime):
+        return minute(value)
+    return f"{value:.10g}" if isinstance(value, float) else str(value)
+
+
+def _remark(result: QueryResult, *, err: bool = False) -> None:
+    if result.truncated:
+        typer.echo(say("data_sql.cut", rows=len(result.rows)), err=err)
+    for notice in result.notices:
+        typer.echo(say("data_sql.notice", notice=notice), err=err)
+    if result.notices:
+        typer.echo(say("data_sql.ran", sql=result.sql), err=err)

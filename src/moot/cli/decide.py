@@ -1,37 +1,229 @@
-"""`moot decide`: what the rules make of requests, without a database or a desk."""
+"""`moot decide`: what the rules of files make of requests, without a database or a desk."""
 
+import json
+import re
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 
 import typer
-from pydantic import TypeAdapter
+from pydantic import AwareDatetime, Field, TypeAdapter
 
-from moot.cli.decision_requests import requests_in
+from moot.cli.options import Profile, argument, option
 from moot.cli.outcome import command
-from moot.cli.rule_files import rules_in, shipped_beside, text_of
-from moot.modules.governance.application.coordinator_agent import ValidationResult
-from moot.modules.governance.container import RuleBook
+from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.governance.application.coordinator_agent import DecisionRequest, ValidationResult
+from moot.modules.governance.application.rule_files import (
+    Complaint,
+    EnhancedRule,
+    RuleRefused,
+    check_rules,
+    read_rules,
+)
+from moot.modules.governance.application.rule_generator import Constraints
+from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.validation import Strict, checked
 
+if TYPE_CHECKING:
+    from moot.modules.governance.container import RuleBook
+
+ALONE = "none"
+LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in str(field.annotation)}
+INLINE = re.compile(r"condition:\s+(?![>|])['\"]?")
 AS_JSON = TypeAdapter(ValidationResult)
 EXIT = {"approved": 0, "modified": 0, "escalated": 3, "rejected": 1}
 
+decide = typer.Typer(add_completion=False)
 
-def decide_requests(file: Path | None, rule_files: Sequence[Path], profile: str | None) -> None:
+
+@decide.command(help=say("help.decide"))
+def decide_requests(
+    file: Annotated[Path | None, argument("decide.file", metavar="FILE")] = None,
+    rules: Annotated[list[Path] | None, option("decide.rules", metavar="FILE")] = None,
+    profile: Annotated[Profile | None, option("decide.profile")] = None,
+) -> None:
     """Decides nothing before everything has been read and understood."""
     with command():
-        book = RuleBook()
-        own = [rule for path in rule_files for rule in rules_in(book, path)]
-        shipped = shipped_beside(book, own, profile or ("none" if rule_files else "default"))
+        book = rule_book()
+        own = [rule for path in rules or [] for rule in rules_in(book, path)]
+        shipped = shipped_beside(book, own, profile or ("none" if rules else "default"))
         validator = book.validator(book.repository([*shipped, *own]))
         asked = requests_in(text_of(file) if file else sys.stdin.read(), str(file or "stdin"))
         results = [validator.validate(request) for request, _ in asked]
-        for result in results:
-            _print(result, alone=len(results) == 1)
+        for result in results:  # one is most likely read by a person, several by a program
+            indent = 2 if len(results) == 1 else None
+            sys.stdout.write(AS_JSON.dump_json(result, indent=indent).decode() + "\n")
         worst = max((result.status for result in results), key=lambda status: status.severity)
     raise typer.Exit(EXIT[worst])
 
 
-def _print(result: ValidationResult, *, alone: bool) -> None:
-    """One request is most likely read by a person, several by a program."""
-    sys.stdout.write(AS_JSON.dump_json(result, indent=2 if alone else None).decode() + "\n")
+class Asked(Strict):
+    """`expected` is for trying rules out; whoever only decides has no use for it."""
+
+    decision_id: str | None = None
+    decision_type: str = Field(min_length=1)
+    payload: dict[str, Any]
+    context: dict[str, Any] = Field(default_factory=dict)
+    requester: str = "cli"
+    timestamp: AwareDatetime | None = None
+    expected: Literal["approved", "modified", "escalated", "rejected"] | None = None
+
+
+def requests_in(text: str, where: str) -> list[tuple[DecisionRequest, str | None]]:
+    """All of them, or an `InvalidInput` that says which is wrong and how."""
+    found = [
+        _request(value, line, place, where) for place, (line, value) in enumerate(_values(text, where), 1)
+    ]
+    if not found:
+        raise InvalidInput(SAY("decide.nothing"))
+    return found
+
+
+def _request(value: Any, line: int, place: int, where: str) -> tuple[DecisionRequest, str | None]:
+    if not isinstance(value, dict):
+        raise InvalidInput(SAY("decide.not_an_object", where=where, line=line))
+    try:
+        asked = checked(Asked, value)
+    except InvalidInput as e:
+        raise InvalidInput(
+            SAY("decide.bad_request", where=where, line=line, why=e.message), **e.details
+        ) from None
+    request = DecisionRequest(
+        asked.decision_id or str(place),
+        asked.decision_type,
+        asked.payload,
+        {"locale": environment_locale(), **asked.context},
+        asked.requester,
+        asked.timestamp or SystemClock().now(),
+    )
+    return request, asked.expected
+
+
+def _values(text: str, where: str) -> Iterator[tuple[int, Any]]:
+    """What JSON there is, each with the line it begins on."""
+    decoder, at = json.JSONDecoder(parse_constant=_no_number), _next(text, 0)
+    while at < len(text):
+        line = text.count("\n", 0, at) + 1
+        try:
+            value, end = decoder.raw_decode(text, at)
+        except json.JSONDecodeError as e:
+            place = {"line": e.lineno, "column": e.colno}
+            raise InvalidInput(SAY("decide.not_json", where=where, **place, why=e.msg)) from None
+        except (ValueError, RecursionError) as e:
+            raise InvalidInput(SAY("decide.not_json", where=where, line=line, column=1, why=e)) from None
+        yield line, value
+        at = _next(text, end)
+
+
+def _next(text: str, at: int) -> int:
+    return len(text) - len(text[at:].lstrip())
+
+
+def _no_number(word: str) -> NoReturn:
+    raise ValueError(f"{word} is not a number in JSON")
+
+
+def rule_book() -> "RuleBook":
+    from moot.modules.governance.container import RuleBook
+
+    return RuleBook()
+
+
+def text_of(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as e:
+        raise InvalidInput(SAY("rules.no_file", path=path, reason=e.strerror or e)) from None
+    except UnicodeDecodeError:
+        raise InvalidInput(SAY("rules.no_file", path=path, reason=SAY("rules.not_text"))) from None
+
+
+def rules_in(book: "RuleBook", path: Path) -> list[EnhancedRule]:
+    return read_rules(text_of(path), where=str(path), **_vocabulary(book))
+
+
+def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
+    """Like `rules_in`; what is wrong with the file is told a line each, and ends the command."""
+    try:
+        return rules_in(book, path)
+    except RuleRefused as e:
+        text = text_of(path)
+        for complaint in e.complaints:
+            typer.echo(_describe(complaint, text), err=True)
+        typer.echo(say("rules.unsound", file=path, errors=len(e.complaints)), err=True)
+        raise typer.Exit(1) from None
+
+
+def shipped_beside(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) -> list[EnhancedRule]:
+    """The rules that come with Moot, but for those `own` ones replace. What only tightens replaces nothing."""
+    if profile == ALONE:
+        return []
+    replaced = {rule.metadata.get("replaces") for rule in own if not rule.tightens}
+    return [rule for rule in book.shipped(profile) if rule.id not in replaced]
+
+
+def is_draft(rule: EnhancedRule) -> bool:
+    return rule.is_draft and isinstance(rule.condition, str)
+
+
+def is_sound(book: "RuleBook", file: Path) -> bool:
+    text = text_of(file)
+    found = check_rules(text, where=str(file), **_vocabulary(book))
+    for complaint in found:
+        typer.echo(_describe(complaint, text))
+    errors = sum(complaint.severity == "error" for complaint in found)
+    if errors:
+        typer.echo(say("rules.unsound", file=file, errors=errors))
+        return False
+    count, drafts = len(rules_in(book, file)), len(found)
+    typer.echo(say("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts))
+    return True
+
+
+def _vocabulary(book: "RuleBook") -> dict[str, Any]:
+    """What a rule may speak of."""
+    return {name: getattr(book, name) for name in ("engine", "tools", "conditions", "facts")}
+
+
+def _describe(complaint: Complaint, text: str) -> str:
+    """As compilers do, so that editors can jump to it."""
+    place = [complaint.file, complaint.line, _column(complaint, text)]
+    where = ":".join(str(part) for part in place if part is not None)
+    said = replace(complaint, file=None, line=None, column=None).said
+    return f"{where}: {said.in_locale(environment_locale())}"
+
+
+def _column(complaint: Complaint, text: str) -> int | None:
+    """That of the file; the complaint's own counts from where the condition's text begins."""
+    if complaint.line is None or complaint.column is None:
+        return None
+    lines = text.splitlines()[: complaint.line]
+    if inline := INLINE.search(lines[-1]):
+        return inline.end() + complaint.column
+    if "condition:" in lines[-1]:
+        return None  # it is folded: its lines are not those of the file
+    key = max(place for place, line in enumerate(lines) if "condition:" in line)
+    first = next(line for line in lines[key + 1 :] if line.strip())
+    return len(first) - len(first.lstrip()) + complaint.column
+
+
+def read_constraint(text: str) -> tuple[str, Any]:
+    name, equals, value = text.partition("=")
+    if not equals or not value.strip():
+        raise InvalidInput(SAY("rules.constraint", text=text, known=list(Constraints.model_fields)))
+    name, value = name.strip(), value.strip()
+    if name in LISTS:
+        return name, [part.strip() for part in value.split(",") if part.strip()]
+    return name, _number(value)
+
+
+def _number(text: str) -> int | float | str:
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text

@@ -1,116 +1,109 @@
 """`moot escalations`: a person looks at what waits, and answers."""
 
 import json
-import sys
 from collections.abc import Awaitable, Callable
-from datetime import datetime
 from pathlib import Path
-from typing import Any, NamedTuple
-from uuid import UUID
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from pydantic import BaseModel
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Table
 from rich.text import Text
 
-from moot.cli.on_desk import at_desk
-from moot.cli.outcome import command
-from moot.cli.rules import somebody
+from moot.cli.options import AsJson, argument, group, option, user_name, uuid_of
+from moot.cli.outcome import command, on_desk
+from moot.cli.printing import facts, minute
 from moot.cli.texts import SAY, say
-from moot.desk import Moot
 from moot.modules.governance.application.escalations import Escalation, EscalationPage, EscalationService
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.validation import refused
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+
+if TYPE_CHECKING:
+    from moot.desk import Moot
 
 INDENTED = (0, 0, 0, 2)
 LONGEST = 160
 
+Id = Annotated[str, argument("escalations.help.id", metavar="ID")]
+Reason = Annotated[str, option("escalations.help.reason")]
+By = Annotated[str | None, option("escalations.help.by")]
 
-class Answer(NamedTuple):
-    """What was typed; nobody named: whoever is at the keyboard."""
-
-    escalation_id: str
-    reason: str
-    by: str | None
-
-    @property
-    def id(self) -> UUID:
-        return _id(self.escalation_id)
-
-    @property
-    def who(self) -> str:
-        return somebody() if self.by is None else self.by
+escalations = group("help.escalations")
 
 
-def list_waiting(page: int, *, as_json: bool) -> None:
-    async def work(desk: Moot) -> EscalationPage:
-        return await _service(desk).waiting(DEFAULT_WORKSPACE, page=page)
-
-    with command(as_json=as_json) as settings:
-        found = at_desk(settings, work)
-        if as_json:
-            _print_json(found)
-        else:
-            _show_page(found)
+@escalations.command("list", help=say("escalations.help.list"))
+def list_waiting(
+    page: Annotated[int, option("escalations.help.page", min=1)] = 1, as_json: AsJson = False
+) -> None:
+    on_desk(lambda desk: _queue(desk).waiting(DEFAULT_WORKSPACE, page=page), _show_page, as_json=as_json)
 
 
-def show(escalation_id: str, *, as_json: bool) -> None:
-    async def work(desk: Moot) -> Escalation:
-        return await _service(desk).get(_id(escalation_id), DEFAULT_WORKSPACE)
-
-    with command(as_json=as_json) as settings:
-        found = at_desk(settings, work)
-        if as_json:
-            _print_json(found)
-        else:
-            _show_one(found)
+@escalations.command("show", help=say("escalations.help.show"))
+def show(escalation_id: Id, as_json: AsJson = False) -> None:
+    on_desk(
+        lambda desk: _queue(desk).get(uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE),
+        _show_one,
+        as_json=as_json,
+    )
 
 
-def approve(answer: Answer) -> None:
-    _settle(lambda queue: queue.approve(answer.id, DEFAULT_WORKSPACE, by=answer.who, reason=answer.reason))
+@escalations.command("approve", help=say("escalations.help.approve"))
+def approve(escalation_id: Id, reason: Reason, by: By = None) -> None:
+    given = _given(reason, by)
+    _settle(lambda queue: queue.approve(uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE, **given))
 
 
-def reject(answer: Answer) -> None:
-    _settle(lambda queue: queue.reject(answer.id, DEFAULT_WORKSPACE, by=answer.who, reason=answer.reason))
+@escalations.command("reject", help=say("escalations.help.reject"))
+def reject(escalation_id: Id, reason: Reason, by: By = None) -> None:
+    given = _given(reason, by)
+    _settle(lambda queue: queue.reject(uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE, **given))
 
 
-def edit(answer: Answer, file: Path) -> None:
+@escalations.command("edit", help=say("escalations.help.edit"))
+def edit(
+    escalation_id: Id,
+    payload: Annotated[Path, option("escalations.help.payload", metavar="FILE.json")],
+    reason: Reason,
+    by: By = None,
+) -> None:
     with command():
-        payload = _payload(file)
-    given = {"by": answer.who, "reason": answer.reason}
-    _settle(lambda queue: queue.edit(answer.id, DEFAULT_WORKSPACE, payload=payload, **given), payload)
+        wanted = _payload(payload)
+    given = _given(reason, by)
+    _settle(
+        lambda queue: queue.edit(
+            uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE, payload=wanted, **given
+        ),
+        wanted,
+    )
 
 
 def _settle(
     settle: Callable[[EscalationService], Awaitable[Escalation]], payload: dict[str, Any] | None = None
 ) -> None:
     """`payload` is what a person wants instead."""
-    with command() as settings:
-        settled = at_desk(settings, lambda desk: settle(_service(desk)))
-        key = "edited" if payload is not None else settled.status
-        typer.echo(say(f"escalations.{key}", by=settled.decided_by, id=settled.id))
-        if corrected := _differing(settled.approved_payload, payload):
-            typer.echo(say("escalations.corrected", changes=corrected.replace("\n", ", ")))
-        if settled.session_id is not None:
-            typer.echo(say("escalations.session_goes_on", session_id=settled.session_id))
-        elif settled.status == "approved":
-            typer.echo(say("escalations.used_once"))
+    on_desk(lambda desk: settle(_queue(desk)), lambda settled: _tell(settled, payload))
 
 
-def _service(desk: Moot) -> EscalationService:
+def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
+    key = "edited" if payload is not None else settled.status
+    typer.echo(say(f"escalations.{key}", by=settled.decided_by, id=settled.id))
+    if corrected := _describe_differences(settled.approved_payload, payload):
+        typer.echo(say("escalations.corrected", changes=corrected.replace("\n", ", ")))
+    if settled.session_id is not None:
+        typer.echo(say("escalations.session_goes_on", session_id=settled.session_id))
+    elif settled.status == "approved":
+        typer.echo(say("escalations.used_once"))
+
+
+def _given(reason: str, by: str | None) -> dict[str, str]:
+    """Nobody named: whoever is at the keyboard."""
+    return {"by": user_name() if by is None else by, "reason": reason}
+
+
+def _queue(desk: "Moot") -> EscalationService:
     if desk.governance.escalations is None:
         raise Unavailable(SAY("escalations.not_stored"), code="PERSISTENCE_OFF")
     return desk.governance.escalations
-
-
-def _id(text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise refused("uuid_parsing", "escalation_id", text) from None
 
 
 def _payload(file: Path) -> dict[str, Any]:
@@ -134,7 +127,7 @@ def _show_page(page: EscalationPage) -> None:
     console = Console()
     for item in page.items:
         console.print(Text(str(item.id), "bold"))
-        times = {"at": _minute(item.requested_at), "until": _minute(item.expires_at)}
+        times = {"at": minute(item.requested_at), "until": minute(item.expires_at)}
         asked = say("escalations.asked", type=item.decision_type, requester=item.requester, **times)
         console.print(Padding(Text("\n".join([asked, *item.why])), INDENTED))
     pages = -(-page.total // page.page_size)
@@ -144,49 +137,34 @@ def _show_page(page: EscalationPage) -> None:
 
 def _show_one(escalation: Escalation) -> None:
     e, console = escalation, Console()
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
     told = {
         "state": say(f"escalations.state.{e.status}"),
         "decision": e.decision_type,
         "requester": e.requester,
-        "requested": f"{_minute(e.requested_at)} UTC",
-        "expires": f"{_minute(e.expires_at)} UTC",
+        "requested": f"{minute(e.requested_at)} UTC",
+        "expires": f"{minute(e.expires_at)} UTC",
         "session": str(e.session_id or ""),
         "why": "\n".join(e.why),
-        "payload": _told(e.payload),
-        "decided": f"{e.decided_by} · {_minute(e.decided_at)} UTC" if e.decided_at else "",
+        "payload": _describe(e.payload),
+        "decided": f"{e.decided_by} · {minute(e.decided_at)} UTC" if e.decided_at else "",
         "reason": e.reason or "",
-        "approved": _differing(e.approved_payload, e.payload),
+        "approved": _describe_differences(e.approved_payload, e.payload),
     }
     console.print(Text(str(e.id), "bold"))
-    for name, value in told.items():
-        if value:
-            facts.add_row(say(f"escalations.field.{name}"), Text(value))
-    console.print(facts)
+    console.print(facts({say(f"escalations.field.{name}"): value for name, value in told.items()}))
     if "…" in told["payload"]:
         typer.echo(say("escalations.cut", id=e.id))
 
 
-def _differing(payload: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
+def _describe_differences(payload: dict[str, Any] | None, other: dict[str, Any] | None) -> str:
     """What of a payload is not as in another; empty when there are not two."""
     if payload is None or other is None:
         return ""
     gone = dict.fromkeys(other.keys() - payload.keys())
-    return _told({name: value for name, value in (payload | gone).items() if value != other.get(name)})
+    return _describe({name: value for name, value in (payload | gone).items() if value != other.get(name)})
 
 
-def _told(payload: dict[str, Any]) -> str:
+def _describe(payload: dict[str, Any]) -> str:
     """A line for each field, long texts cut: JSON has all of it."""
     lines = [f"{name}: {json.dumps(value, ensure_ascii=False)}" for name, value in payload.items()]
     return "\n".join(line if len(line) <= LONGEST else f"{line[:LONGEST]}…" for line in lines)
-
-
-def _minute(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}"
-
-
-def _print_json(body: BaseModel) -> None:
-    """Exactly what the REST API gives."""
-    sys.stdout.write(body.model_dump_json(indent=2) + "\n")

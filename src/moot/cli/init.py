@@ -1,9 +1,9 @@
 """`moot init`: sets a desk up by asking. Nothing is written before the last question is answered."""
 
 import os
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -11,22 +11,27 @@ from moot.cli.init_steps import (
     Changes,
     Given,
     Present,
+    Questions,
     choose_data,
     choose_locale,
     choose_model,
     choose_search,
 )
-from moot.cli.model_trial import Trial, show_trial, try_plain
-from moot.cli.on_desk import at_desk
-from moot.cli.outcome import command
-from moot.cli.questions import Questions
-from moot.cli.texts import SAY, environment_locale
-from moot.desk import Moot
+from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
+from moot.cli.options import option
+from moot.cli.outcome import at_desk, command
+from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigPatch
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import checked
-from moot.shared.infrastructure.settings import SETTINGS_FILE, Settings
-from moot.shared.infrastructure.settings_file import NotSimple, change_settings
+from moot.shared.infrastructure.settings import Settings
+from moot.shared.infrastructure.settings_file import SETTINGS_FILE, NotSimple, change_settings
+
+if TYPE_CHECKING:
+    from moot.desk import Moot
+
+init = typer.Typer(add_completion=False)
 
 
 @dataclass(frozen=True)
@@ -38,25 +43,43 @@ class Decided:
     dropped: bool
 
 
-def set_up(options: Mapping[str, str | None], *, silent: bool) -> None:
+@init.command(help=say("help.init"))
+def set_up(
+    locale: Annotated[str | None, option("help.init_locale", told={"locales": LOCALES})] = None,
+    preset: Preset = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    key_env: KeyEnv = None,
+    tushare_token_env: Annotated[str | None, option("help.init_token_env", metavar="VAR")] = None,
+    source: Annotated[str | None, option("help.init_data", "--data")] = None,
+    search: Annotated[str | None, option("help.init_search")] = None,
+    search_key_env: Annotated[str | None, option("help.init_search_key", metavar="VAR")] = None,
+    search_url: Annotated[str | None, option("help.init_search_url")] = None,
+    yes: Annotated[bool, option("help.init_yes", "--yes")] = False,
+) -> None:
     with command() as settings:
-        given, present = Given(**options), at_desk(settings, _present)
-        ask = Questions(environment_locale(), silent=silent)
-        if not silent:
-            ask.tell("init.welcome")
-        locale = choose_locale(ask, given)
-        ask.locale = locale or ask.locale
-        _show_present(ask, settings, present)
-        decided = _decide(ask, given, settings, present)
-        if locale:
-            decided.settings["locale"] = locale
-        _write(settings, decided, present)
-        _show_end(ask, settings, decided, present)
-        if decided.dropped:
-            raise typer.Exit(1)
+        a_model = (preset, base_url, model, key_env)
+        given = Given(locale, *a_model, tushare_token_env, source, search, search_key_env, search_url)
+        _set_up(settings, given, Questions(environment_locale(), silent=yes))
 
 
-async def _present(desk: Moot) -> Present:
+def _set_up(settings: Settings, given: Given, ask: Questions) -> None:
+    present = at_desk(settings, _look_around)
+    if not ask.silent:
+        ask.tell("init.welcome")
+    locale = choose_locale(ask, given)
+    ask.locale = locale or ask.locale
+    _show_present(ask, settings, present)
+    decided = _decide(ask, given, settings, present)
+    if locale:
+        decided.settings["locale"] = locale
+    _write(settings, decided, present)
+    _show_end(ask, settings, decided, present)
+    if decided.dropped:
+        raise typer.Exit(1)
+
+
+async def _look_around(desk: "Moot") -> Present:
     try:
         callable_now = desk.llm_platform.llm_service().candidates()
     except Unavailable:
@@ -88,7 +111,7 @@ def _works(ask: Questions, settings: Settings, model: ConfigBody) -> bool:
     """One real call, to a model that nobody but this process knows yet."""
     config = model.config().model_copy(update={"alias": f"{model.alias}.trial"})
 
-    async def work(desk: Moot) -> Trial:
+    async def work(desk: "Moot") -> Trial:
         registry = desk.llm_platform.registry
         registry.defaults = (*registry.defaults, config)
         await registry.refresh()
@@ -111,7 +134,7 @@ def _write(settings: Settings, decided: Decided, present: Present) -> None:
     if model is None:
         return
 
-    async def work(desk: Moot) -> None:
+    async def work(desk: "Moot") -> None:
         service = desk.llm_platform.config_service()
         if present.stored(model.alias):
             await service.update(model.alias, _changes(model))

@@ -6,11 +6,12 @@ from dataclasses import dataclass, fields
 from typing import TypeVar
 from urllib.parse import urlsplit
 
-from moot.cli.arguments import secret_in
-from moot.cli.questions import Questions
+import typer
+
+from moot.cli.options import ask_secret, secret_in
 from moot.cli.texts import SAY
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigView
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES, Locale, Message
 from moot.shared.domain.validation import checked
 
@@ -24,6 +25,49 @@ SEARCHES = ("bocha", "searxng")
 
 Changes = dict[str, str | None]
 """Settings by name; None removes one."""
+
+
+class Questions:
+    """Asks a person, in `locale`; Enter skips. `silent`: nobody is there, so every question counts as skipped."""
+
+    def __init__(self, locale: Locale, *, silent: bool) -> None:
+        self.locale: Locale = locale
+        self.silent = silent
+
+    def tell(self, key: str, /, **values: object) -> None:
+        typer.echo(SAY(key, **values).in_locale(self.locale))
+
+    def complain(self, error: AppError) -> None:
+        self.tell("error", message=error.in_locale(self.locale))
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """What is answered; the default, which is shown, when nothing is."""
+        if self.silent:
+            return default or ""
+        question = SAY(key).in_locale(self.locale)
+        answer: str = typer.prompt(question, default=default or "", show_default=bool(default))
+        return answer.strip()
+
+    def secret(self, key: str) -> str:
+        return "" if self.silent else ask_secret(SAY(key).in_locale(self.locale))
+
+    def sure(self, key: str) -> bool:
+        return not self.silent and typer.confirm(SAY(key).in_locale(self.locale))
+
+    def choice(self, key: str, choices: Mapping[str, str | Message]) -> str | None:
+        """One of `choices`, which are names with what they mean, by its number or name; None when skipped."""
+        if self.silent:
+            return None
+        for number, (name, meaning) in enumerate(choices.items(), 1):
+            said = meaning if isinstance(meaning, str) else meaning.in_locale(self.locale)
+            typer.echo(f"  {number}  {name:<10} {said}")
+        by_number = {str(number): name for number, name in enumerate(choices, 1)}
+        while answer := self.text(key):
+            chosen = by_number.get(answer, answer)
+            if chosen in choices:
+                return chosen
+            self.tell("init.not_a_choice", answer=answer)
+        return None
 
 
 @dataclass(frozen=True)
@@ -119,7 +163,7 @@ def _endpoints() -> dict[str, str | Message]:
 def _key(ask: Questions, given: Given, stored: str, *, asked: bool) -> str:
     if given.key_env:
         return secret_in("--key-env", given.key_env)
-    return (ask.secret("init.ask_key_again" if stored else "init.ask_key") if asked else "") or stored
+    return (ask.secret("init.ask_key_again" if stored else "llm.ask_key") if asked else "") or stored
 
 
 def _data(ask: Questions, given: Given, sources: str) -> Changes:

@@ -1,70 +1,64 @@
 """`moot keys`: who may use this desk over HTTP."""
 
 from collections.abc import Sequence
-from datetime import datetime
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.on_desk import on_desk
+from moot.cli.options import argument, group, option
+from moot.cli.outcome import on_desk
+from moot.cli.printing import folding, minute, table, whole
 from moot.cli.texts import say
-from moot.desk import Moot
-from moot.modules.access.application.access_service import ApiKey, IssuedKey
+from moot.modules.access.application.access_service import ApiKey
+
+keys = group("help.keys")
 
 
-def create_key(name: str, scopes: Sequence[str], workspace: str) -> None:
+@keys.command("create", help=say("help.keys_create"))
+def create_key(
+    name: Annotated[str, argument("help.keys_name")],
+    scope: Annotated[list[str] | None, option("help.keys_scope")] = None,
+    workspace: Annotated[str, option("help.keys_workspace")] = "default",
+) -> None:
     """The key alone is on stdout, so that it can be piped to where it is kept."""
-
-    async def work(desk: Moot) -> IssuedKey:
-        return await desk.access.access_service().create(name, scopes, workspace)
-
-    key, secret = on_desk(work)
+    key, secret = on_desk(
+        lambda desk: desk.access.access_service().create(name, scope or ["read"], workspace)
+    )
     about = {"id": key.id, "name": key.name, "scopes": key.scopes, "workspace": key.workspace_id}
     typer.echo(say("keys.created", **about), err=True)
     typer.echo(secret)
 
 
+@keys.command("list", help=say("help.keys_list"))
 def list_keys() -> None:
-    async def work(desk: Moot) -> Sequence[ApiKey]:
-        return await desk.access.access_service().list()
-
-    keys = on_desk(work)
-    if not keys:
-        typer.echo(say("keys.none"))
-        return
-    Console().print(_table(keys))
+    on_desk(lambda desk: desk.access.access_service().list(), _show)
 
 
-def revoke_key(key_id: str) -> None:
-    async def work(desk: Moot) -> ApiKey:
-        return await desk.access.access_service().revoke(key_id)
-
-    key = on_desk(work)
+@keys.command("revoke", help=say("help.keys_revoke"))
+def revoke_key(key_id: Annotated[str, argument("help.keys_id", metavar="ID")]) -> None:
+    key = on_desk(lambda desk: desk.access.access_service().revoke(key_id))
     typer.echo(say("keys.revoked", id=key.id, name=key.name))
 
 
-def _table(keys: Sequence[ApiKey]) -> Table:
+def _show(keys: Sequence[ApiKey]) -> None:
     """Two lines a key: there is more to say than fits side by side."""
-    columns = [
-        Column(say("keys.column.key"), overflow="fold"),
-        Column(say("keys.column.rights"), overflow="fold"),
-        Column(say("keys.column.times"), no_wrap=True),
-        Column(say("keys.column.state"), no_wrap=True),
-    ]
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
+    if not keys:
+        typer.echo(say("keys.none"))
+        return
+    shown = table(
+        folding("keys.column.key"),
+        folding("keys.column.rights"),
+        whole("keys.column.times"),
+        whole("keys.column.state"),
+    )
     for key in keys:
-        table.add_row(
+        revoked = f"{say('keys.state.revoked')}\n{minute(key.revoked_at)}"
+        shown.add_row(
             Text.assemble((key.id, "bold"), "\n", key.name),
             Text(f"{', '.join(key.scopes)}\n{key.workspace_id}"),
-            f"{_minute(key.created_at)}\n{_minute(key.last_used_at)}",
-            f"{say('keys.state.revoked')}\n{_minute(key.revoked_at)}"
-            if key.revoked_at
-            else say("keys.state.on"),
+            f"{minute(key.created_at)}\n{minute(key.last_used_at)}",
+            revoked if key.revoked_at else say("keys.state.on"),
         )
-    return table
-
-
-def _minute(moment: datetime | None) -> str:
-    return f"{moment:%Y-%m-%d %H:%M}" if moment else "—"
+    Console().print(shown)

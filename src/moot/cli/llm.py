@@ -1,111 +1,100 @@
 """`moot llm`: the models of the desk, whether they work, and what they used."""
 
+import json
 import sys
+import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
-from moot.cli.arguments import ask_secret, day, secret_from_stdin, secret_in
-from moot.cli.model_trial import show_trial, try_plain, try_schema, try_tools
-from moot.cli.money import amount
-from moot.cli.on_desk import at_desk, on_desk
-from moot.cli.outcome import command
+from moot.cli.options import DAY, argument, ask_secret, day, group, option, secret_from_stdin, secret_in
+from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.printing import amount, folding, number, table, whole
 from moot.cli.texts import SAY, environment_locale, say
-from moot.desk import Moot
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigView
+from moot.modules.llm_platform.application.llm_service import (
+    ChatMessage,
+    ChatResult,
+    LLMService,
+    ResponseSchema,
+    Tool,
+)
 from moot.modules.llm_platform.application.spending import By, UsageReport
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
+if TYPE_CHECKING:
+    from moot.desk import Moot
 
-class Entry(NamedTuple):
-    """What was typed about a new model. The platform, not the command line, decides whether it makes sense."""
+CALLER, AGENT = "cli", "model_trial"
+TEMPERATURE = 0.3
+MOST_TOKENS = 1024
+"""Room for a model that thinks before it answers."""
 
-    alias: str
-    preset: str | None = None
-    base_url: str | None = None
-    model_name: str | None = None
-    priority: int | None = None
-    tags: list[str] | None = None
-    price_in: float | None = None
-    price_out: float | None = None
-    context_size: int | None = None
-    knowledge_cutoff: str | None = None
-    proxy: str | None = None
+Alias = Annotated[str, argument("help.llm_alias")]
+Preset = Annotated[str | None, option("help.llm_preset", told={"presets": list(PRESETS)})]
+BaseUrl = Annotated[str | None, option("help.llm_base_url")]
+ModelName = Annotated[str | None, option("help.llm_model")]
+KeyEnv = Annotated[str | None, option("help.llm_key_env", metavar="VAR")]
 
-    @property
-    def needs_key(self) -> bool:
-        return self.preset in PRESETS and PRESETS[self.preset].needs_key
-
-    def body(self, key: str) -> ConfigBody:
-        suggested = PRESETS[self.preset].suggested_model if self.preset in PRESETS else None
-        typed = {**self._asdict(), "model_name": self.model_name or suggested, "api_key": key or None}
-        return checked(ConfigBody, {name: value for name, value in typed.items() if value is not None})
+llm = group("help.llm")
 
 
+@llm.command("list", help=say("help.llm_list"))
 def list_models() -> None:
-    async def work(desk: Moot) -> list[ConfigView]:
-        return await desk.llm_platform.config_service().list()
-
-    views = on_desk(work)
-    if not views:
-        typer.echo(say("llm.none", presets=list(PRESETS)))
-        return
-    Console().print(_models(views))
+    on_desk(lambda desk: desk.llm_platform.config_service().list(), _show_models)
 
 
-def _models(views: Sequence[ConfigView]) -> Table:
-    """Two lines a model: there is more to say than fits side by side."""
-    columns = [
-        Column(say("llm.column.model"), overflow="fold"),
-        Column(say("llm.column.endpoint"), overflow="fold"),
-        Column(say("llm.column.preference")),
-        Column(say("llm.column.price"), justify="right", no_wrap=True),
-        Column(say("llm.column.key"), no_wrap=True),
-        Column(say("llm.column.state"), no_wrap=True),
-    ]
-    table = Table(*columns, box=None, pad_edge=False, header_style="bold")
-    for view in views:
-        table.add_row(
-            Text.assemble((view.alias, "bold"), "\n", view.model_name),
-            Text(f"{view.vendor}\n{view.base_url.removeprefix('https://')}"),
-            Text(f"{view.priority}\n{', '.join(view.tags) or '—'}"),
-            f"{_price(view.price_in)}\n{_price(view.price_out)}",
-            Text(f"{view.api_key or '—'}\n{say(f'llm.source.{view.source}')}"),
-            say(f"llm.state.{_state(view)}"),
-        )
-    return table
-
-
-def _state(view: ConfigView) -> str:
-    return "locked" if view.unreadable else "on" if view.is_active else "off"
-
-
-def _price(price: float | None) -> str:
-    return "—" if price is None else f"{price:g}"
-
-
-def add_model(entry: Entry, *, key_stdin: bool, key_env: str | None) -> None:
+@llm.command("add", help=say("help.llm_add"))
+def add_model(
+    alias: Alias,
+    preset: Preset = None,
+    base_url: BaseUrl = None,
+    model: ModelName = None,
+    key_stdin: Annotated[bool, option("help.llm_key_stdin", "--key-stdin")] = False,
+    key_env: KeyEnv = None,
+    priority: Annotated[int | None, option("help.llm_priority")] = None,
+    tag: Annotated[list[str] | None, option("help.llm_tag")] = None,
+    price_in: Annotated[float | None, option("help.llm_price_in")] = None,
+    price_out: Annotated[float | None, option("help.llm_price_out")] = None,
+    context_size: Annotated[int | None, option("help.llm_context_size")] = None,
+    knowledge_cutoff: Annotated[str | None, option("help.llm_cutoff", metavar=DAY)] = None,
+    proxy: Annotated[str | None, option("help.llm_proxy")] = None,
+) -> None:
+    """The platform, not the command line, decides whether it makes sense."""
+    known = PRESETS.get(preset or "")
     with command() as settings:
-        if (entry.price_in is None) != (entry.price_out is None):
+        if (price_in is None) != (price_out is None):
             raise InvalidInput(SAY("llm.half_a_price"))
-        body = entry.body(_key(entry, key_stdin, key_env))
-
-        async def work(desk: Moot) -> ConfigView:
-            return await desk.llm_platform.config_service().create(body)
-
-        view = at_desk(settings, work)
+        typed = {
+            "alias": alias,
+            "preset": preset,
+            "base_url": base_url,
+            "model_name": model or (known.suggested_model if known else None),
+            "api_key": _key(preset, key_stdin, key_env) or None,
+            "priority": priority,
+            "tags": tag or None,
+            "price_in": price_in,
+            "price_out": price_out,
+            "context_size": context_size,
+            "knowledge_cutoff": knowledge_cutoff,
+            "proxy": proxy,
+        }
+        body = checked(ConfigBody, {name: value for name, value in typed.items() if value is not None})
+        view = at_desk(settings, lambda desk: desk.llm_platform.config_service().create(body))
         typer.echo(say("llm.added", alias=view.alias, model=view.model_name, url=view.base_url))
         if view.price_in is None:
             typer.echo(say("llm.without_price"))
 
 
-def _key(entry: Entry, from_stdin: bool, variable: str | None) -> str:
+def _key(preset: str | None, from_stdin: bool, variable: str | None) -> str:
     """Never an argument: those are seen by whoever lists the processes."""
     if from_stdin and variable:
         raise InvalidInput(SAY("llm.two_keys"))
@@ -113,78 +102,203 @@ def _key(entry: Entry, from_stdin: bool, variable: str | None) -> str:
         return secret_from_stdin()
     if variable:
         return secret_in("--key-env", variable)
-    asked = entry.needs_key or entry.preset is None
-    key = ask_secret(say("llm.ask_key")) if asked and sys.stdin.isatty() else ""
-    if entry.needs_key and not key:
-        raise InvalidInput(SAY("llm.key_how", preset=entry.preset))
+    needed = preset in PRESETS and PRESETS[preset].needs_key
+    key = ask_secret(say("llm.ask_key")) if (needed or preset is None) and sys.stdin.isatty() else ""
+    if needed and not key:
+        raise InvalidInput(SAY("llm.key_how", preset=preset))
     return key
 
 
-def try_models(alias: str | None) -> None:
+@llm.command("test", help=say("help.llm_test"))
+def try_models(alias: Annotated[str | None, argument("help.llm_test_alias")] = None) -> None:
     """Those that can be called, or the one named. Failed is who does not even answer."""
-    reader = environment_locale()
+
+    async def work(desk: "Moot") -> bool:
+        service, currency = desk.llm_platform.llm_service(), desk.settings.currency
+        answered = []
+        for config in service.candidates(alias):
+            typer.echo(say("llm.testing", alias=config.alias, model=config.model_name))
+            plain = await try_plain(service, config.alias)
+            show_trial("plain", plain, currency)
+            answered.append(plain.problem is None)
+            if answered[-1]:
+                show_trial("schema", await try_schema(service, config.alias), currency)
+                show_trial("tools", await try_tools(service, config.alias), currency)
+        return all(answered)
+
+    if not on_desk(work):
+        raise typer.Exit(1)
+
+
+@llm.command("remove", help=say("help.llm_remove"))
+def remove_model(alias: Alias, yes: Annotated[bool, option("help.llm_yes", "--yes")] = False) -> None:
     with command() as settings:
-
-        async def work(desk: Moot) -> bool:
-            llm = desk.llm_platform.llm_service()
-            answered = []
-            for config in llm.candidates(alias):
-                typer.echo(say("llm.testing", alias=config.alias, model=config.model_name))
-                plain = await try_plain(llm, config.alias)
-                show_trial("plain", plain, settings.currency, reader)
-                answered.append(plain.problem is None)
-                if answered[-1]:
-                    show_trial("schema", await try_schema(llm, config.alias), settings.currency, reader)
-                    show_trial("tools", await try_tools(llm, config.alias), settings.currency, reader)
-            return all(answered)
-
-        if not at_desk(settings, work):
-            raise typer.Exit(1)
-
-
-def remove_model(alias: str, *, sure: bool) -> None:
-    with command() as settings:
-
-        async def look(desk: Moot) -> ConfigView:
-            return await desk.llm_platform.config_service().get(alias)
-
-        async def remove(desk: Moot) -> None:
-            await desk.llm_platform.config_service().remove(alias)
-
-        view = at_desk(settings, look)
-        if not sure and not typer.confirm(say("llm.remove_sure", alias=alias, model=view.model_name)):
+        view = at_desk(settings, lambda desk: desk.llm_platform.config_service().get(alias))
+        if not yes and not typer.confirm(say("llm.remove_sure", alias=alias, model=view.model_name)):
             typer.echo(say("llm.kept", alias=alias))
             return
-        at_desk(settings, remove)
+        at_desk(settings, lambda desk: desk.llm_platform.config_service().remove(alias))
         typer.echo(say("llm.removed", alias=alias))
 
 
-def show_usage(by: By, since: str | None) -> None:
-    async def work(desk: Moot) -> UsageReport:
+@llm.command("usage", help=say("help.llm_usage"))
+def show_usage(
+    by: Annotated[By, option("help.llm_by")] = "model",
+    since: Annotated[str | None, option("help.llm_since", metavar=DAY)] = None,
+) -> None:
+    async def work(desk: "Moot") -> UsageReport:
         return await desk.llm_platform.usage_service().usage(by, DEFAULT_WORKSPACE, day("--since", since))
 
-    report = on_desk(work)
+    on_desk(work, _show_usage)
+
+
+def _show_models(views: Sequence[ConfigView]) -> None:
+    """Two lines a model: there is more to say than fits side by side."""
+    if not views:
+        typer.echo(say("llm.none", presets=list(PRESETS)))
+        return
+    shown = table(
+        folding("llm.column.model"),
+        folding("llm.column.endpoint"),
+        Column(say("llm.column.preference")),
+        number("llm.column.price"),
+        whole("llm.column.key"),
+        whole("llm.column.state"),
+    )
+    for view in views:
+        state = "locked" if view.unreadable else "on" if view.is_active else "off"
+        shown.add_row(
+            Text.assemble((view.alias, "bold"), "\n", view.model_name),
+            Text(f"{view.vendor}\n{view.base_url.removeprefix('https://')}"),
+            Text(f"{view.priority}\n{', '.join(view.tags) or '—'}"),
+            f"{_per_million(view.price_in)}\n{_per_million(view.price_out)}",
+            Text(f"{view.api_key or '—'}\n{say(f'llm.source.{view.source}')}"),
+            say(f"llm.state.{state}"),
+        )
+    Console().print(shown)
+
+
+def _per_million(cost: float | None) -> str:
+    return "—" if cost is None else f"{cost:g}"
+
+
+def _show_usage(report: UsageReport) -> None:
     if not report.lines:
         typer.echo(say("llm.unused"))
         return
-    Console().print(_usage(report))
+    names = ("calls", "failed", "prompt", "completion", "total", "cost", "unknown", "latency")
+    columns = [Column(say(f"llm.usage.{name}"), justify="right") for name in names]
+    shown = table(folding(f"llm.by.{report.by}"), *columns)
+    for line in report.lines:
+        latency = "—" if line.mean_latency_ms is None else f"{line.mean_latency_ms:,.0f} ms"
+        shown.add_row(line.name, *_usage_cells(line.model_dump(), report.currency), latency)
+    shown.add_row(
+        say("llm.usage.all"), *_usage_cells(report.total.model_dump(), report.currency), "", style="bold"
+    )
+    Console().print(shown)
     if report.total.cost_unknown:
         typer.echo(say("llm.some_unknown", count=report.total.cost_unknown))
 
 
-def _usage(report: UsageReport) -> Table:
-    names = ("calls", "failed", "prompt", "completion", "total", "cost", "unknown", "latency")
-    columns = [Column(say(f"llm.usage.{name}"), justify="right") for name in names]
-    first = Column(say(f"llm.by.{report.by}"), overflow="fold")
-    table = Table(first, *columns, box=None, pad_edge=False, header_style="bold")
-    for line in report.lines:
-        latency = "—" if line.mean_latency_ms is None else f"{line.mean_latency_ms:,.0f} ms"
-        table.add_row(line.name, *_used(line.model_dump(), report.currency), latency)
-    table.add_row(say("llm.usage.all"), *_used(report.total.model_dump(), report.currency), "", style="bold")
-    return table
-
-
-def _used(used: Mapping[str, Any], currency: str) -> list[str]:
+def _usage_cells(used: Mapping[str, Any], currency: str) -> list[str]:
     counted = ("calls", "failed", "prompt_tokens", "completion_tokens", "total_tokens")
     counts = [f"{used[name]:,}" for name in counted]
     return [*counts, f"{amount(used['cost'])} {currency}", f"{used['cost_unknown']:,}"]
+
+
+def _numbers(*names: str) -> dict[str, Any]:
+    """The schema of an object of whole numbers."""
+    fields = {name: {"type": "integer"} for name in names}
+    return {"type": "object", "properties": fields, "required": list(names), "additionalProperties": False}
+
+
+SUM = ResponseSchema(name="sum", json_schema=_numbers("sum"))
+ADD = Tool(name="add", description="Adds two whole numbers.", parameters=_numbers("a", "b"))
+
+
+@dataclass(frozen=True)
+class Trial:
+    """How a call went. `problem` None: the model did what it was asked to. `cost` None: nobody knows."""
+
+    latency_ms: int = 0
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cost: float | None = None
+    problem: Message | str | None = None
+
+
+async def try_plain(llm: LLMService, alias: str) -> Trial:
+    return (await _ask(llm, alias, "Reply with one word: ready"))[0]
+
+
+async def try_schema(llm: LLMService, alias: str) -> Trial:
+    """The name of the field stands in the schema only, so whoever answers with it was held to it."""
+    if _refuses_schemas(llm, alias):
+        return Trial(problem=SAY("llm.no_schema"))
+    trial, answer = await _ask(llm, alias, "What is 2 + 3? Answer in JSON.", response_schema=SUM)
+    if answer is None:
+        return trial
+    if _refuses_schemas(llm, alias):  # it was asked again without
+        return Trial(problem=SAY("llm.no_schema"))
+    return trial if _fields(answer.content) == {"sum"} else Trial(problem=SAY("llm.other_shape"))
+
+
+async def try_tools(llm: LLMService, alias: str) -> Trial:
+    question = "What is 2 + 3? Use the tool."
+    trial, answer = await _ask(llm, alias, question, tools=[ADD], tool_choice=ADD.name)
+    if answer is None:
+        return trial
+    used = [call for call in answer.tool_calls if call.name == ADD.name]
+    return trial if used and _fields(used[0].arguments) == {"a", "b"} else Trial(problem=SAY("llm.no_tool"))
+
+
+def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
+    """In the language of the terminal, unless another is named."""
+    name = SAY(f"llm.trial.{what}")
+    if trial.problem is not None:
+        said = SAY("llm.trial_failed", what=name, why=trial.problem)
+    else:
+        said = SAY(
+            "llm.trial_passed",
+            what=name,
+            ms=trial.latency_ms,
+            prompt=_count(trial.prompt_tokens),
+            completion=_count(trial.completion_tokens),
+            cost=SAY("research.price_unknown") if trial.cost is None else f"{amount(trial.cost)} {currency}",
+        )
+    typer.echo(said.in_locale(locale or environment_locale()))
+
+
+def _count(tokens: int | None) -> str:
+    return "?" if tokens is None else f"{tokens:,}"
+
+
+async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> tuple[Trial, ChatResult | None]:
+    started = time.perf_counter()
+    try:
+        answer = await llm.chat(
+            [ChatMessage(role="user", content=question)],
+            alias=alias,
+            temperature=TEMPERATURE,
+            max_tokens=MOST_TOKENS,
+            caller_module=CALLER,
+            caller_agent=AGENT,
+            **more,
+        )
+    except AppError as e:
+        return Trial(problem=e.message), None
+    usage = answer.usage
+    took = round((time.perf_counter() - started) * 1000)
+    return Trial(took, usage.prompt_tokens, usage.completion_tokens, answer.cost), answer
+
+
+def _refuses_schemas(llm: LLMService, alias: str) -> bool:
+    return llm.candidates(alias)[0].capabilities.json_schema is False
+
+
+def _fields(text: str) -> set[str]:
+    try:
+        found = json.loads(text)
+    except ValueError:
+        return set()
+    return set(found) if isinstance(found, dict) else set()

@@ -1,15 +1,17 @@
-"""How a command ends: 0 a result, 1 failed, 2 asked for something impossible."""
+"""How a command runs, and how it ends: 0 a result, 1 failed, 2 asked for something impossible."""
 
-import json
+import asyncio
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 import structlog
 import typer
 
+from moot.cli.printing import print_json
 from moot.cli.texts import SAY, environment_locale
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES, Locale
@@ -17,7 +19,34 @@ from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
 
+if TYPE_CHECKING:
+    from moot.desk import Moot
+
 logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+Work = Callable[["Moot"], Awaitable[T]]
+
+
+def on_desk(work: Work[T], show: Callable[[T], None] | None = None, *, as_json: bool = False) -> T:
+    """What `work` gives, done on a desk made from the settings, and then shown, or printed as JSON."""
+    with command(as_json=as_json) as settings:
+        done = at_desk(settings, work)
+        if as_json:
+            print_json(done)
+        elif show is not None:
+            show(done)
+        return done
+
+
+def at_desk(settings: Settings, work: Work[T]) -> T:
+    from moot.desk import Moot
+
+    async def opened() -> T:
+        async with Moot(settings, trigger_source="cli") as desk:
+            return await work(desk)
+
+    return asyncio.run(opened())
 
 
 @contextmanager
@@ -57,7 +86,6 @@ def _complain(error: AppError, locale: Locale, as_json: bool) -> None:
     if as_json:
         from moot.shared.presentation.errors import ErrorBody
 
-        body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
-        sys.stdout.write(json.dumps(body.model_dump(mode="json"), ensure_ascii=False, indent=2) + "\n")
+        print_json(ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details))
     else:
         typer.echo(SAY("error", message=error.in_locale(locale)).in_locale(locale), err=True)

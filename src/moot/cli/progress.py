@@ -11,10 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.cli.texts import SAY
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertType
-from moot.modules.coordinator.application.expert_summary import summarise
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording
-from moot.modules.coordinator.application.research_run import NodeEvent, Watch
+from moot.modules.coordinator.application.run import Watch
+from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
 
 COLOURS = {
@@ -59,26 +59,31 @@ class _Rows:
     def label(self, key: str, **values: Any) -> str:
         return SAY(f"research.{key}", **values).in_locale(self._say.locale)
 
-    def view(self, event: NodeEvent) -> str:
+    def view(self, event: SessionEvent) -> str:
         """The expert's signal, the debate's direction, the judge's action, or what went wrong."""
-        result = event.result
-        if not result:
-            return event.error or ""
-        if event.node_type in EXPERTS:
-            summary = summarise(ExpertType(event.node_type), result)
-            return self._opinion(summary.signal, summary.confidence)
-        return self._opinion(result.get("direction") or result["action"], result["confidence"])
+        told = event.data
+        if told.get("signal") is None:
+            return str(told.get("error") or told.get("reason") or "")
+        return self._opinion(told["signal"], told["confidence"])
 
-    def time(self, event: NodeEvent) -> str:
-        return "" if event.duration_ms is None else self.label("ms", ms=event.duration_ms)
+    def time(self, event: SessionEvent) -> str:
+        ms = event.data.get("duration_ms")
+        return "" if ms is None else self.label("ms", ms=ms)
 
     def _opinion(self, literal: str, confidence: float) -> str:
         return f"{self._say.literal(literal)} {confidence:.0%}"
 
 
+def _phase(event: SessionEvent) -> str | None:
+    """What state of a node the event tells of, if any. What was reused has not run."""
+    if not event.type.startswith("node_") or event.data.get("reused"):
+        return None
+    return "skipped" if event.data.get("status") == "skipped" else event.type.removeprefix("node_")
+
+
 @contextmanager
 def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
-    events: dict[str, NodeEvent | None] = dict.fromkeys(nodes)
+    events: dict[str, SessionEvent | None] = dict.fromkeys(nodes)
 
     def table() -> Table:
         table = Table(*rows.head(), box=None, pad_edge=False, header_style="bold")
@@ -91,8 +96,10 @@ def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
 
     live = Live(table(), console=console, refresh_per_second=10)
 
-    def watch(event: NodeEvent) -> None:
-        events[event.node_type] = event
+    def watch(event: SessionEvent) -> None:
+        if _phase(event) is None:
+            return
+        events[event.data["node"]] = event
         live.start()  # with the first event: a question that is refused has nothing to show
         live.update(table())
 
@@ -102,16 +109,18 @@ def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
         live.stop()
 
 
-def _state(rows: _Rows, event: NodeEvent) -> RenderableType:
-    text = Text(rows.label(event.phase), style=COLOURS[event.phase])
-    return Spinner("dots", text) if event.phase in ("started", "retrying") else text
+def _state(rows: _Rows, event: SessionEvent) -> RenderableType:
+    phase = _phase(event) or ""
+    text = Text(rows.label(phase), style=COLOURS[phase])
+    return Spinner("dots", text) if phase in ("started", "retrying") else text
 
 
 def _plain(console: Console, rows: _Rows) -> Watch:
-    def watch(event: NodeEvent) -> None:
-        cells = [rows.name(event.node_type), rows.label(event.phase), rows.view(event), rows.time(event)]
-        console.print(
-            " · ".join(cell for cell in cells if cell), soft_wrap=True, markup=False, highlight=False
-        )
+    def watch(event: SessionEvent) -> None:
+        phase = _phase(event)
+        if phase is not None:
+            cells = [rows.name(event.data["node"]), rows.label(phase), rows.view(event), rows.time(event)]
+            line = " · ".join(cell for cell in cells if cell)
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
 
     return watch

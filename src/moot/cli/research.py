@@ -1,84 +1,101 @@
-"""`moot research`: ask the desk, watch it work, show what it found."""
+"""`moot research`: ask the desk, watch it work, show what it found.
 
-import asyncio
-import json
-import sys
-from collections.abc import Sequence
+A screen is no place for everything: each point is cut to a few lines here and stands whole in the report.
+"""
+
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
-from rich.console import Console
+import typer
+from rich.console import Console, Group, RenderableType
+from rich.panel import Panel
+from rich.table import Column, Table
+from rich.text import Text
 
-from moot.cli.money import amount
-from moot.cli.on_desk import report_of
-from moot.cli.outcome import command, log_file
+from moot.cli.options import DAY, AsJson, SkipDebate, Symbol, option
+from moot.cli.outcome import at_desk, command, log_file
+from moot.cli.printing import Prose, amount, facts, minute, price, print_json
 from moot.cli.progress import known_locale, progress_for
-from moot.cli.texts import SAY, environment_locale
-from moot.cli.verdict_view import show_result
-from moot.desk import Moot
+from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
-from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.report import Wording, spending
+from moot.modules.coordinator.application.run import Watch
 from moot.modules.llm_platform.application.spending import Estimate
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOCALES, Message
 from moot.shared.infrastructure.settings import Settings
+
+if TYPE_CHECKING:
+    from moot.desk import Moot
+
+Run = Callable[["Moot", Watch | None], Awaitable[ResearchResult]]
 
 AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdict"]]
 """Who speaks next, and who at the same time, unless the debate is skipped."""
+CELLS_PER_POINT = 200
+ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}
+
+research = typer.Typer(add_completion=False)
 
 
-class Question(NamedTuple):
-    """What was typed. The desk, not the command line, decides whether it makes sense."""
-
-    symbol: str
-    experts: str
-    as_of: str | None
-    skip_debate: bool
-    limit: str | None
-    locale: str | None
-    max_cost: str | None = None
-
-    def arguments(self) -> dict[str, Any]:
-        limit = int(self.limit) if self.limit and self.limit.lstrip("-").isdecimal() else self.limit
-        return {
-            "symbol": self.symbol,
-            "experts": [name.strip() for name in self.experts.split(",") if name.strip()],
-            "options": {} if limit is None else {"financial_auditor": {"limit": limit}},
-            "as_of": self.as_of,
-            "skip_debate": self.skip_debate,
-            "locale": self.locale or environment_locale(),
-            "max_cost": _number(self.max_cost),
+@research.command(help=say("help.research"))
+def run_research(
+    symbol: Symbol,
+    experts: Annotated[
+        str, option("help.experts", show_default=False, told={"experts": ", ".join(EXPERTS)})
+    ] = ",".join(EXPERTS),
+    as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
+    skip_debate: SkipDebate = False,
+    limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
+    locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
+    max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """The desk, not the command line, decides whether what was typed makes sense."""
+    with command(locale, as_json=as_json) as settings:
+        number = int(limit) if limit and limit.lstrip("-").isdecimal() else limit
+        asked: dict[str, Any] = {
+            "symbol": symbol,
+            "experts": [name.strip() for name in experts.split(",") if name.strip()],
+            "options": {} if number is None else {"financial_auditor": {"limit": number}},
+            "as_of": as_of,
+            "skip_debate": skip_debate,
+            "locale": locale or environment_locale(),
+            "max_cost": _number(max_cost),
         }
 
+        async def ask(desk: "Moot", watch: Watch | None) -> ResearchResult:
+            estimate = await estimate_of(desk, asked["experts"], skip_debate=skip_debate)
+            if estimate is not None:
+                text = _describe(estimate).in_locale(known_locale(asked["locale"]))
+                Console(stderr=as_json).print(text, soft_wrap=True, markup=False, highlight=False)
+                _refuse_too_dear(estimate, asked["max_cost"])
+            return await desk.research(**asked, watch=watch)
 
-def run_research(question: Question, *, as_json: bool) -> None:
-    with command(question.locale, as_json=as_json) as settings:
-        asked = question.arguments()
-        console = Console()
-        announce = Console(stderr=True) if as_json else console
-        with progress_for(console, asked, quiet=as_json) as watch:
-            result, report = asyncio.run(_ask(settings, asked, announce, watch))
-        if as_json:
-            body = result.model_dump(mode="json")
-            sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2) + "\n")
-        else:
-            show_result(console, result, report, log_file(settings))
+        run_and_show(settings, asked, ask, as_json=as_json)
 
 
-async def _ask(
-    settings: Settings, asked: dict[str, Any], announce: Console, watch: Watch | None
-) -> tuple[ResearchResult, Path | OSError]:
-    async with Moot(settings) as desk:
-        estimate = await estimate_of(desk, asked["experts"], skip_debate=asked["skip_debate"])
-        if estimate is not None:
-            text = _announced(estimate).in_locale(known_locale(asked["locale"]))
-            announce.print(text, soft_wrap=True, markup=False, highlight=False)
-            _refuse_too_dear(estimate, asked["max_cost"])
-        result = await desk.research(**asked, trigger_source="cli", watch=watch)
-        return result, report_of(desk, result)
+def run_and_show(settings: Settings, asked: dict[str, Any], run: Run, *, as_json: bool) -> None:
+    """What is `asked`: the experts, whether they debate, and the locale."""
+
+    async def work(desk: "Moot") -> tuple[ResearchResult, Path | OSError]:
+        result = await run(desk, watch)
+        try:
+            return result, desk.write_report(result)
+        except OSError as e:  # the result is shown all the same
+            return result, e
+
+    console = Console()
+    with progress_for(console, asked, quiet=as_json) as watch:
+        result, report = at_desk(settings, work)
+    if as_json:
+        print_json(result)
+    else:
+        show_result(console, result, report, log_file(settings))
 
 
-async def estimate_of(desk: Moot, experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:
+async def estimate_of(desk: "Moot", experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:
     """What the models are likely to take; None when no model is asked, or nobody can tell."""
     if not desk.llm_platform.engine_choice().by_model:
         return None
@@ -92,15 +109,12 @@ async def estimate_of(desk: Moot, experts: Sequence[str], *, skip_debate: bool) 
         return None
 
 
-def _announced(estimate: Estimate) -> Message:
-    known = estimate.cost is not None
+def _describe(estimate: Estimate) -> Message:
     return SAY(
         "research.estimate",
         calls=estimate.calls,
         tokens=estimate.tokens,
-        cost=f"{amount(estimate.cost or 0.0)} {estimate.currency}"
-        if known
-        else SAY("research.price_unknown"),
+        cost=price(estimate.cost, estimate.currency),
         seconds=round(estimate.seconds),
         basis=SAY("research.measured" if estimate.measured else "research.typical"),
     )
@@ -109,9 +123,8 @@ def _announced(estimate: Estimate) -> Message:
 def _refuse_too_dear(estimate: Estimate, limit: Any) -> None:
     """A limit that is no number is refused by the desk, a model without a price by the budget."""
     if estimate.cost is not None and isinstance(limit, float) and estimate.cost > limit > 0:
-        said = SAY(
-            "research.too_dear", cost=amount(estimate.cost), limit=f"{limit:g}", currency=estimate.currency
-        )
+        told = {"cost": amount(estimate.cost), "limit": f"{limit:g}", "currency": estimate.currency}
+        said = SAY("research.too_dear", **told)
         raise InvalidInput(said, code="ESTIMATE_EXCEEDS_MAX_COST", estimate=estimate.cost, max_cost=limit)
 
 
@@ -120,3 +133,83 @@ def _number(text: str | None) -> float | str | None:
         return None if text is None else float(text)
     except ValueError:
         return text
+
+
+def show_result(console: Console, result: ResearchResult, report: Path | OSError, log: Path) -> None:
+    say = Wording(result.locale)
+
+    def label(key: str, **values: Any) -> str:
+        return SAY(f"research.{key}", **values).in_locale(result.locale)
+
+    console.print()
+    if result.debate_outcome:
+        console.print(_debate(result.debate_outcome, say))
+    as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
+    title = Text(label("title", symbol=result.symbol, as_of=as_of))
+    console.print(Panel(_verdict(result, say), title=title, title_align="left"))
+    if result.usage.requests:
+        console.print(Text(spending(result, say)))
+    for notice in result.notices:
+        console.print(Text(notice, style="dim"))
+    if result.audit_gaps:
+        console.print(Text(label("gaps", count=result.audit_gaps, log=log), style="bold red"))
+    if result.session_id:
+        console.print(Text(label("session", session_id=result.session_id)))
+    if isinstance(report, OSError):
+        console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
+    else:
+        console.print(Text(label("report", path=report)), soft_wrap=True)
+
+
+def ruling(result: ResearchResult, say: Wording) -> Text:
+    """The verdict in one line, or why there is none."""
+    verdict = result.verdict
+    if verdict is None:
+        status = say.literal(result.verdict_status)
+        return Text(say("report.no_verdict", status=status, reason=result.reason or ""))
+    text = say(
+        "report.ruling",
+        action=say.literal(verdict["action"]),
+        position=verdict["position_percent"],
+        confidence=verdict["confidence"],
+    )
+    return Text(text.replace("**", ""), ACTION_COLOURS[verdict["action"]])
+
+
+def _verdict(result: ResearchResult, say: Wording) -> RenderableType:
+    verdict = result.verdict
+    if verdict is None:
+        return ruling(result, say)
+    parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
+    told: dict[str, RenderableType] = {say(f"report.{part}"): Prose(verdict[part]) for part in parts}
+    told[say("report.risk_warnings")] = _points(verdict["risk_warnings"])
+    why = [_cut(line) for line in verdict["reasoning"].splitlines()]
+    return Group(ruling(result, say), *why, Text(), facts(told))
+
+
+def _debate(outcome: dict[str, Any], say: Wording) -> Table:
+    bull, bear = outcome["bull_case"], outcome["bear_case"]
+    table = Table(
+        "",
+        Column(say("report.bull"), header_style="bold green", ratio=1),
+        Column(say("report.bear"), header_style="bold red", ratio=1),
+        title=say("report.debate"),
+        title_justify="left",
+        show_lines=True,
+    )
+    rows = {
+        "thesis": (_cut(bull["core_thesis"]), _cut(bear["core_thesis"])),
+        "arguments": (_points(bull["supporting_arguments"]), _points(bear["supporting_arguments"])),
+        "concedes": (_points(bull["acknowledged_risks"]), _points(bear["acknowledged_strengths"])),
+    }
+    for key, (for_it, against_it) in rows.items():
+        table.add_row(say(f"report.{key}"), for_it, against_it)
+    return table
+
+
+def _points(items: Sequence[str]) -> RenderableType:
+    return Group(*(_cut(f"• {item}") for item in items)) if items else Text("—")
+
+
+def _cut(line: str) -> Prose:
+    return Prose(line, most=CELLS_PER_POINT)

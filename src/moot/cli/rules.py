@@ -1,52 +1,197 @@
-"""`moot rules list|show|activate|rollback|history`: the rules in force, and those that were."""
+"""`moot rules`: the rules in force and those that were, and files of rules: checked, tried, simulated, generated."""
 
-import getpass
-import json
-import sys
 from collections.abc import Sequence
+from datetime import UTC, datetime, time
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
 from rich.console import Console
 
-from moot.cli.on_desk import at_desk, on_desk
-from moot.cli.outcome import command
-from moot.cli.rule_files import accepted_rules, is_draft, shipped_beside
-from moot.cli.rule_view import SHORT, rule_table, ruleset_table, show_one
+from moot.cli.decide import (
+    accepted_rules,
+    is_draft,
+    is_sound,
+    read_constraint,
+    requests_in,
+    rule_book,
+    shipped_beside,
+    text_of,
+)
+from moot.cli.options import DAY, Profile, argument, group, option, required_day, user_name
+from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.printing import counting, print_json
+from moot.cli.rule_view import SHORT, Tried, rule_table, ruleset_table, show_one, show_simulation, trial_table
 from moot.cli.texts import SAY, say
-from moot.desk import Moot
 from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
-from moot.modules.governance.application.rule_files import EnhancedRule, as_data
+from moot.modules.governance.application.rule_files import EnhancedRule, as_data, write_rules
+from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
+from moot.modules.governance.application.simulation import SimulationReport, simulate
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
+if TYPE_CHECKING:
+    from moot.desk import Moot
 
-def list_rules(category: str | None, source: str | None, *, as_json: bool) -> None:
+Category = Literal["behavior", "tool", "data", "execution", "goal"]
+Source = Literal["user", "system", "tool", "generated"]
+File = Annotated[Path, argument("rules.help.file", metavar="FILE")]
+BesidesFile = Annotated[Profile, option("rules.help.profile")]
+AsJson = Annotated[bool, option("rules.help.json", "--json")]
+
+rules = group("help.rules")
+
+
+@rules.command("list", help=say("rules.help.list"))
+def list_rules(
+    category: Annotated[Category | None, option("rules.help.category")] = None,
+    source: Annotated[Source | None, option("rules.help.source")] = None,
+    as_json: AsJson = False,
+) -> None:
     with command(as_json=as_json) as settings:
         active = at_desk(settings, _in_force)
-        rules = [
+        wanted = [
             rule
             for rule in sorted(active.rules, key=lambda rule: rule.order)
             if category in (None, rule.category) and source in (None, rule.source)
         ]
         if as_json:
             about = {"ruleset": active.number, "digest": active.digest}
-            _print_json(about | {"rules": [as_data(rule) for rule in rules]})
+            print_json(about | {"rules": [as_data(rule) for rule in wanted]})
             return
-        if rules:
-            Console().print(rule_table(rules))
-        typer.echo(_summary(active, len(rules)))
+        if wanted:
+            Console().print(rule_table(wanted))
+        typer.echo(_summary(active, len(wanted)))
 
 
-def show_rule(rule_id: str, *, as_json: bool) -> None:
+@rules.command("show", help=say("rules.help.show"))
+def show_rule(
+    rule_id: Annotated[str, argument("rules.help.id", metavar="ID")], as_json: AsJson = False
+) -> None:
     with command(as_json=as_json) as settings:
-        rule = _found(at_desk(settings, _in_force), rule_id)
+        active = at_desk(settings, _in_force)
+        rule = next((rule for rule in active.rules if rule.id == rule_id), None)
+        if rule is None:
+            raise NoSuchRule(rule_id)
         if as_json:
-            _print_json(as_data(rule))
+            print_json(as_data(rule))
         else:
-            show_one(Console(), rule)
+            show_one(rule)
+
+
+@rules.command("check", help=say("rules.help.check"))
+def check(files: Annotated[list[Path], argument("rules.help.files", metavar="FILE…")]) -> None:
+    """Every complaint about every file is told before the command ends. Needs no database."""
+    with command():
+        book = rule_book()
+        sound = [is_sound(book, file) for file in files]
+        if not all(sound):
+            raise typer.Exit(1)
+
+
+@rules.command("test", help=say("rules.help.test"))
+def try_out(
+    file: File,
+    requests: Annotated[Path | None, argument("rules.help.requests", metavar="REQUESTS.jsonl")] = None,
+    profile: Annotated[Profile, option("rules.help.test_profile")] = "none",
+) -> None:
+    """Examples are tried as the file is read: one that fails ends the command. Needs no database."""
+    with command():
+        book = rule_book()
+        own = accepted_rules(book, file)
+        typer.echo(say("rules.examples", count=sum(len(rule.examples) for rule in own)))
+        _tell_drafts(own)
+        if requests is None:
+            return
+        validator = book.validator(book.repository([*shipped_beside(book, own, profile), *own]))
+        asked = requests_in(text_of(requests), str(requests))
+        tried = [Tried(validator.validate(request), expected) for request, expected in asked]
+        Console().print(trial_table(tried))
+        _conclude(tried)
+
+
+@rules.command("activate", help=say("rules.help.activate"))
+def activate(
+    target: Annotated[str, argument("rules.help.target", metavar="FILE|NUMBER")],
+    note: Annotated[str, option("rules.help.note")] = "",
+    profile: BesidesFile = "default",
+) -> None:
+    file, stored = Path(target), target.isdecimal() and not Path(target).is_file()
+
+    async def work(desk: "Moot") -> Stored:
+        rulesets, book = _stored_rulesets(desk), desk.governance.book
+        if stored:
+            return await _put_in_force(rulesets, int(target))
+        own = accepted_rules(book, file)
+        together = [*shipped_beside(book, own, profile), *own]
+        who = {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
+        ruleset = await rulesets.save(together, note=note or file.name, **who)
+        return Stored(await rulesets.activate(ruleset.number, **who), ruleset, own)
+
+    on_desk(work, lambda done: _tell(done, None if stored else file))
+
+
+@rules.command("rollback", help=say("rules.help.rollback"))
+def roll_back() -> None:
+    on_desk(lambda desk: _put_in_force(_stored_rulesets(desk), None), _tell)
+
+
+@rules.command("history", help=say("rules.help.history"))
+def history(as_json: AsJson = False) -> None:
+    async def work(desk: "Moot") -> tuple[list[Ruleset], Active]:
+        rulesets = _stored_rulesets(desk)
+        active = await rulesets.active(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are in force
+        return list(await rulesets.list(DEFAULT_WORKSPACE)), active
+
+    with command(as_json=as_json) as settings:
+        rulesets, active = at_desk(settings, work)
+        if as_json:
+            print_json([_as_json(ruleset, active) for ruleset in rulesets])
+        else:
+            Console().print(ruleset_table(rulesets, active.number))
+
+
+@rules.command("simulate", help=say("rules.help.simulate"))
+def simulate_rules(
+    file: File,
+    since: Annotated[str, option("help.since", metavar=DAY)],
+    profile: BesidesFile = "default",
+) -> None:
+    async def work(desk: "Moot") -> tuple[SimulationReport, int]:
+        book, log = desk.governance.book, desk.governance.decisions
+        if log is None:
+            raise _nothing_stored()
+        own = accepted_rules(book, file)
+        shipped = shipped_beside(book, own, profile)
+        past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
+        with counting(say("rules.simulating")) as count:
+            report = await simulate(
+                [*shipped, *own], past, lambda rules: book.validator(book.repository(rules)), count
+            )
+        return report, len(shipped)
+
+    with command() as settings:
+        first = required_day("--since", since)
+        report, shipped = at_desk(settings, work)
+        show_simulation(report, {"day": first, "file": file, "shipped": shipped})
+
+
+@rules.command("generate", help=say("rules.help.generate"))
+def generate(
+    goal: Annotated[str, option("rules.help.goal")],
+    start: Annotated[str, option("rules.help.start")] = "",
+    description: Annotated[str | None, option("rules.help.description")] = None,
+    constraint: Annotated[list[str] | None, option("rules.help.constraint", metavar="NAME=VALUE")] = None,
+    accepted: Annotated[bool, option("rules.help.accept", "--accept")] = False,
+) -> None:
+    """The YAML alone is on stdout."""
+    with command():
+        constraints = dict(read_constraint(text) for text in constraint or [])
+        made = RuleGenerator(SystemClock()).generate_from_user_input(start, goal, description, constraints)
+        typer.echo(write_rules(accept(made) if accepted else made), nl=False)
+        typer.echo(say("rules.accepted" if accepted else "rules.generated", count=len(made)), err=True)
 
 
 class Stored(NamedTuple):
@@ -57,82 +202,27 @@ class Stored(NamedTuple):
     own: Sequence[EnhancedRule] = ()
 
 
-def activate(target: str, note: str, profile: str) -> None:
-    if target.isdecimal() and not Path(target).is_file():
-        _activate_stored(int(target))
-    else:
-        _activate_file(Path(target), note, profile)
+async def _put_in_force(rulesets: RulesetService, number: int | None) -> Stored:
+    """A stored ruleset; None: the one before."""
+    who = {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
+    done = await (rulesets.rollback(**who) if number is None else rulesets.activate(number, **who))
+    return Stored(done, await rulesets.get(done.number, DEFAULT_WORKSPACE))
 
 
-def _activate_stored(number: int) -> None:
-    async def work(desk: Moot) -> Stored:
-        rulesets = stored_rulesets(desk)
-        done = await rulesets.activate(number, by=somebody(), workspace=DEFAULT_WORKSPACE)
-        return Stored(done, await rulesets.get(done.number, DEFAULT_WORKSPACE))
-
-    _tell(on_desk(work))
-
-
-def _activate_file(file: Path, note: str, profile: str) -> None:
-    async def work(desk: Moot) -> Stored:
-        rulesets, book = stored_rulesets(desk), desk.governance.book
-        own = accepted_rules(book, file)
-        rules = [*shipped_beside(book, own, profile), *own]
-        who = {"by": somebody(), "workspace": DEFAULT_WORKSPACE}
-        ruleset = await rulesets.save(rules, note=note or file.name, **who)
-        return Stored(await rulesets.activate(ruleset.number, **who), ruleset, own)
-
-    _tell(on_desk(work), file)
-
-
-def roll_back() -> None:
-    async def work(desk: Moot) -> Stored:
-        rulesets = stored_rulesets(desk)
-        done = await rulesets.rollback(by=somebody(), workspace=DEFAULT_WORKSPACE)
-        return Stored(done, await rulesets.get(done.number, DEFAULT_WORKSPACE))
-
-    _tell(on_desk(work))
-
-
-def history(*, as_json: bool) -> None:
-    async def work(desk: Moot) -> tuple[list[Ruleset], Active]:
-        rulesets = stored_rulesets(desk)
-        active = await rulesets.active(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are in force
-        return list(await rulesets.list(DEFAULT_WORKSPACE)), active
-
-    with command(as_json=as_json) as settings:
-        rulesets, active = at_desk(settings, work)
-        if as_json:
-            _print_json([_as_json(ruleset, active) for ruleset in rulesets])
-        else:
-            Console().print(ruleset_table(rulesets, active.number))
-
-
-def stored_rulesets(desk: Moot) -> RulesetService:
+def _stored_rulesets(desk: "Moot") -> RulesetService:
     if desk.governance.rulesets is None:
-        raise Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
+        raise _nothing_stored()
     return desk.governance.rulesets
 
 
-def somebody() -> str:
-    """Whoever is at the keyboard, as this machine knows them."""
-    try:
-        return getpass.getuser()
-    except (KeyError, OSError):  # a container may have no name for its user
-        return "cli"
+def _nothing_stored() -> Unavailable:
+    return Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
 
 
-async def _in_force(desk: Moot) -> Active:
+async def _in_force(desk: "Moot") -> Active:
     if desk.governance.rulesets is not None:
         return await desk.governance.rulesets.active(DEFAULT_WORKSPACE)
     return desk.governance.book.repository(desk.governance.book.shipped()).active
-
-
-def _found(active: Active, rule_id: str) -> EnhancedRule:
-    found = next((rule for rule in active.rules if rule.id == rule_id), None)
-    if found is None:
-        raise NoSuchRule(rule_id)
-    return found
 
 
 def _summary(active: Active, count: int) -> str:
@@ -149,16 +239,25 @@ def _tell(stored: Stored, file: Path | None = None) -> None:
     if file is not None:
         about = {"own": len(own), "shipped": count - len(own), "file": file}
         typer.echo(say("rules.stored", number=number, **about))
-    if drafts := [rule.id for rule in own if is_draft(rule)]:
-        typer.echo(say("rules.drafts", rules=drafts), err=True)
+    _tell_drafts(own, err=True)
     typer.echo(say("rules.in_force", number=number, digest=ruleset.digest[:SHORT], count=count))
     typer.echo(say("rules.within_a_second"))
+
+
+def _tell_drafts(own: Sequence[EnhancedRule], *, err: bool = False) -> None:
+    if drafts := [rule.id for rule in own if is_draft(rule)]:
+        typer.echo(say("rules.drafts", rules=drafts), err=err)
+
+
+def _conclude(tried: Sequence[Tried]) -> None:
+    wrong = sum(each.expected not in (None, each.result.status) for each in tried)
+    if wrong:
+        typer.echo(say("rules.unexpected", wrong=wrong, count=len(tried)), err=True)
+        raise typer.Exit(1)
+    expected = sum(each.expected is not None for each in tried)
+    typer.echo(say("rules.as_expected" if expected else "rules.decided", count=len(tried), expected=expected))
 
 
 def _as_json(ruleset: Ruleset, active: Active) -> dict[str, Any]:
     told = ruleset._asdict() | {"created_at": ruleset.created_at.isoformat(), "rules": len(ruleset.rules)}
     return told | {"active": ruleset.number == active.number}
-
-
-def _print_json(body: Any) -> None:
-    sys.stdout.write(json.dumps(body, ensure_ascii=False, indent=2) + "\n")

@@ -6,24 +6,25 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
+from typing import Annotated
 
 import typer
 import uvicorn
 
-from moot.cli.on_desk import at_desk
-from moot.cli.outcome import command
+from moot.cli.options import option
+from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, say
-from moot.desk import Moot
 from moot.modules.access.presentation.guard import is_loopback
-from moot.modules.coordinator.application.session_runs import SessionRuns
+from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.infrastructure.settings import Settings
 
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
 
 SELDOM = (20_000, 20, 50)
 """How many objects must have come before Python looks for circles among them; see `gc.set_threshold`."""
+
+serve = typer.Typer(add_completion=False)
 
 
 class DrainingServer(uvicorn.Server):
@@ -49,7 +50,7 @@ class DrainingServer(uvicorn.Server):
             super().handle_exit(sig, frame)
 
     def _drain(self) -> None:
-        async def drain(runs: SessionRuns, grace: float) -> None:
+        async def drain(runs: Sessions, grace: float) -> None:
             await runs.close(grace=grace)
             self.should_exit = True
 
@@ -57,10 +58,14 @@ class DrainingServer(uvicorn.Server):
         self._draining.append(asyncio.create_task(drain(**told)))
 
 
-def run_server(host: str, port: int) -> None:
+@serve.command(help=say("help.serve"))
+def run_server(
+    host: Annotated[str, option("help.host")] = "127.0.0.1",
+    port: Annotated[int, option("help.port", min=1, max=65535)] = 8000,
+) -> None:
     with command() as settings:
         private = is_loopback(host)
-        if not private and not _has_keys(settings):
+        if not private and not at_desk(settings, lambda desk: desk.access.access_service().has_keys()):
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
         typer.echo(say("serve.listening", host=host, port=port))
@@ -92,13 +97,6 @@ def settled() -> Iterator[None]:
     finally:
         gc.set_threshold(*usual)
         gc.unfreeze()
-
-
-def _has_keys(settings: Settings) -> bool:
-    async def work(desk: Moot) -> bool:
-        return await desk.access.access_service().has_keys()
-
-    return at_desk(settings, work)
 
 
 def _refuse_taken(host: str, port: int) -> None:

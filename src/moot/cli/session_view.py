@@ -1,145 +1,177 @@
-"""Sessions in the terminal: many as a table, one with its nodes. The reader's language, whatever the session's."""
+"""Sessions in the terminal: many, one with its nodes, its decisions, its replay.
 
-from collections.abc import Sequence
-from datetime import datetime
+All in the reader's language, whatever the session's.
+"""
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any
 
 import typer
-from rich.console import Console
-from rich.table import Column, Table
+from rich.console import Console, Group
+from rich.table import Table
 from rich.text import Text
 
-from moot.cli.texts import SAY
-from moot.cli.verdict_view import ACTION_COLOURS, Prose
+from moot.cli.printing import Prose, facts, folding, minute, number, table, whole
+from moot.cli.research import ACTION_COLOURS, ruling
+from moot.cli.rule_view import STATUS_COLOURS, decision_name
+from moot.cli.texts import environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
 from moot.modules.coordinator.application.report import Wording, spending
 from moot.modules.coordinator.application.session_history import NodeExecution, SessionDetail, SessionPage
-from moot.shared.domain.messages import Locale
+from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence
 
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
+REPLAY_COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
+LONGEST = 120
+"""Characters of a value that are shown."""
+MOST_LINES = 12
+"""Lines of a changed prompt that are shown; `--json` has more."""
 
 
-class Labels:
-    """The command line's words for sessions, in one language."""
-
-    def __init__(self, locale: Locale) -> None:
-        self._locale = locale
-
-    def __call__(self, key: str, /, **values: object) -> str:
-        return SAY(f"sessions.{key}", **values).in_locale(self._locale)
-
-
-def show_page(page: SessionPage, locale: Locale) -> None:
-    say, label = Wording(locale), Labels(locale)
+def show_page(page: SessionPage) -> None:
     if not page.total:
-        typer.echo(label("none"))
+        typer.echo(say("sessions.none"))
         return
     if page.items:
-        Console().print(_table(page, say, label))
+        Console().print(_page_table(page))
     pages = -(-page.total // page.page_size)
     key = "page_of_many" if page.total_is_more else "page"
-    typer.echo(label(key, page=page.page, pages=pages, total=page.total))
+    typer.echo(say(f"sessions.{key}", page=page.page, pages=pages, total=page.total))
 
 
-def _table(page: SessionPage, say: Wording, label: Labels) -> Table:
+def _page_table(page: SessionPage) -> Table:
     """Nothing is cut in a narrow terminal, and an id not even folded: it is there to be copied."""
-    names = ("created", "symbol", "status", "verdict")
-    columns = [Column(label(f"column.{name}"), overflow="fold") for name in names]
-    time = Column(label("column.time"), justify="right", no_wrap=True)
-    identity = Column(label("column.id"), no_wrap=True, min_width=36)
-    table = Table(*columns, time, identity, box=None, pad_edge=False, header_style="bold")
+    wording = Wording(environment_locale())
+    shown = table(
+        *(folding(f"sessions.column.{name}") for name in ("created", "symbol", "status", "verdict")),
+        number("sessions.column.time"),
+        whole("sessions.column.id", min_width=36),
+    )
     for item in page.items:
         verdict = item.verdict_action or item.verdict_status
-        table.add_row(
-            f"{item.created_at:%Y-%m-%d %H:%M}",
+        colour = ACTION_COLOURS.get(item.verdict_action or "", "")
+        shown.add_row(
+            minute(item.created_at),
             item.symbol,
-            say.literal(item.status),
-            Text(say.literal(verdict) if verdict else "—", ACTION_COLOURS.get(item.verdict_action or "", "")),
-            _took(item.duration_ms),
+            wording.literal(item.status),
+            Text(wording.literal(verdict) if verdict else "—", colour),
+            _duration(item.duration_ms),
             str(item.id),
         )
-    return table
+    return shown
 
 
-def show_session(session: SessionDetail, result: ResearchResult | None, locale: Locale) -> None:
+def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
     """`result` is None while the session is running."""
-    say, label, console = Wording(locale), Labels(locale), Console()
-    headline = (
-        f"{session.symbol} · {label('as_of', moment=_utc(session.as_of))} · {say.literal(session.status)}"
-    )
-    console.print(Text(headline, "bold"))
-    console.print(_facts(session, label))
+    wording, console = Wording(environment_locale()), Console()
+    as_of = say("sessions.as_of", moment=f"{minute(session.as_of)} UTC")
+    console.print(Text(f"{session.symbol} · {as_of} · {wording.literal(session.status)}", "bold"))
+    told = {
+        "column.id": str(session.id),
+        "created": f"{minute(session.created_at)} UTC",
+        "column.time": _duration(session.duration_ms),
+        "trigger": session.trigger_source,
+        "parent": str(session.parent_session_id or ""),
+        "retries": "\n".join(map(str, session.retries)),
+    }
+    console.print(facts({say(f"sessions.{name}"): value for name, value in told.items()}))
     if session.nodes:
         console.print(Text())
-        console.print(_nodes(session.nodes, say, label))
+        console.print(_nodes(session.nodes, wording))
         console.print(Text())
     if result is not None:
-        console.print(_verdict(result, say))
-        console.print(Text(spending(result, say)))
-    for notice in _notices(session, label):
-        console.print(Text(notice, "bold red"))
+        console.print(ruling(result, wording))
+        console.print(Text(spending(result, wording)))
+    if session.status == "running":
+        console.print(Text(say("sessions.running"), "bold red"))
+    if session.audit_gaps:
+        console.print(Text(say("sessions.gaps", count=session.audit_gaps), "bold red"))
 
 
-def _facts(session: SessionDetail, label: Labels) -> Table:
-    facts = Table(box=None, show_header=False, pad_edge=False)
-    facts.add_column(style="bold", no_wrap=True)
-    facts.add_column(overflow="fold")
-    facts.add_row(label("column.id"), str(session.id))
-    facts.add_row(label("created"), _utc(session.created_at))
-    facts.add_row(label("column.time"), _took(session.duration_ms))
-    facts.add_row(label("trigger"), Text(session.trigger_source))
-    if session.parent_session_id:
-        facts.add_row(label("parent"), str(session.parent_session_id))
-    if session.retries:
-        facts.add_row(label("retries"), "\n".join(map(str, session.retries)))
-    return facts
-
-
-def _nodes(nodes: Sequence[NodeExecution], say: Wording, label: Labels) -> Table:
-    table = Table(
-        Column(label("node"), no_wrap=True),
-        Column(label("column.status"), no_wrap=True),
-        Column(label("column.time"), justify="right", no_wrap=True),
-        Column(label("error"), overflow="fold"),
-        box=None,
-        pad_edge=False,
-        header_style="bold",
+def _nodes(nodes: Sequence[NodeExecution], wording: Wording) -> Table:
+    shown = table(
+        whole("sessions.node"),
+        whole("sessions.column.status"),
+        number("sessions.column.time"),
+        folding("sessions.error"),
     )
     for node in nodes:
-        state = label("reused") if node.reused else label(f"state.{node.status}")
-        table.add_row(
-            say(f"node.{node.node_type}"),
-            Text(state, NODE_COLOURS[node.status]),
-            _took(node.duration_ms),
+        state = "reused" if node.reused else f"state.{node.status}"
+        shown.add_row(
+            wording(f"node.{node.node_type}"),
+            Text(say(f"sessions.{state}"), NODE_COLOURS[node.status]),
+            _duration(node.duration_ms),
             Prose(f"{node.error_type}: {node.error_message}") if node.error_message else "",
         )
-    return table
+    return shown
 
 
-def _verdict(result: ResearchResult, say: Wording) -> Text:
-    verdict = result.verdict
-    if verdict is None:
-        status = say.literal(result.verdict_status)
-        return Text(say("report.no_verdict", status=status, reason=result.reason or ""))
-    ruling = say(
-        "report.ruling",
-        action=say.literal(verdict["action"]),
-        position=verdict["position_percent"],
-        confidence=verdict["confidence"],
-    )
-    return Text(ruling.replace("**", ""), ACTION_COLOURS[verdict["action"]])
-
-
-def _notices(session: SessionDetail, label: Labels) -> list[str]:
-    running = [label("running")] if session.status == "running" else []
-    gaps = [label("gaps", count=session.audit_gaps)] if session.audit_gaps else []
-    return [*running, *gaps]
-
-
-def _utc(moment: datetime) -> str:
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
-def _took(ms: int | None) -> str:
+def _duration(ms: int | None) -> str:
     if ms is None:
         return "—"
     return f"{ms} ms" if ms < 10_000 else f"{ms / 1000:,.0f} s"
+
+
+def show_decisions(records: Sequence[DecisionRecord]) -> None:
+    """What a session was allowed to do, and why, a sentence each."""
+    if not records:
+        typer.echo(say("decide.none_of_session"))
+        return
+    shown = table(folding("rules.column.request"), whole("rules.column.status"), folding("rules.column.why"))
+    for record in records:
+        status = Text(record.status, STATUS_COLOURS[record.status])
+        shown.add_row(
+            Text(decision_name(record)), status, Text(in_one_sentence(record, environment_locale()))
+        )
+    Console().print(shown)
+
+
+def show_replay(replayed: Replay) -> None:
+    """Every step, and where it comes out otherwise."""
+    console, wording = Console(), Wording(environment_locale())
+    as_of = f"{minute(replayed.as_of)} UTC"
+    console.print(Text(say("replay.title", symbol=replayed.symbol, as_of=as_of), "bold"))
+    console.print()
+    shown = table(whole("replay.step"), whole("replay.result"), folding("replay.difference"))
+    for node in replayed.nodes:
+        state = "reused" if node.reused and node.outcome == "same" else node.outcome
+        outcome = Text(say(f"replay.state.{state}"), REPLAY_COLOURS[node.outcome])
+        shown.add_row(wording(f"node.{node.node_type}"), outcome, Group(*_describe_node(node)))
+    if replayed.ending:
+        differs = Text(say("replay.state.differs"), REPLAY_COLOURS["differs"])
+        shown.add_row(say("replay.ending"), differs, Group(*map(_describe_difference, replayed.ending)))
+    console.print(shown)
+    console.print()
+    console.print(Text(_conclusion(replayed), "green" if replayed.equal else "bold red"))
+
+
+def _describe_node(node: NodeReplay) -> Iterator[Prose]:
+    yield from map(_describe_difference, node.differences)
+    if node.more:
+        yield Prose(say("replay.more", count=node.more))
+    if node.prompt:
+        yield Prose(say("replay.prompt"))
+        yield from (Prose(_cut(line)) for line in node.prompt[:MOST_LINES])
+
+
+def _describe_difference(difference: Difference) -> Prose:
+    return Prose(f"{difference.path}: {_value(difference.then)} → {_value(difference.now)}")
+
+
+def _value(value: Any) -> str:
+    return "—" if value is None else _cut(json.dumps(value, ensure_ascii=False))
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+
+
+def _conclusion(replayed: Replay) -> str:
+    if replayed.equal:
+        return say("replay.equal", count=len(replayed.nodes))
+    wrong = sum(node.outcome in ("differs", "unrecorded") for node in replayed.nodes)
+    if not wrong:
+        return say("replay.ending_only")
+    return say("replay.unequal", wrong=wrong, count=len(replayed.nodes))

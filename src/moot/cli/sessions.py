@@ -1,62 +1,82 @@
-"""`moot sessions`: looking back at what was researched."""
+"""`moot sessions`: looking back at what was researched, running it again, taking it along, making room."""
 
 import sys
-from typing import Any, NamedTuple
+from datetime import date
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+from uuid import UUID
 
 import typer
-from pydantic import BaseModel
 
-from moot.cli.arguments import day, session_id_of
-from moot.cli.on_desk import at_desk, on_desk
-from moot.cli.outcome import command
-from moot.cli.session_view import show_page, show_session
-from moot.cli.texts import environment_locale
-from moot.desk import Moot
-from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.session_history import SessionDetail, SessionPage
+from moot.cli.options import (
+    DAY,
+    AsJson,
+    SessionId,
+    SkipDebate,
+    argument,
+    day,
+    group,
+    option,
+    required_day,
+    uuid_of,
+)
+from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.printing import counting, print_json, readable_size
+from moot.cli.research import Run, run_and_show
+from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
+from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.run import Watch
+from moot.modules.coordinator.application.session_history import SessionDetail
+from moot.modules.coordinator.application.session_pruning import CallTexts, Pruned
 from moot.modules.coordinator.application.session_query import SessionQuery
+from moot.modules.governance.application.decision_log import DecisionRecord
 from moot.shared.domain.audit import Verification
+from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.settings import Settings
+
+if TYPE_CHECKING:
+    from moot.desk import Moot
+
+sessions = group("help.sessions")
 
 
-class Wanted(NamedTuple):
-    """What was typed. The history, not the command line, decides whether it makes sense."""
+@sessions.command("list", help=say("sessions.help.list"))
+def list_sessions(
+    symbol: Annotated[str | None, option("sessions.help.symbol")] = None,
+    status: Annotated[str | None, option("sessions.help.status")] = None,
+    action: Annotated[str | None, option("sessions.help.action")] = None,
+    since: Annotated[str | None, option("help.since", metavar=DAY)] = None,
+    until: Annotated[str | None, option("sessions.help.until", metavar=DAY)] = None,
+    page: Annotated[int, option("sessions.help.page")] = 1,
+    as_json: AsJson = False,
+) -> None:
+    """The history, not the command line, decides whether it makes sense."""
 
-    symbol: str | None = None
-    status: str | None = None
-    action: str | None = None
-    since: str | None = None
-    until: str | None = None
-    page: int = 1
-
-    def query(self) -> SessionQuery:
-        typed: dict[str, Any] = {
-            "symbol": self.symbol,
-            "status": self.status,
-            "verdict_action": self.action and self.action.upper(),
-            "start_date": day("--since", self.since),
-            "end_date": day("--until", self.until),
-            "page": self.page,
+    def query() -> SessionQuery:
+        typed = {
+            "symbol": symbol,
+            "status": status,
+            "verdict_action": action and action.upper(),
+            "start_date": day("--since", since),
+            "end_date": day("--until", until),
+            "page": page,
         }
         return checked(SessionQuery, {name: value for name, value in typed.items() if value is not None})
 
-
-def list_sessions(wanted: Wanted, *, as_json: bool) -> None:
-    async def work(desk: Moot) -> SessionPage:
-        return await desk.coordinator.session_history().sessions(wanted.query().of(DEFAULT_WORKSPACE))
-
-    with command(as_json=as_json) as settings:
-        page = at_desk(settings, work)
-        if as_json:
-            _print_json(page)
-        else:
-            show_page(page, environment_locale())
+    on_desk(
+        lambda desk: desk.coordinator.session_history().sessions(query().of(DEFAULT_WORKSPACE)),
+        show_page,
+        as_json=as_json,
+    )
 
 
-def show(session_id: str, *, as_json: bool) -> None:
-    async def work(desk: Moot) -> tuple[SessionDetail, ResearchResult | None]:
-        history, known = desk.coordinator.session_history(), session_id_of(session_id)
+@sessions.command("show", help=say("sessions.help.show"))
+def show(session_id: SessionId, as_json: AsJson = False) -> None:
+    async def work(desk: "Moot") -> tuple[SessionDetail, ResearchResult | None]:
+        history, known = desk.coordinator.session_history(), _id(session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
         if as_json or session.status == "running":
             return session, None
@@ -65,17 +85,90 @@ def show(session_id: str, *, as_json: bool) -> None:
     with command(as_json=as_json) as settings:
         session, result = at_desk(settings, work)
         if as_json:
-            _print_json(session)
+            print_json(session)
         else:
-            show_session(session, result, environment_locale())
+            show_session(session, result)
 
 
-def verify(session_id: str) -> None:
+@sessions.command("decisions", help=say("decide.of_session"))
+def decisions(session_id: SessionId) -> None:
+    async def work(desk: "Moot") -> list[DecisionRecord]:
+        session = await desk.session(_id(session_id))
+        assert desk.governance.decisions is not None, "there was a session"
+        return list(await desk.governance.decisions.of_session(session.id, DEFAULT_WORKSPACE))
+
+    on_desk(work, show_decisions)
+
+
+@sessions.command("retry", help=say("sessions.help.retry"))
+def retry(session_id: SessionId, skip_debate: SkipDebate = False, as_json: AsJson = False) -> None:
+    async def again(desk: "Moot", watch: Watch | None) -> ResearchResult:
+        known = _id(session_id)
+        return await desk.retry(known, skip_debate=skip_debate, watch=watch)
+
+    with command(as_json=as_json) as settings:
+        session = at_desk(settings, lambda desk: desk.session(_id(session_id)))
+        _run(settings, session, again, skip_debate=skip_debate, as_json=as_json)
+
+
+@sessions.command("resume", help=say("sessions.help.resume"))
+def resume(
+    session_id: Annotated[str | None, argument("sessions.help.resume_id")] = None, as_json: AsJson = False
+) -> None:
+    """All that can be resumed are; the exit code is that of the worst of them."""
+    with command(as_json=as_json) as settings:
+        if session_id is not None:
+            _resume_one(settings, _id(session_id), as_json=as_json)
+            return
+        left = at_desk(settings, lambda desk: desk.interrupted())
+        if not left:
+            typer.echo(say("sessions.nothing_interrupted"), err=as_json)
+        failures = [
+            error for session in left if (error := _try_to_resume(settings, session.id, as_json=as_json))
+        ]
+        if failures:
+            raise failures[0]
+
+
+@sessions.command("cancel", help=say("sessions.help.cancel"))
+def cancel(session_id: SessionId) -> None:
+    async def work(desk: "Moot") -> tuple[SessionDetail, float]:
+        return await desk.cancel(_id(session_id)), desk.settings.lease_seconds
+
+    session, seconds = on_desk(work)
+    key = "cancelled" if session.ended else "cancelling"
+    typer.echo(say(f"sessions.{key}", session_id=session_id, seconds=f"{seconds:g}"))
+
+
+@sessions.command("export", help=say("session_files.help.export"))
+def export(
+    session_id: SessionId,
+    pack: Annotated[Path, option("session_files.help.pack", metavar="FILE.zip")],
+    force: Annotated[bool, option("session_files.help.force", "--force")] = False,
+) -> None:
+    with command() as settings:
+        if pack.exists() and not force:
+            raise InvalidInput(SAY("session_files.exists", path=pack))
+        about = (_id(session_id), DEFAULT_WORKSPACE, environment_locale())
+        packed = at_desk(settings, lambda desk: desk.coordinator.session_packs().pack(*about))
+        _write(pack, packed.data)
+        typer.echo(say("session_files.packed", path=pack, size=readable_size(len(packed.data))))
+        typer.echo(packed.verification.explanation, err=not packed.verification.intact)
+        typer.echo(say("session_files.head", head=packed.verification.head))
+
+
+@sessions.command("verify", help=say("session_files.help.verify"))
+def verify(
+    target: Annotated[str, argument("session_files.help.target", metavar="ID|FILE.zip")],
+) -> None:
     """Exit code 0: the record is still what was written; 1: it is not."""
+    if target.lower().endswith(".zip") or Path(target).is_file():
+        _verify_pack(Path(target))
+        return
 
-    async def work(desk: Moot) -> Verification:
+    async def work(desk: "Moot") -> Verification:
         history = desk.coordinator.session_history()
-        return await history.verify(session_id_of(session_id), DEFAULT_WORKSPACE, environment_locale())
+        return await history.verify(_id(target), DEFAULT_WORKSPACE, environment_locale())
 
     verification = on_desk(work)
     typer.echo(verification.explanation)
@@ -83,6 +176,130 @@ def verify(session_id: str) -> None:
         raise typer.Exit(1)
 
 
-def _print_json(body: BaseModel) -> None:
-    """Exactly what the REST API gives."""
-    sys.stdout.write(body.model_dump_json(indent=2) + "\n")
+@sessions.command("prune", help=say("session_files.help.prune"))
+def prune(
+    before: Annotated[str, option("session_files.help.before", metavar=DAY)],
+    workspace: Annotated[str, option("session_files.help.workspace")] = "default",
+    yes: Annotated[bool, option("session_files.help.yes", "--yes")] = False,
+) -> None:
+    async def work(desk: "Moot") -> None:
+        pruning = desk.coordinator.session_pruning()
+        planned = await pruning.planned(last, workspace)
+        if not planned.calls:
+            typer.echo(say("session_files.nothing", day=last))
+            return
+        if not yes:
+            _ask(planned, last)
+        assert desk.database is not None, "there was something to prune in it"
+        size = await desk.database.size()
+        with counting(say("session_files.pruning"), planned.calls) as count:
+            pruned = await pruning.prune(last, workspace, lambda gone: count(gone.calls))
+        _tell(pruned)
+        await desk.database.reclaim()
+        _tell_room(size, await desk.database.size())
+
+    with command() as settings:
+        last = required_day("--before", before)
+        at_desk(settings, work)
+
+
+@sessions.command("replay", help=say("replay.help"))
+def replay(session_id: SessionId, as_json: AsJson = False) -> None:
+    """Exit code 0: everything came out as it is on record; 1: something did not, or could not be replayed."""
+    replayed = on_desk(
+        lambda desk: desk.coordinator.replay_service().replay(_id(session_id), DEFAULT_WORKSPACE),
+        show_replay,
+        as_json=as_json,
+    )
+    if not replayed.equal:
+        raise typer.Exit(1)
+
+
+def _id(text: str) -> UUID:
+    return uuid_of("session_id", text)
+
+
+def _try_to_resume(settings: Settings, session_id: UUID, *, as_json: bool) -> AppError | None:
+    """One that cannot be resumed does not keep the others from it."""
+    try:
+        _resume_one(settings, session_id, as_json=as_json)
+    except AppError as e:
+        why = e.in_locale(environment_locale())
+        typer.echo(say("sessions.not_resumed", session_id=session_id, why=why), err=True)
+        return e
+    return None
+
+
+def _resume_one(settings: Settings, session_id: UUID, *, as_json: bool) -> None:
+    session = at_desk(settings, lambda desk: desk.session(session_id))
+    typer.echo(say("sessions.resuming", session_id=session_id, symbol=session.symbol), err=as_json)
+
+    async def go_on(desk: "Moot", watch: Watch | None) -> ResearchResult:
+        return await desk.resume(session_id, watch=watch)
+
+    _run(settings, session, go_on, skip_debate=session.skip_debate, as_json=as_json)
+
+
+def _run(settings: Settings, session: SessionDetail, run: Run, *, skip_debate: bool, as_json: bool) -> None:
+    experts = [name for name in EXPERTS if name in session.selected_experts]
+    asked = {"experts": experts, "skip_debate": skip_debate, "locale": session.locale}
+    run_and_show(settings, asked, run, as_json=as_json)
+
+
+def _write(path: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    part = path.with_name(f".{path.name}.part")
+    try:
+        part.write_bytes(data)
+        part.replace(path)
+    except OSError as e:
+        part.unlink(missing_ok=True)
+        reason = e.strerror or e
+        raise Unavailable(SAY("session_files.not_written", path=path, reason=reason)) from e
+
+
+def _verify_pack(path: Path) -> None:
+    """Without settings, which this machine may not have. Exit code 0: the pack holds; 1: it does not."""
+    from moot.modules.coordinator.application.session_pack import LARGEST
+    from moot.modules.coordinator.container import check_session_pack
+
+    try:
+        with path.open("rb") as file:
+            found = check_session_pack(file.read(LARGEST + 1), environment_locale())
+    except OSError as e:
+        raise _failed(Unavailable(SAY("rules.no_file", path=path, reason=e.strerror or e))) from None
+    except AppError as e:
+        raise _failed(e) from None
+    typer.echo(found.explanation)
+    typer.echo(say("session_files.head_of", session_id=found.session_id, head=found.head))
+
+
+def _failed(error: AppError) -> typer.Exit:
+    typer.echo(say("error", message=error.in_locale(environment_locale())), err=True)
+    return typer.Exit(1)
+
+
+def _ask(planned: CallTexts, last: date) -> None:
+    if not _somebody_is_there():
+        raise InvalidInput(SAY("session_files.needs_yes"))
+    question = say("session_files.sure", calls=planned.calls, sessions=planned.sessions, day=last)
+    if not typer.confirm(question):
+        typer.echo(say("session_files.kept"))
+        raise typer.Exit(0)
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _tell(pruned: Pruned) -> None:
+    gone = pruned.texts
+    size = readable_size(gone.size)
+    typer.echo(say("session_files.pruned", calls=gone.calls, sessions=gone.sessions, size=size))
+    for session_id in pruned.broken:
+        typer.echo(say("session_files.broken", session_id=session_id), err=True)
+
+
+def _tell_room(before: int, after: int) -> None:
+    key = "room" if after < before else "room_kept"
+    typer.echo(say(f"session_files.{key}", before=readable_size(before), after=readable_size(after)))

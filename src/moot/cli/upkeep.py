@@ -11,7 +11,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.outcome import command
+from moot.cli.options import group
+from moot.cli.outcome import at_desk, command
+from moot.cli.printing import readable_size
 from moot.cli.texts import environment_locale, say
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
@@ -19,13 +21,27 @@ from moot.shared.infrastructure.settings import Settings
 
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
+db = group("help.db")
+doctor = typer.Typer(add_completion=False)
 
+
+@db.command("upgrade", help=say("help.db_upgrade"))
 def upgrade_database() -> None:
-    _with_database(_upgrade)
+    async def upgrade(database: Database) -> str:
+        await database.upgrade()
+        return say("db.upgraded", revision=await database.current())
+
+    _with_database(upgrade)
 
 
+@db.command("current", help=say("help.db_current"))
 def show_revision() -> None:
-    _with_database(_revision)
+    async def revision(database: Database) -> str:
+        current, head = await database.current(), database.head()
+        text = say("db.current", current=current or say("db.none"), head=head)
+        return text if current == head else f"{text} {say('db.behind')}"
+
+    _with_database(revision)
 
 
 def _with_database(work: Callable[[Database], Awaitable[str]]) -> None:
@@ -42,31 +58,21 @@ def _with_database(work: Callable[[Database], Awaitable[str]]) -> None:
         typer.echo(asyncio.run(opened(settings)))
 
 
-async def _upgrade(database: Database) -> str:
-    await database.upgrade()
-    return say("db.upgraded", revision=await database.current())
-
-
-async def _revision(database: Database) -> str:
-    current, head = await database.current(), database.head()
-    text = say("db.current", current=current or say("db.none"), head=head)
-    return text if current == head else f"{text} {say('db.behind')}"
-
-
 class Finding(NamedTuple):
     level: str
     text: str
 
 
+@doctor.command(help=say("help.doctor"))
 def examine() -> None:
     with command() as settings:
         findings = [
             Finding("ok", say("doctor.python", version=platform.python_version())),
             _home(settings),
             asyncio.run(_database(settings)),
-            *asyncio.run(_interrupted(settings)),
+            *_interrupted(settings),
             _postgres_driver(),
-            asyncio.run(_models(settings)),
+            _models(settings),
             _sources(settings),
             _search(settings),
             Finding("ok", say("doctor.locale", locale=settings.locale or environment_locale())),
@@ -94,8 +100,6 @@ def _home(settings: Settings) -> Finding:
 
 
 async def _database(settings: Settings) -> Finding:
-    from moot.cli.session_files import readable_size
-
     if not settings.persistence:
         return Finding("note", say("doctor.persistence_off"))
     where = "MOOT_DATABASE_URL"  # until it is understood: it may hold a password
@@ -114,24 +118,18 @@ async def _database(settings: Settings) -> Finding:
     return Finding("ok", say("session_files.size", database=ready, size=size))
 
 
-async def _interrupted(settings: Settings) -> list[Finding]:
+def _interrupted(settings: Settings) -> list[Finding]:
     """Only where there is something to resume."""
-    from moot.desk import Moot
-
     try:
-        async with Moot(settings) as desk:
-            left = await desk.interrupted()
+        left = at_desk(settings, lambda desk: desk.interrupted())
     except AppError:  # nothing is stored, or the line above says what is wrong
         return []
     return [Finding("note", say("doctor.interrupted", count=len(left)))] if left else []
 
 
-async def _models(settings: Settings) -> Finding:
-    from moot.desk import Moot
-
+def _models(settings: Settings) -> Finding:
     try:
-        async with Moot(settings) as desk:
-            views = await desk.llm_platform.config_service().list()
+        views = at_desk(settings, lambda desk: desk.llm_platform.config_service().list())
     except AppError as e:  # whose fault that is stands on a line of its own
         return Finding("note", say("doctor.model_unknown", reason=e.in_locale(environment_locale())))
     locked = [view.alias for view in views if view.unreadable]

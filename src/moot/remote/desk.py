@@ -4,20 +4,25 @@ from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, Unpack
 from uuid import UUID
 
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
-from moot.modules.coordinator.application.research_run import Watch
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Asking, ResearchResult
+from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
 from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
-from moot.modules.market_data.application.query_result import QueryResult
+from moot.modules.market_data.application.sql import QueryResult
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.messages import Locale
+
+Body = Mapping[str, Any]
 
 
 class Desk(ABC):
     """One's own or another's: the same methods, answers and errors. Open it with `async with`."""
+
+    locale: Locale
+    """Of questions that name none."""
 
     @abstractmethod
     async def __aenter__(self) -> Self: ...
@@ -27,23 +32,45 @@ class Desk(ABC):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
 
-    @abstractmethod
     async def research(
         self,
         symbol: str,
         experts: Sequence[str] = EXPERTS,
         *,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        skip_debate: bool = False,
-        as_of: date | datetime | str | None = None,
-        locale: Locale | None = None,
-        max_cost: float | None = None,
         watch: Watch | None = None,
+        **more: Unpack[Asking],
     ) -> ResearchResult:
         """Ask the experts about `symbol`, let bull and bear argue, and have the judge rule.
 
-        Raises `InvalidInput` for a question that cannot be asked, `AllExpertsFailed` when nobody had an answer.
+        `watch` is called with all that the session tells. Raises `InvalidInput` for a question that cannot be asked,
+        `AllExpertsFailed` when nobody had an answer.
         """
+        return await self._research(self._question(symbol, experts, more), watch)
+
+    async def start(
+        self,
+        symbol: str,
+        experts: Sequence[str] = EXPERTS,
+        *,
+        idempotency_key: str | None = None,
+        **more: Unpack[Asking],
+    ) -> SessionDetail:
+        """Ask, and go on with something else: the session runs in the background while the desk is open.
+
+        `events` follows it, `result` is its answer. The same key and question give the same session.
+        Raises `Conflict` for a key that came with another question, `TooManyRequests` when the desk is full.
+        """
+        return await self.session(await self._start(self._question(symbol, experts, more), idempotency_key))
+
+    def _question(self, symbol: str, experts: Sequence[str], more: Asking) -> dict[str, Any]:
+        said = {name: value for name, value in more.items() if value is not None}
+        return {"symbol": symbol, "experts": list(experts), "locale": self.locale, **said}
+
+    @abstractmethod
+    async def _research(self, question: Body, watch: Watch | None) -> ResearchResult: ...
+
+    @abstractmethod
+    async def _start(self, question: Body, idempotency_key: str | None) -> UUID: ...
 
     @abstractmethod
     async def retry(
@@ -55,34 +82,16 @@ class Desk(ABC):
         """
 
     @abstractmethod
-    async def start(
-        self,
-        symbol: str,
-        experts: Sequence[str] = EXPERTS,
-        *,
-        options: Mapping[str, Mapping[str, Any]] | None = None,
-        skip_debate: bool = False,
-        as_of: date | datetime | str | None = None,
-        locale: Locale | None = None,
-        max_cost: float | None = None,
-        idempotency_key: str | None = None,
-    ) -> SessionDetail:
-        """Begin research in the background. The same key and question give the same session.
-
-        Raises `Conflict` for a key that came with another question, `TooManyRequests` when the desk is full.
-        """
-
-    @abstractmethod
     def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         """What happens in a session and what has happened, from the event after `after` to `done`."""
 
     @abstractmethod
     async def cancel(self, session_id: UUID) -> SessionDetail:
-        """Stop a session."""
+        """Stop a session, wherever it runs; raises `SessionEnded` when there is nothing to stop."""
 
     @abstractmethod
     async def result(self, session_id: UUID) -> ResearchResult:
-        """The answer a session gave; raises `Conflict` while it is still running."""
+        """The answer a session gave; raises `SessionRunning` until it has ended."""
 
     @abstractmethod
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
@@ -96,7 +105,6 @@ class Desk(ABC):
     async def verify(self, session_id: UUID) -> Verification:
         """Whether the record of a session is still what was written."""
 
-    @abstractmethod
     async def ask(
         self,
         question: str,
@@ -110,15 +118,28 @@ class Desk(ABC):
 
         The last of its turns has the answer; what keeps a question from one is that turn's `error`.
         """
+        asked = {
+            "question": question,
+            "thread_id": thread,
+            "style": style,
+            "auto_accepted_plan": accept_plan,
+            "locale": locale,
+        }
+        return await self._ask(asked)
 
-    @abstractmethod
     async def answer_plan(self, thread: UUID, decision: PlanDecision, text: str = "") -> Conversation:
         """Say yes or no to the plan a conversation waits with, or what is to change about it."""
+        return await self._answer_plan(thread, {"decision": decision, "text": text})
+
+    @abstractmethod
+    async def _ask(self, question: Body) -> Conversation: ...
+
+    @abstractmethod
+    async def _answer_plan(self, thread: UUID, said: Body) -> Conversation: ...
 
     @abstractmethod
     async def conversation(self, thread: UUID) -> Conversation: ...
 
-    @abstractmethod
     async def query(
         self, sql: str, *, as_of: date | datetime | str | None = None, locale: Locale | None = None
     ) -> QueryResult:
@@ -127,3 +148,7 @@ class Desk(ABC):
         Raises `Forbidden` where they do not, `Conflict` with an `escalation_id` in its details where a person has to
         decide, `InvalidInput` for what does not run. From a desk elsewhere, days and moments in rows come as text.
         """
+        return await self._query({"sql": sql, "as_of": as_of}, locale or self.locale)
+
+    @abstractmethod
+    async def _query(self, query: Body, locale: Locale) -> QueryResult: ...

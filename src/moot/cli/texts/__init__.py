@@ -1,10 +1,10 @@
 """What the command line says."""
 
 import os
-import tomllib
 from pathlib import Path
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Catalogue, Locale
+from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
 
 SAY = Catalogue(Path(__file__).parent)
 
@@ -21,9 +21,9 @@ def environment_locale() -> Locale:
 
 def _in_settings_file() -> str:
     """Read here, without the settings: `--help` is in that language too, and must not wait for them."""
-    file = Path(os.environ.get("MOOT_HOME") or "~/.moot").expanduser() / "settings.toml"
+    file = Path(os.environ.get("MOOT_HOME") or "~/.moot").expanduser() / SETTINGS_FILE
     try:
-        return str(tomllib.loads(file.read_text(encoding="utf-8")).get("locale", ""))
+        return str(read_settings(file).get("locale", ""))
     except (OSError, ValueError):  # whoever needs the settings will say what is wrong with them
         return ""
 

@@ -4,17 +4,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
 
-from sqlalchemy.ext.asyncio import AsyncSession
-
-from moot.modules.coordinator.application.admission import Admission
-from moot.modules.coordinator.application.pack_check import PackVerification, check_pack
 from moot.modules.coordinator.application.replay import ReplayService
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
-from moot.modules.coordinator.application.session_pack import SessionPacks
+from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
 from moot.modules.coordinator.application.session_pruning import SessionPruning
-from moot.modules.coordinator.application.session_runs import SessionRuns
-from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.coordinator.application.sessions import Sessions
+from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD, NOTHING_KEPT
+from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.modules.coordinator.infrastructure.adapters.debate_gateway_adapter import DebateGatewayAdapter
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
     GovernanceAdapter,
@@ -33,8 +30,7 @@ from moot.modules.coordinator.infrastructure.persistence.leases import SqlSessio
 from moot.modules.coordinator.infrastructure.persistence.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.coordinator.infrastructure.record_kinds import examine_record
-from moot.modules.coordinator.infrastructure.text_store import SqlTextStore
+from moot.modules.coordinator.infrastructure.records import SqlTextStore, examine_record
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import WorkflowJournal
@@ -48,29 +44,30 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 
 
 class CoordinatorContainer:
-    """`trail` None means that nothing is stored. The factories get the session of the call they serve."""
+    """`trail` None means that nothing is stored. The factories make a container for one call."""
 
     def __init__(
         self,
         *,
         trail: AuditTrail | None,
         market_data: MarketData,
-        research: Callable[[AsyncSession | None], ResearchContainer],
-        debate: Callable[[AsyncSession | None], DebateContainer],
-        judge: Callable[[AsyncSession | None], JudgeContainer],
-        llm_platform: LLMPlatformContainer | None = None,
+        research: Callable[[SessionFactory], ResearchContainer],
+        debate: Callable[[SessionFactory], DebateContainer],
+        judge: Callable[[SessionFactory], JudgeContainer],
+        llm_platform: LLMPlatformContainer,
         clock: Clock,
         node_timeout: float,
-        currency: str = "",
-        governance: CoordinatorAgent | None = None,
-        trading: TradingFacts | None = None,
-        lease_seconds: float = 15.0,
-        admission: Admission | None = None,
+        currency: str,
+        governance: CoordinatorAgent,
+        trading: TradingFacts,
+        lease_seconds: float,
+        at_once: int,
+        waiting: int,
     ) -> None:
         sessions: SessionFactory = trail.database.session if trail else nullcontext
-        self._repository = SqlResearchSessionRepository(trail) if trail else None
+        self._repository = SqlResearchSessionRepository(trail) if trail else NOTHING_KEPT
         self._record = _record(trail, llm_platform)
-        self._texts = SqlTextStore(trail) if trail else None
+        self._texts = SqlTextStore(trail) if trail else NO_RECORD
         self._directory = market_data
         self._clock, self._currency = clock, currency
         gateways = (
@@ -78,20 +75,21 @@ class CoordinatorContainer:
             DebateGatewayAdapter(sessions, debate),
             JudgeGatewayAdapter(sessions, judge),
         )
-        policy = GovernanceAdapter(governance, clock, trading) if governance else AllowAll()
+        policy = GovernanceAdapter(governance, clock, trading)
         unrecorded = NodeLayers(policy=policy, timeout=node_timeout, clock=clock)
         layers = replace(unrecorded, repository=self._repository)
         self._orchestrator = LangGraphResearchOrchestrator(*gateways, layers=layers)
         self._replaying = LangGraphResearchOrchestrator(*gateways, layers=unrecorded)
-        self.runs = SessionRuns(
+        self.sessions = Sessions(
             self._orchestrator,
             repository=self._repository,
-            leases=SqlSessionLeases(trail) if trail else None,
+            leases=SqlSessionLeases(trail) if trail else NOTHING_KEPT,
             record=self._record,
             clock=clock,
             currency=currency,
             lease_seconds=lease_seconds,
-            admission=admission,
+            at_once=at_once,
+            waiting=waiting,
             policy=policy,
         )
 
@@ -101,7 +99,7 @@ class CoordinatorContainer:
             directory=self._directory,
             repository=self._repository,
             clock=self._clock,
-            runs=self.runs,
+            sessions=self.sessions,
         )
 
     def replay_service(self) -> ReplayService:
@@ -127,8 +125,8 @@ def check_session_pack(data: bytes, locale: Locale) -> PackVerification:
     return check_pack(data, examine_record, locale)
 
 
-def _record(trail: AuditTrail | None, platform: LLMPlatformContainer | None) -> SessionRecordAdapter | None:
-    llm, external = (platform.llm_call_logs(), platform.external_call_logs()) if platform else (None, None)
-    if not (trail and platform and llm and external):
-        return None
+def _record(trail: AuditTrail | None, platform: LLMPlatformContainer) -> SessionRecord:
+    llm, external = platform.llm_call_logs(), platform.external_call_logs()
+    if not (trail and llm and external):
+        return NO_RECORD
     return SessionRecordAdapter(trail, llm, external, platform.close_calls_of)

@@ -1,16 +1,8 @@
 """Wires the debate."""
 
 from moot.modules.debate.application.debate_service import DebateService
-from moot.modules.debate.infrastructure.llm_debaters import (
-    BearPlea,
-    BullPlea,
-    ChosenAdvocate,
-    ChosenResolver,
-    LLMAdvocate,
-    LLMResolver,
-)
-from moot.modules.debate.infrastructure.rubric_advocates import RubricBear, RubricBull
-from moot.modules.debate.infrastructure.rubric_resolver import RubricResolver
+from moot.modules.debate.infrastructure.llm_debaters import BearPlea, BullPlea, LLMAdvocate, LLMResolver
+from moot.modules.debate.infrastructure.rubric_debaters import RubricBear, RubricBull, RubricResolver
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.speaker import Speaker
 
@@ -25,8 +17,7 @@ class DebateContainer:
         bull, bear, resolver = RubricBull(), RubricBear(), RubricResolver()
         if not (self._choice and self._speaker):
             return DebateService(bull, bear, resolver)
-        return DebateService(
-            ChosenAdvocate(self._choice, LLMAdvocate(self._speaker, "bull_advocate", BullPlea), bull),
-            ChosenAdvocate(self._choice, LLMAdvocate(self._speaker, "bear_advocate", BearPlea), bear),
-            ChosenResolver(self._choice, LLMResolver(self._speaker), resolver, bull, bear),
-        )
+        bull_model = LLMAdvocate(self._speaker, self._choice, "bull_advocate", BullPlea, bull)
+        bear_model = LLMAdvocate(self._speaker, self._choice, "bear_advocate", BearPlea, bear)
+        weighing = LLMResolver(self._speaker, self._choice, resolver, (bull, bear))
+        return DebateService(bull_model, bear_model, weighing)

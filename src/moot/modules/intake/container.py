@@ -7,12 +7,11 @@ from pathlib import Path
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, ToolCalls
-from moot.modules.intake.application.intake_graph import IntakeGraph
 from moot.modules.intake.application.intake_service import IntakeService
+from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.application.team import Team
 from moot.modules.intake.application.understanding import Understander
-from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
@@ -72,7 +71,7 @@ class IntakeContainer:
     @cached_property
     def parts(self) -> Parts:
         llm, clock = self._llm_platform.llm_service(), self._clock
-        prompts, limits = PromptTemplates(metrics=self.metrics), Limits()
+        prompts = PromptTemplates(metrics=self.metrics)
         directory = self._market_data.directory()
         companies = DirectoryCompanies(directory)
         toolbox = GovernedToolbox(
@@ -97,10 +96,9 @@ class IntakeContainer:
                 llm, prompts, GovernedPlanReview(self._governance, clock), clock, companies=companies
             ),
             team=Team(
-                Researcher(llm, toolbox, prompts, limits, clock=clock),
+                Researcher(llm, toolbox, prompts, clock),
                 Processor(llm, toolbox, prompts),
                 ResearchGraphDesk(self._research),
-                limits,
             ),
             reporter=Reporter(llm, prompts),
         )

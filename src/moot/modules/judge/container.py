@@ -2,7 +2,7 @@
 
 from moot.modules.judge.application.judge_service import JudgeService
 from moot.modules.judge.domain.verdict import VerdictAgent
-from moot.modules.judge.infrastructure.llm_verdict_agent import ChosenVerdictAgent, LLMVerdictAgent
+from moot.modules.judge.infrastructure.llm_verdict_agent import LLMVerdictAgent
 from moot.modules.judge.infrastructure.rubric_verdict_agent import RubricVerdictAgent
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.speaker import Speaker
@@ -23,4 +23,4 @@ class JudgeContainer:
         by_rule = RubricVerdictAgent()
         if not (self._choice and self._speaker):
             return by_rule
-        return ChosenVerdictAgent(self._choice, LLMVerdictAgent(self._speaker), by_rule)
+        return LLMVerdictAgent(self._speaker, self._choice, by_rule)

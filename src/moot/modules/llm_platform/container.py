@@ -11,14 +11,11 @@ from moot.modules.llm_platform.application.config_service import ConfigBody, Con
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
-from moot.modules.llm_platform.application.recorded_engine import RecordedEngine
 from moot.modules.llm_platform.application.speaker import Speaker
 from moot.modules.llm_platform.application.spending import UsageService
-from moot.modules.llm_platform.application.web_pages import WebPageService
-from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConfig
-from moot.modules.llm_platform.domain.search import WebSearchProvider
 from moot.modules.llm_platform.infrastructure.call_journal import (
     MODEL_ANSWER,
     MODEL_BODIES,
@@ -27,23 +24,17 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
     NoJournal,
     SqlCallJournal,
 )
-from moot.modules.llm_platform.infrastructure.call_log_reader import SqlCallLogReader
-from moot.modules.llm_platform.infrastructure.cipher import cipher_for
-from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
-from moot.modules.llm_platform.infrastructure.search.bocha import BochaSearch
-from moot.modules.llm_platform.infrastructure.search.demo import DemoSearch
-from moot.modules.llm_platform.infrastructure.search.record import SqlSearchRecord
-from moot.modules.llm_platform.infrastructure.search.searxng import SearxngSearch
-from moot.modules.llm_platform.infrastructure.search_cache import SqlSearchCache
+from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
+from moot.modules.llm_platform.infrastructure.search_store import SqlSearchCache, SqlSearchRecord
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
-from moot.modules.market_data.application.market_data import MarketData
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
-from moot.shared.infrastructure.replay_context import current_replay
+from moot.shared.infrastructure.execution_context import current_replay
 from moot.shared.infrastructure.settings import Settings
 
 ABANDONED_AFTER = 4
@@ -64,7 +55,6 @@ class LLMPlatformContainer:
         settings: Settings,
         *,
         audit: CallAudit | None,
-        market_data: MarketData,
         clock: Clock,
         guard: Guard = unguarded,
     ) -> None:
@@ -77,38 +67,31 @@ class LLMPlatformContainer:
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self._model = OpenAIChatModel()
+        self._reader = SqlCallJournal(audit, trail) if audit and trail else None
         limits = _limits(settings)
         self._llm = LLMService(
             self.registry,
             self._model,
-            SqlCallJournal(audit, trail) if audit and trail else NoJournal(),
+            self._reader or NoJournal(),
             SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
             deadline=settings.llm_deadline,
             max_tokens=settings.llm_max_tokens,
             guard=guard,
         )
-        self._reader = SqlCallLogReader(database) if database else None
-        self._provider = _search_provider(settings, market_data, clock)
-        cache = SqlSearchCache(database, clock) if database and self.searches_the_web else None
-        record = SqlSearchRecord(self._reader) if self._reader else None
+        self._searches_the_web = bool(settings.bocha_api_key.get_secret_value() or settings.searxng_url)
+        self._provider = _search_provider(settings)
+        self._cache = SqlSearchCache(database, clock) if database else None
+        record = SqlSearchRecord(database) if database else None
         self._web_search = WebSearchService(
-            self._provider,
-            ExternalCalls(audit),
-            cache,
-            clock,
-            record,
-            guard if self.searches_the_web else unguarded,
+            self._provider, ExternalCalls(audit), self._cache, clock, record, guard
         )
         self._pages = PageFetcher()
 
-    @property
-    def searches_the_web(self) -> bool:
-        """Whether a real search service is configured. The demo market's is not for real companies."""
-        return not isinstance(self._provider, DemoSearch)
-
     async def open(self) -> None:
-        """Load the stored models, and close the calls that a process which died left open."""
+        """Load the stored models, forget old searches, and close the calls a process that died left open."""
         await self.registry.refresh()
+        if self._cache is not None:
+            await self._cache.cleanup_expired()
         if self._audit is not None:
             before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
             await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, before=before)
@@ -132,7 +115,7 @@ class LLMPlatformContainer:
         return Speaker(self._llm, min_grounding=self._settings.min_grounding)
 
     def engine_choice(self) -> EngineChoice:
-        return RecordedEngine(self._llm, self._settings.analyst, self._settings.analyst_fallback)
+        return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
     def config_service(self) -> ConfigService:
         return ConfigService(self._repository, self.registry)
@@ -146,7 +129,7 @@ class LLMPlatformContainer:
     def web_to_search(self) -> WebSearchService | None:
         """For research: the service that is configured; on replay, if the session searched, whichever it was."""
         replay = current_replay()
-        searched = self.searches_the_web if replay is None else replay.searched
+        searched = self._searches_the_web if replay is None else replay.searched
         return self._web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
@@ -186,9 +169,8 @@ def _limits(settings: Settings) -> Limits:
     )
 
 
-def _search_provider(settings: Settings, market_data: MarketData, clock: Clock) -> WebSearchProvider:
-    if settings.bocha_api_key.get_secret_value():
-        return BochaSearch(settings.bocha_api_key, settings.bocha_url)
-    if settings.searxng_url:
+def _search_provider(settings: Settings) -> BochaSearch | SearxngSearch:
+    """Bocha without a key says, when it is asked, what there is to set up."""
+    if settings.searxng_url and not settings.bocha_api_key.get_secret_value():
         return SearxngSearch(settings.searxng_url)
-    return DemoSearch(market_data, clock)
+    return BochaSearch(settings.bocha_api_key, settings.bocha_url)

@@ -8,21 +8,20 @@ from pydantic import SecretStr
 
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.application.sql_tables import DatabaseTool
-from moot.modules.market_data.application.sync import SyncService
-from moot.modules.market_data.application.synced_source import SyncedSource
+from moot.modules.market_data.application.sql import DatabaseTool
+from moot.modules.market_data.application.sync import Replay, SyncedSource, SyncService
 from moot.modules.market_data.application.trading_state import TradingStates
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
-from moot.modules.market_data.domain.call_record import CallRecorder
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.modules.market_data.infrastructure.lake_database import LakeDatabase
+from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
+from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.shared.domain.clock import Clock
@@ -30,9 +29,11 @@ from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.call_audit import ExternalCalls
+from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
 
 BY_REQUEST = ("akshare", "yfinance")
 KNOWN = ("tushare", *BY_REQUEST, "files")
+REPLAY = Replay(moment_of_reading, is_replay)
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Sources:
 
     def __post_init__(self) -> None:
         _refuse_unknown("MOOT_DATA_SOURCES", self.more, BY_REQUEST)
-        _refuse_unknown("MOOT_DATA_ORDER", self.order, [dataset.value for dataset in Dataset])
+        _refuse_unknown("MOOT_DATA_ORDER", self.order, list(DATASETS))
         for names in self.order.values():
             _refuse_unknown("MOOT_DATA_ORDER", names, KNOWN)
 
@@ -78,10 +79,10 @@ class MarketDataContainer:
         self._providers = _providers(sources, calls, guard)
         self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
-            Market.DEMO: DemoMarket(seed=demo_seed, clock=clock),
-            **{m: SyncedSource(Lake(lake, m), self._syncing, m) for m in self._reachable()},
+            Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
+            **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._reachable()},
         }
-        self._market_data = MarketData(self._sources, {m: Lake(lake, m) for m in (Market.CN, Market.US)})
+        self._market_data = MarketData(self._sources)
         self._directory = Directory(self._sources)
 
     def market_data(self) -> MarketData:
@@ -104,7 +105,7 @@ class MarketDataContainer:
     async def close(self) -> None:
         for providers in self._providers.values():
             for provider in providers.values():
-                if isinstance(provider, TushareProvider):
+                if isinstance(provider, OutsideSource):
                     await provider.aclose()
 
     def _reachable(self) -> list[Market]:
@@ -112,12 +113,12 @@ class MarketDataContainer:
         return [
             market
             for market in (Market.CN, Market.US)
-            if self._providers[market] or self._store.coverage(Dataset.COMPANIES, market.value)
+            if self._providers[market] or self._store.coverage(COMPANIES, market.value)
         ]
 
 
 def _providers(
-    sources: Sources, recorder: CallRecorder, guard: Guard
+    sources: Sources, recorder: ExternalCalls, guard: Guard
 ) -> dict[Market, dict[str, MarketDataProvider]]:
     china: dict[str, MarketDataProvider] = {}
     if sources.tushare_token.get_secret_value():

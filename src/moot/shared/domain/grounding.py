@@ -113,18 +113,32 @@ def _sizes(item: Evidence) -> tuple[float, ...]:
 
 def _numbers(text: str) -> Iterator[_Number]:
     plain = text.translate(HALF_WIDTH)
-    for not_a_claim in (URL, NAME_OR_DATE):
+    for not_a_claim in (URL, *NAMES_AND_DATES):
         plain = not_a_claim.sub(lambda found: " " * len(found.group()), plain)
-    for found in NUMBER.finditer(plain):
+    place = 0
+    while found := NUMBER.search(plain, place):
         digits = found["digits"].replace(",", "")
+        unit = _unit_at(plain, found.end())
+        place = found.end() + len(unit)
         yield _Number(
-            stated=text[found.start() : found.end()].strip(),
+            stated=text[found.start() : place].strip(),
             value=float(digits),
             decimals=len(digits.partition(".")[2]),
             sign={None: 0, "+": 1, "-": -1}[found["sign"]],
-            unit=(found["unit"] or found["currency"] or "").strip().lower(),
-            glued=found["before"] is not None or found["after"] is not None,
+            unit=(unit or found["currency"] or "").strip().lower(),
+            glued=found["before"] is not None or (not unit and bool(WORD.match(plain, found.end()))),
         )
+
+
+def _unit_at(text: str, place: int) -> str:
+    """The longest unit that stands there, after a space or none; a Latin word must end where it ends."""
+    rest = text[place : place + LONGEST_UNIT].lower()
+    gap = rest[:1].isspace()
+    for unit in UNITS:
+        end = gap + len(unit)
+        if rest.startswith(unit, gap) and not (unit[-1] in ascii_lowercase and rest[end:][:1] in LETTERS):
+            return text[place : place + end]
+    return ""
 
 
 def _urls(text: str) -> list[str]:
@@ -154,22 +168,17 @@ HUNDREDTHS = {
 OTHER_UNITS = {"‰", "倍", "x", "元", "美元", "港元", "yuan", "cny", "rmb", "usd", "hkd"}
 
 
-def _any_of(words: Iterable[str]) -> str:
-    """The longest first; a Latin word must end where it ends."""
-    ordered = sorted(words, key=len, reverse=True)
-    return "|".join(
-        re.escape(word) + (r"(?![A-Za-z])" if word[-1] in ascii_lowercase else "") for word in ordered
-    )
-
+UNITS = sorted([*SCALES, *HUNDREDTHS, *OTHER_UNITS], key=len, reverse=True)
+LONGEST_UNIT = len(UNITS[0]) + 2
+LETTERS = frozenset(ascii_lowercase)
+WORD = re.compile(r"\.?[A-Za-z]|_")
 
 NUMBER = re.compile(
-    rf"""
+    r"""
     (?P<before> (?<=[A-Za-z_]) | (?<=[A-Za-z_][.\-]) )?
     (?P<sign> (?<![^\s(（\[:：=,，、为是达约到至]) [+\-] )?
     (?P<currency> [$¥€£] | (?:RMB|CNY|USD|HKD)\s? )?
-    (?P<digits> [0-9]{{1,3}}(?:,[0-9]{{3}})+(?![0-9])(?:\.[0-9]+)? | [0-9]+(?:\.[0-9]+)? )
-    (?: (?P<unit> \s?(?i:{_any_of([*SCALES, *HUNDREDTHS, *OTHER_UNITS])}) )
-      | (?P<after> (?=[A-Za-z_]|\.[A-Za-z]) ) )?
+    (?P<digits> [0-9]{1,3}(?:,[0-9]{3})+(?![0-9])(?:\.[0-9]+)? | [0-9]+(?:\.[0-9]+)? )
     """,
     re.VERBOSE,
 )
@@ -181,23 +190,23 @@ MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]*"
 YEAR = "(?:19|20)[0-9]{2}"
 RANGE = r"[0-9]+(?:\s?(?:[-–—~～至到]|to)\s?[0-9]+)?"
 
-NAME_OR_DATE = re.compile(
-    rf"""
-    (?<![0-9.,])(?=[0-9]) (?:
-        {YEAR}[-/.年]\s?[0-9]{{1,2}}[-/.月]\s?[0-9]{{1,2}}(?![0-9])日?
-      | {YEAR}[-/][0-9]{{1,2}}(?![0-9])
-      | {YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9.])
-      | [0-9]{{1,2}}[:：][0-9]{{2}}(?::[0-9]{{2}})?(?![0-9])
-      | [0-9]{{1,2}}月[0-9]{{1,2}}[日号]
-      | [0-9]{{1,2}}(?:st|nd|rd|th)?\s{MONTH}
-      | {RANGE}(?: \s?个?(?:年|季度?|月|周|星期|小时|分钟) | [\s-]?(?:year|quarter|month|week|hour|minute) )
-      | {WINDOW}(?: \s?(?:日|天|个?交易日) | [\s-]?(?:trading\s)?day )
-      | [0-9]+(?:\.[0-9]+){{2,}}
+FIRST_DIGIT = r"(?<![0-9.,])(?=[0-9])"
+NAMES_AND_DATES = [
+    re.compile(pattern, re.MULTILINE)
+    for pattern in (
+        r"^[ \t]*[(（]?[0-9]{1,2}[.)）、](?![0-9])",
+        rf"(?<=[A-Za-z])\s?[(（]{WINDOW}(?:\s?[,，/]\s?{WINDOW})*[)）]",
+        rf"{FIRST_DIGIT}{YEAR}[-/.年]\s?[0-9]{{1,2}}[-/.月]\s?[0-9]{{1,2}}(?![0-9])日?",
+        rf"{FIRST_DIGIT}{YEAR}[-/][0-9]{{1,2}}(?![0-9])",
+        rf"{FIRST_DIGIT}{YEAR}(?:0[1-9]|1[0-2])(?:0[1-9]|[12][0-9]|3[01])(?![0-9.])",
+        rf"{FIRST_DIGIT}[0-9]{{1,2}}[:：][0-9]{{2}}(?::[0-9]{{2}})?(?![0-9])",
+        rf"{FIRST_DIGIT}[0-9]{{1,2}}月[0-9]{{1,2}}[日号]",
+        rf"{FIRST_DIGIT}[0-9]{{1,2}}(?:st|nd|rd|th)?\s{MONTH}",
+        rf"{FIRST_DIGIT}{RANGE}\s?个?(?:年|季度?|月|周|星期|小时|分钟)",
+        rf"{FIRST_DIGIT}{RANGE}[\s-]?(?:year|quarter|month|week|hour|minute)",
+        rf"{FIRST_DIGIT}{WINDOW}(?:\s?(?:日|天|个?交易日)|[\s-]?(?:trading\s)?day)",
+        rf"{FIRST_DIGIT}[0-9]+(?:\.[0-9]+){{2,}}",
+        rf"{MONTH}\.?\s[0-9]{{1,2}}(?:st|nd|rd|th)?(?!\.?[0-9]|\s?%)",
+        r"第\s?[0-9]+",
     )
-    | {MONTH}\.?\s[0-9]{{1,2}}(?:st|nd|rd|th)?(?!\.?[0-9]|\s?%)
-    | (?<=[A-Za-z])\s?[(（]{WINDOW}(?:\s?[,，/]\s?{WINDOW})*[)）]
-    | 第\s?[0-9]+
-    | ^[ \t]*[(（]?[0-9]{{1,2}}[.)）、](?![0-9])
-    """,
-    re.VERBOSE | re.MULTILINE,
-)
+]

@@ -24,11 +24,12 @@ LIST_SEPARATOR: Mapping[str, str] = {"zh-CN": "、", "en-US": ", "}
 class Catalogue:
     """The texts of one context: `<folder>/<locale>.toml`, tables flattened to dotted keys.
 
-    Calling it gives a `Message`: `SAY("no_bars", symbol="900001.DEMO").in_locale("en-US")`.
+    Calling it gives a `Message`: `SAY("no_bars", symbol="900001.DEMO").in_locale("en-US")`. Of several folders, each
+    adds to the ones before.
     """
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, *folders: Path) -> None:
+        self._folders = folders
 
     def __call__(self, key: str, /, **values: Any) -> "Message":
         return Message(self, key, values)
@@ -36,7 +37,13 @@ class Catalogue:
     @cached_property
     def texts(self) -> dict[Locale, dict[str, str]]:
         return {
-            locale: _flatten(tomllib.loads((self._folder / f"{locale}.toml").read_text(encoding="utf-8")))
+            locale: {
+                key: text
+                for folder in self._folders
+                for key, text in _flatten(
+                    tomllib.loads((folder / f"{locale}.toml").read_text("utf-8"))
+                ).items()
+            }
             for locale in LOCALES
         }
 

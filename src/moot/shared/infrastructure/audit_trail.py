@@ -25,8 +25,7 @@ from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
-from moot.shared.infrastructure.transactions import GroupCommit
-from moot.shared.infrastructure.upsert import upsert
+from moot.shared.infrastructure.transactions import GroupCommit, upsert
 
 GENESIS = "0" * 64
 HEADS_REMEMBERED = 10_000

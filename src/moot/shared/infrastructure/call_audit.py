@@ -1,12 +1,13 @@
 """Puts calls on the record: a row before the call, completed after it. One door for model calls and all others."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple, Self
 from uuid import UUID, uuid4
 
 import structlog
-from sqlalchemy import select
+from pydantic_core import to_json
+from sqlalchemy import ColumnElement, and_, or_, select
 
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
@@ -31,6 +32,40 @@ EXTERNAL_CALL = Kind(
 EXTERNAL_ANSWER = Kind("external_answer", ExternalAPICallLog, (*OUTCOME, "status_code", "response_data"))
 
 
+class Bodies(NamedTuple):
+    """The texts of a call log, and what is left in their columns. `kind` vouches for a row that lost them.
+
+    It covers the empty columns too: a text that is put there afterwards is found.
+    """
+
+    kind: Kind
+    emptied: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, name: str, kinds: Sequence[Kind], **emptied: Any) -> Self:
+        columns = dict.fromkeys(column for kind in kinds for column in kind.columns)
+        replaced = frozenset(kind.name for kind in kinds)
+        return cls(Kind(name, kinds[0].table, tuple(columns), replaces=replaced), emptied)
+
+    def remain(self) -> ColumnElement[bool]:
+        """Whether a row has texts to lose. A call that is under way, or looks like it, keeps them."""
+        columns = self.kind.rows.c
+        some = (
+            columns[name].is_not(None) if empty is None else columns[name] != empty
+            for name, empty in self.emptied.items()
+        )
+        return and_(columns.status != "started", or_(*some))
+
+    def weigh(self, rows: Iterable[Mapping[Any, Any]]) -> int:
+        """How many bytes of text these rows hold."""
+        values = (row[name] for row in rows for name in self.emptied)
+        return sum(len(to_json(value)) for value in values if value)
+
+
+EXTERNAL_BODIES = Bodies.of("pruned_external_call", (EXTERNAL_CALL, EXTERNAL_ANSWER), response_data=None)
+EXTERNAL_KINDS = (EXTERNAL_CALL, EXTERNAL_ANSWER, EXTERNAL_BODIES.kind)
+
+
 class CallAudit:
     """Best effort: a row that cannot be written is logged and counted, and the call goes on. `strict` refuses it."""
 
@@ -41,24 +76,19 @@ class CallAudit:
     async def begin(self, kind: Kind, values: Mapping[str, Any]) -> UUID | None:
         """Commit the intent; None when it could not be kept."""
         context = current_execution_ctx.get()
-        session_id = UUID(context.session_id) if context and context.session_id else None
         row = {
             "id": uuid4(),
-            "session_id": session_id,
+            "session_id": _session(),
             "workspace_id": context.workspace if context else DEFAULT_WORKSPACE,
             "status": "started",
             "created_at": self._clock.now(),
             **values,
         }
-        written = await self._write(kind, row, session_id, "insert")
-        return row["id"] if written else None
+        return row["id"] if await self._write(kind, row, "insert") else None
 
     async def end(self, kind: Kind, call_id: UUID | None, values: Mapping[str, Any]) -> None:
-        if call_id is None:
-            return
-        context = current_execution_ctx.get()
-        session_id = UUID(context.session_id) if context and context.session_id else None
-        await self._write(kind, {"id": call_id, **values}, session_id, "update")
+        if call_id is not None:
+            await self._write(kind, {"id": call_id, **values}, "update")
 
     async def close_abandoned(
         self, intent: Kind, outcome: Kind, *, before: datetime | None = None, session_id: UUID | None = None
@@ -77,11 +107,9 @@ class CallAudit:
             await self.trail.append(outcome, {"id": call_id, **unknown}, session_id=owner, write="update")
         return len(abandoned)
 
-    async def _write(
-        self, kind: Kind, row: dict[str, Any], session_id: UUID | None, how: Literal["insert", "update"]
-    ) -> bool:
+    async def _write(self, kind: Kind, row: dict[str, Any], how: Literal["insert", "update"]) -> bool:
         try:
-            await self.trail.append(kind, row, session_id=session_id, write=how)
+            await self.trail.append(kind, row, session_id=_session(), write=how)
         except Exception as e:  # bulkhead: a lost record must not cost the answer, unless it was asked to
             count_audit_gap()
             logger.warning("call not recorded", kind=kind.name, call_id=str(row["id"]), exc_info=True)
@@ -89,6 +117,11 @@ class CallAudit:
                 raise Unavailable(SAY("audit.not_written"), code="AUDIT_FAILED") from e
             return False
         return True
+
+
+def _session() -> UUID | None:
+    context = current_execution_ctx.get()
+    return UUID(context.session_id) if context and context.session_id else None
 
 
 class ExternalCalls:

@@ -4,23 +4,65 @@ SQLite in a file by default, PostgreSQL by URL.
 """
 
 import asyncio
-from collections.abc import AsyncIterator
+import sqlite3
+from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
+from time import monotonic
+from typing import Any
 
-from sqlalchemy import URL, inspect, text
-from sqlalchemy.ext.asyncio import AsyncConnection, AsyncSession, async_sessionmaker
-from sqlalchemy.pool import NullPool
+import aiosqlite
+from pydantic_core import to_json
+from sqlalchemy import URL, AdaptedConnection, create_engine, event, inspect, make_url, text
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.exc import ArgumentError
+from sqlalchemy.ext.asyncio import (
+    AsyncConnection,
+    AsyncEngine,
+    AsyncSession,
+    async_sessionmaker,
+    create_async_engine,
+)
+from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
-from moot.shared.infrastructure.engine import POOLS, SQLITE_PRAGMAS, driver_url, open_engine, open_writer
 from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
+DRIVERS = {
+    "sqlite": "sqlite+aiosqlite",
+    "sqlite+aiosqlite": "sqlite+aiosqlite",
+    "postgres": "postgresql+asyncpg",
+    "postgresql": "postgresql+asyncpg",
+    "postgresql+asyncpg": "postgresql+asyncpg",
+}
+LIBPQ_NAMES = {"sslmode": "ssl"}
+"""Options of a URL as other clients spell them, and as asyncpg does."""
+
+BUSY_SECONDS = 30
+"""On a busy machine another process may take its time, and nobody is to fail for it."""
+SQLITE_PRAGMAS = {
+    "busy_timeout": BUSY_SECONDS * 1000,
+    # What returned is committed, also when the power fails: resume and the audit rest on it. NORMAL may lose the
+    # last commits to save about a millisecond each, which is nothing next to a model call.
+    "synchronous": "FULL",
+    "foreign_keys": "ON",
+}
 # A migration may rebuild a table others refer to, and may have to wait for another process that does the same.
 MIGRATION_PRAGMAS = {**SQLITE_PRAGMAS, "foreign_keys": "OFF", "busy_timeout": 60_000}
+POOLS: dict[str, dict[str, Any]] = {
+    "sqlite": {"pool_size": 4, "max_overflow": 0},
+    "postgresql": {"pool_size": 10, "max_overflow": 10, "pool_pre_ping": True},
+}
+OPTIONS: dict[str, Any] = {
+    # Numbers JSON cannot say (NaN, infinities) become null, at any depth.
+    "json_serializer": lambda value: to_json(value, inf_nan_mode="null").decode(),
+    # Parameters stay out of error messages and logs: they are prompts and answers.
+    "hide_parameters": True,
+}
 
 
 class Database:
@@ -29,7 +71,7 @@ class Database:
     def __init__(self, url: str) -> None:
         self._url = driver_url(url)
         self._backend = self._url.get_backend_name()
-        self._engine = open_engine(self._url, **POOLS[self._backend])
+        self._engine = _open(self._url, SQLITE_PRAGMAS, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
         self._writer = _OneWriter(self._url) if self._backend == "sqlite" else None
 
@@ -61,14 +103,14 @@ class Database:
 
     async def upgrade(self) -> None:
         self._refuse_newer(await self.current())
-        await self._migrate(migrations.upgrade, self.head())
+        await self._migrate("upgrade", self.head())
 
     async def downgrade(self, revision: str) -> None:
         """Go back to `revision`; `base` is the empty database. What the dropped tables held is lost."""
         known = ["base", *migrations.revisions()]
         if revision not in known:
             raise InvalidInput(SAY("database.revision_unknown", revision=revision, revisions=known))
-        await self._migrate(migrations.downgrade, revision)
+        await self._migrate("downgrade", revision)
 
     async def current(self) -> str | None:
         """The revision the database is at; None: it holds nothing of Moot."""
@@ -83,11 +125,6 @@ class Database:
 
     async def is_current(self) -> bool:
         return await self.current() == self.head()
-
-    async def ping(self) -> None:
-        """Raise `Unavailable` unless the database answers."""
-        async with self._connect() as connection:
-            await connection.execute(text("SELECT 1"))
 
     async def size(self) -> int:
         """In bytes, on SQLite with the log of what is not in the file yet."""
@@ -115,11 +152,11 @@ class Database:
             async with self._engine.connect() as connection:
                 yield connection
 
-    async def _migrate(self, move: migrations.Move, revision: str) -> None:
-        engine = open_engine(self._url, MIGRATION_PRAGMAS, poolclass=NullPool)
+    async def _migrate(self, direction: migrations.Direction, revision: str) -> None:
+        engine = _open(self._url, MIGRATION_PRAGMAS, poolclass=NullPool)
         with store_errors():
             async with engine.begin() as connection:
-                await move(connection, revision)
+                await migrations.migrate(connection, direction, revision)
 
     def _refuse_newer(self, current: str | None) -> None:
         if current is not None and current not in migrations.revisions():
@@ -130,7 +167,14 @@ class _OneWriter:
     """SQLite has one at a time: a thread that commits for all who wait, with a single hop to it and back."""
 
     def __init__(self, url: URL) -> None:
-        self._engine = open_writer(url)
+        self._engine = create_engine(
+            url.set(drivername="sqlite+pysqlite"),
+            **OPTIONS,
+            pool_size=1,
+            max_overflow=0,
+            connect_args={"check_same_thread": False},
+        )
+        event.listen(self._engine, "connect", partial(_set_pragmas, SQLITE_PRAGMAS))
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="moot-writer")
         self.write = GroupCommit(self._hand_over)
 
@@ -150,3 +194,67 @@ class _OneWriter:
 def _bytes_on_disk(file: str) -> int:
     parts = (Path(file), Path(f"{file}-wal"))
     return sum(part.stat().st_size for part in parts if part.exists())
+
+
+def driver_url(url: str) -> URL:
+    """Name the driver in a URL, and refuse one Moot cannot use before anything is opened."""
+    try:
+        parsed = make_url(url)
+    except (ArgumentError, ValueError):  # the URL itself is not repeated: it may hold a password
+        raise InvalidInput(SAY("database.url_malformed"), code="SETTINGS_INVALID") from None
+    driver = DRIVERS.get(parsed.drivername)
+    if driver is None:
+        raise InvalidInput(SAY("database.url_unsupported", driver=parsed.drivername), code="SETTINGS_INVALID")
+    if driver.startswith("sqlite"):
+        return parsed.set(drivername=driver, database=str(_file(parsed)))
+    query = {LIBPQ_NAMES.get(name, name): value for name, value in parsed.query.items()}
+    return parsed.set(drivername=driver, query=query)
+
+
+def _file(url: URL) -> Path:
+    if not url.database or url.database == ":memory:":
+        raise InvalidInput(SAY("database.url_without_file"), code="SETTINGS_INVALID")
+    return Path(url.database).expanduser()
+
+
+def _open(url: URL, pragmas: Mapping[str, object], **pool: Any) -> AsyncEngine:
+    try:
+        engine = create_async_engine(url, **OPTIONS, **pool)
+    except ModuleNotFoundError as e:
+        raise Unavailable(SAY("database.driver_missing"), code="DRIVER_MISSING") from e
+    if url.get_backend_name() == "sqlite":
+        _make_folder(Path(str(url.database)).parent)
+        event.listen(engine.sync_engine, "connect", partial(_set_pragmas, pragmas))
+        event.listen(engine.sync_engine, "connect", _use_wal)
+    return engine
+
+
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as e:
+        raise Unavailable(SAY("database.folder_failed", folder=folder, reason=e.strerror or e)) from e
+
+
+def _set_pragmas(pragmas: Mapping[str, object], connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    cursor = connection.cursor()
+    for name, value in pragmas.items():
+        cursor.execute(f"PRAGMA {name} = {value}")
+    cursor.close()
+
+
+def _use_wal(connection: AdaptedConnection, _: ConnectionPoolEntry) -> None:
+    connection.run_async(_switch_to_wal)
+
+
+async def _switch_to_wal(connection: aiosqlite.Connection) -> None:
+    """This ignores `busy_timeout` while another process writes to the file: ask again ourselves."""
+    deadline = monotonic() + BUSY_SECONDS
+    while True:
+        try:
+            await connection.execute("PRAGMA journal_mode = WAL")
+            return
+        except sqlite3.OperationalError as e:
+            if e.sqlite_errorcode != sqlite3.SQLITE_BUSY or monotonic() > deadline:
+                raise
+        await asyncio.sleep(0.02)

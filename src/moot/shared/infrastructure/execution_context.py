@@ -5,14 +5,14 @@ which session they belong to. asyncio gives each parallel node its own copy.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, InstanceOf
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 
@@ -25,10 +25,12 @@ class Tally:
     """What is counted while a session runs, by all its parallel parts.
 
     `calls` are those of each agent, `requests` what they took over the wire; `unpriced` requests have a cost nobody
-    knows.
+    knows. `attempts` and `failures` are by node: how often it was tried, and what it failed with.
     """
 
     audit_gaps: int = 0
+    attempts: Counter[str] = field(default_factory=Counter)
+    failures: dict[str, Exception] = field(default_factory=dict)
     calls: Counter[str] = field(default_factory=Counter)
     requests: int = 0
     tokens: int = 0
@@ -41,7 +43,8 @@ class ExecutionContext(BaseModel):
 
     `answers` says where calls are answered from: live; from the record first, when a session goes on after a
     crash (`resume`); from the record only (`replay`). `lease_token` is that of the lease under which the session
-    runs here; whoever has a newer one has taken it over.
+    runs here; whoever has a newer one has taken it over. `node` is the one at work, `feedback` what went wrong with
+    it the last time.
     """
 
     model_config = ConfigDict(frozen=True)
@@ -59,9 +62,34 @@ class ExecutionContext(BaseModel):
     """When the session first ran: what came in later was not there then, whatever moment it is dated."""
     answers: Literal["live", "resume", "replay"] = "live"
     lease_token: int | None = None
-    on_retry: Callable[[int, str | Message], None] | None = Field(default=None, exclude=True, repr=False)
-    """Told before something is tried again: for which time, and why."""
-    tally: Tally = Field(default_factory=Tally, exclude=True, repr=False)
+    node: str = ""
+    feedback: dict[str, Any] | None = None
+    run: Any = Field(default=None, exclude=True, repr=False)
+    """The coordinator's `Run`, which is told what happens on the way; None where nobody listens."""
+    tally: InstanceOf[Tally] = Field(default_factory=Tally, exclude=True, repr=False)
+
+    @contextmanager
+    def active(self) -> Iterator[Self]:
+        """What is done in the block is done in this context."""
+        token = current_execution_ctx.set(self)
+        try:
+            yield self
+        finally:
+            current_execution_ctx.reset(token)
+
+
+class ReplayContext(ExecutionContext):
+    """What a replayed session is beside what every session is: the desk may have other models, another web search and
+    newer data by now; this is how it was, on record.
+
+    `analyst` None: the record does not say. `fallback` says whether rules judged where a model had failed,
+    `searched` whether the web was searched.
+    """
+
+    answers: Literal["live", "resume", "replay"] = "replay"
+    analyst: Literal["rubric", "llm"] | None = None
+    fallback: Literal["none", "rubric"] = "none"
+    searched: bool = False
 
 
 class LeaseLost(BaseException):
@@ -75,23 +103,30 @@ class LeaseLost(BaseException):
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
 
 
-current_feedback: ContextVar[dict[str, Any] | None] = ContextVar("current_feedback", default=None)
-"""What went wrong the last time, for the agent that tries again."""
-
-
 @contextmanager
+def execution_context() -> Iterator[ExecutionContext]:
+    """The context of whatever is under way here, or else a bare one for the length of the block."""
+    context = current_execution_ctx.get()
+    if context is not None:
+        yield context
+        return
+    with ExecutionContext(session_id="").active() as bare:
+        yield bare
+
+
+def current_replay() -> ReplayContext | None:
+    """The replay under way here."""
+    context = current_execution_ctx.get()
+    return context if isinstance(context, ReplayContext) else None
+
+
 def on_behalf_of(
     workspace: str, caller: str = "", *, session_id: str = "", tally: Tally | None = None
-) -> Iterator[None]:
+) -> AbstractContextManager[ExecutionContext]:
     """What is done in the block is done for `workspace`, and on the record of `session_id` if there is one."""
-    context = ExecutionContext(
+    return ExecutionContext(
         session_id=session_id, workspace=workspace, caller=caller, tally=tally or Tally()
-    )
-    token = current_execution_ctx.set(context)
-    try:
-        yield
-    finally:
-        current_execution_ctx.reset(token)
+    ).active()
 
 
 def moment_of_reading(now: datetime) -> datetime:
@@ -101,11 +136,18 @@ def moment_of_reading(now: datetime) -> datetime:
     return context.began_at if context and context.began_at and again else now
 
 
+def is_replay() -> bool:
+    """Whether the session under way is replayed: it sees what was there, and asks nobody outside."""
+    context = current_execution_ctx.get()
+    return context is not None and context.answers == "replay"
+
+
 def tell_retry(attempt: int, why: str | Message) -> None:
     """Something is about to be tried for the `attempt`-th time; whoever watches the session wants to know."""
     context = current_execution_ctx.get()
-    if context is not None and context.on_retry is not None:
-        context.on_retry(attempt, why)
+    if context is not None and context.run is not None and context.node:
+        reason = why if isinstance(why, str) else why.in_locale(context.locale)
+        context.run.note("node_retrying", node=context.node, attempt=attempt, reason=reason)
 
 
 def count_audit_gap() -> None:

@@ -10,15 +10,14 @@ from typing import Literal
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import (
     BaseSettings,
+    InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
-    TomlConfigSettingsSource,
 )
 
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
-
-SETTINGS_FILE = "settings.toml"
+from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
 
 
 def default_home() -> Path:
@@ -127,7 +126,7 @@ class Settings(BaseSettings):
     ) -> tuple[PydanticBaseSettingsSource, ...]:
         home = init_settings().get("home") or env_settings().get("home") or default_home()
         file = Path(home).expanduser() / SETTINGS_FILE
-        return init_settings, env_settings, TomlConfigSettingsSource(settings_cls, file)
+        return init_settings, env_settings, InitSettingsSource(settings_cls, read_settings(file))
 
 
 def load_settings() -> Settings:

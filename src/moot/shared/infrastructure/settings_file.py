@@ -1,4 +1,4 @@
-"""Writes `settings.toml`: some keys change, everything else in it stays as it was, comments included."""
+"""`settings.toml`: what it says, and changes to some of its keys that leave the rest as it was, comments included."""
 
 import json
 import os
@@ -6,13 +6,29 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
+SETTINGS_FILE = "settings.toml"
 TABLE = re.compile(r"\s*\[")
 
 
 class NotSimple(ValueError):
     """The file sets one of the keys in a way that only its author can change."""
+
+
+def read_settings(file: Path) -> dict[str, Any]:
+    """What the file says, nothing where there is none; it is read again only when it has changed."""
+    if not file.is_file():
+        return {}
+    stat = file.stat()
+    return _read(file, stat.st_mtime_ns, stat.st_size)
+
+
+@lru_cache(maxsize=1)
+def _read(file: Path, changed_at: int, size: int) -> dict[str, Any]:
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def change_settings(file: Path, changes: Mapping[str, str | None]) -> None:

@@ -1,21 +1,26 @@
 """How rows get in: a transaction each, or, where a database has one writer, one for all that are waiting."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from functools import cache
+from typing import Any, Generic, TypeVar, cast
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, Table
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
+from moot.shared.infrastructure.tables import Base
 
 SessionFactory = Callable[[], AsyncSession]
 Work = Callable[[Connection], None]
 """What is done within a transaction. It may run in a thread of its own, and more than once."""
+Insert = sqlite.Insert | postgresql.Insert
+"""Both databases know inserts that may meet a row already there, each by one of its own."""
 T = TypeVar("T")
 
 
@@ -118,3 +123,28 @@ class GroupCommit(Generic[T]):
         await self.commit([order.item for order in orders])
         for order in orders:
             order.settle()
+
+
+def insert_into(db: Connection, table: type[Base]) -> Insert:
+    """An insert that knows `on_conflict_…`."""
+    return _insert(db.dialect.name, table)
+
+
+def upsert(
+    db: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
+) -> None:
+    """Write `rows`, all of the same columns; of a row already there, all but its key and `fixed` is replaced."""
+    db.execute(_replacing(db.dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
+
+
+def _insert(dialect: str, table: type[Base]) -> Insert:
+    target = cast(Table, table.__table__)
+    return postgresql.insert(target) if dialect == "postgresql" else sqlite.insert(target)
+
+
+@cache
+def _replacing(dialect: str, table: type[Base], columns: tuple[str, ...], fixed: frozenset[str]) -> Insert:
+    statement = _insert(dialect, table)
+    keys = [column.name for column in table.__table__.primary_key]
+    new = {name: statement.excluded[name] for name in columns if name not in {*keys, *fixed}}
+    return statement.on_conflict_do_update(index_elements=keys, set_=new)

@@ -3,13 +3,30 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, insert, select, update
+from sqlalchemy import Connection, String, insert, select, update
+from sqlalchemy.orm import Mapped, mapped_column
 from sqlalchemy.sql.dml import Insert, Update
 
 from moot.modules.access.domain.keys import ApiKey, KeyRepository
-from moot.modules.access.infrastructure.tables import ApiKeyRow
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.tables import Base
 from moot.shared.infrastructure.transactions import transaction
+
+
+class ApiKeyRow(Base):
+    """The columns carry the names of the fields of `ApiKey`. The key itself is nowhere."""
+
+    __tablename__ = "api_keys"
+
+    id: Mapped[str] = mapped_column(String(8), primary_key=True)
+    key_hash: Mapped[str] = mapped_column(String(64))
+    name: Mapped[str] = mapped_column(String(100))
+    scopes: Mapped[list[str]]
+    workspace_id: Mapped[str] = mapped_column(String(64), server_default=DEFAULT_WORKSPACE)
+    created_at: Mapped[datetime]
+    revoked_at: Mapped[datetime | None]
+    last_used_at: Mapped[datetime | None]
 
 
 class SqlKeyRepository(KeyRepository):

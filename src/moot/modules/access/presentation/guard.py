@@ -12,8 +12,8 @@ from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from moot.modules.access.application.access_service import AccessService
+from moot.modules.access.application.access_service import Scope as KeyScope
 from moot.modules.access.domain.texts import SAY
-from moot.modules.access.presentation.route_scopes import READING, is_open, needed_scope
 from moot.shared.domain.errors import AppError, Forbidden, Unauthenticated
 from moot.shared.presentation.errors import answer
 
@@ -22,6 +22,23 @@ logger = structlog.get_logger(__name__)
 FORWARDED = ("forwarded", "x-forwarded-for")
 """Signs of a proxy: the request is not from the machine that delivers it."""
 PORT = re.compile(r":\d+$")
+
+OPEN = re.compile(r"/healthz|/readyz|/openapi\.json|/docs(/assets/.*)?")
+"""For everybody: they tell nothing about anybody's work."""
+
+READING = frozenset({"GET", "HEAD", "OPTIONS"})
+SENDING = frozenset({"POST"})
+NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
+    (READING, r"/api/v1/coordinator/intake/metrics(/.*)?", "admin"),
+    (READING, r"(?s:.*)", "read"),
+    (SENDING, r"/api/v1/coordinator/research(/.+/(retry|cancel))?", "research"),
+    (SENDING, r"/api/v1/coordinator/intake(/[^/]+/(feedback|resume))?", "research"),
+    (SENDING, r"/api/v1/llm-platform/(chat/generate|web-search)", "research"),
+    (SENDING, r"/api/v1/market-data/sql", "research"),
+    (SENDING, r"/api/v1/coordinator/(decisions|rules/generate|rulesets/(check|[^/]+/simulate))", "research"),
+    (SENDING, r"/api/v1/coordinator/escalations/[^/]+/(approve|reject|edit)", "approve"),
+)
+"""What a request needs: the one table of it. Whatever it does not name needs the most."""
 
 
 class Guard:
@@ -39,6 +56,15 @@ class Guard:
                 await _refuse(request, e, receive, send)
                 return
         await self._app(scope, receive, send)
+
+
+def is_open(path: str) -> bool:
+    return OPEN.fullmatch(path) is not None
+
+
+def needed_scope(method: str, path: str) -> KeyScope:
+    found = (scope for methods, named, scope in NEEDS if method in methods and re.fullmatch(named, path))
+    return next(found, "admin")
 
 
 async def _admit(request: Request) -> None:

@@ -1,4 +1,4 @@
-"""Five experts name the same four things differently; this table is where they meet."""
+"""Experts name the same four things differently; here they meet."""
 
 from typing import Any, NamedTuple
 
@@ -14,34 +14,9 @@ class Summary(NamedTuple):
     risk_warning: str
 
 
-class SummaryFields(NamedTuple):
-    """Where an expert keeps its signal, confidence, reasoning and risks; `inside` names a nested object."""
-
-    signal: str
-    confidence: str
-    reasoning: str
-    risk_warning: str
-    inside: str | None = None
-
-
-SUMMARY_FIELDS = {
-    ExpertType.TECHNICAL_ANALYST: SummaryFields("signal", "confidence", "summary_reasoning", "risk_warning"),
-    ExpertType.FINANCIAL_AUDITOR: SummaryFields("signal", "confidence", "summary_reasoning", "risk_warning"),
-    ExpertType.VALUATION_MODELER: SummaryFields(
-        "valuation_verdict", "confidence_score", "reasoning_summary", "risk_factors"
-    ),
-    ExpertType.MACRO_INTELLIGENCE: SummaryFields(
-        "macro_environment", "confidence_score", "macro_summary", "key_risks"
-    ),
-    ExpertType.CATALYST_DETECTIVE: SummaryFields(
-        "catalyst_assessment", "confidence_score", "catalyst_summary", "negative_catalysts", inside="result"
-    ),
-}
-
-
 def summarise(expert: ExpertType, result: dict[str, Any]) -> Summary:
     """The four fields of `result`, everything else dropped. A result without one of them is a `KeyError`."""
-    where = SUMMARY_FIELDS[expert]
+    where = expert.fields
     fields = result[where.inside] if where.inside else result
     return Summary(
         signal=fields[where.signal],

@@ -9,23 +9,20 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
-from moot.modules.coordinator.application.node_results import whole
-from moot.modules.coordinator.application.research_run import research_run
-from moot.modules.coordinator.application.resume import request_of
-from moot.modules.coordinator.application.retry import Past
+from moot.modules.coordinator.application.results import error_type, from_columns
+from moot.modules.coordinator.application.retry import Past, request_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.ports.session_record import SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.errors import AppError, Conflict, Unavailable
+from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.messages import Locale
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import ReplayContext
 from moot.shared.infrastructure.redaction import REDACT, error_text
-from moot.shared.infrastructure.replay_context import ReplayContext
 
 NODES = (*(expert.value for expert in ExpertType), "debate", "judge")
 SHOWN = 5
@@ -88,39 +85,29 @@ class ReplayService:
     def __init__(
         self,
         orchestrator: IResearchOrchestrationPort,
-        repository: IResearchSessionRepository | None,
-        record: SessionRecord | None,
+        repository: IResearchSessionRepository,
+        record: SessionRecord,
     ) -> None:
         self._orchestrator, self._repository, self._record = orchestrator, repository, record
 
     async def replay(self, session_id: UUID, workspace_id: str) -> Replay:
         """Raises `SessionNotFound`; `Conflict` for a session that cannot be replayed, which says why."""
-        if self._repository is None or self._record is None:
-            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
-        session = await self._repository.get_session_by_id(session_id, workspace_id)
-        if session is None:
-            raise SessionNotFound(session_id)
+        session = await self._repository.known_session(session_id, workspace_id)
         nodes = await self._repository.get_node_executions_by_session(session_id)
         calls = await self._record.llm_calls(session_id, include_text=True)
         others = await self._record.api_calls(session_id, include_text=False)
         _refuse(session, nodes, calls)
         past = Past(session, nodes)
-        return _compared(past, await self._again(past, _context(past, calls, others)))
-
-    async def _again(self, past: Past, context: ReplayContext) -> Rerun:
-        token = current_execution_ctx.set(context)
-        try:
-            with research_run() as run:
-                return Rerun(await self._orchestrator.run(_request(past)), run.failures)
-        finally:
-            current_execution_ctx.reset(token)
+        with _context(past, calls, others).active() as context:
+            result = await self._orchestrator.run(_request(past))
+        return _compared(past, Rerun(result, context.tally.failures))
 
 
 def _refuse(
     session: ResearchSession, nodes: Sequence[NodeExecution], calls: Iterable[Mapping[str, Any]]
 ) -> None:
     if session.status in ("queued", "running"):
-        raise Conflict(SAY("replay.running", session_id=session.id), code="SESSION_RUNNING")
+        raise SessionRunning(session.id)
     if not nodes:
         raise Conflict(SAY("replay.nothing", session_id=session.id), code="NOTHING_ON_RECORD")
     if any(call["status"] == "success" and call["completion_text"] is None for call in calls):
@@ -145,23 +132,18 @@ def _context(
     past: Past, calls: Sequence[Mapping[str, Any]], others: Iterable[Mapping[str, Any]]
 ) -> ReplayContext:
     session = past.session
-    reused = [expert.value for expert in ExpertType if _is_reused(expert, past.nodes)]
     engines = {(node.result_data or {}).get("engine") for node in past.nodes if not node.reused}
     return ReplayContext(
         session_id=str(session.id),
         as_of=session.as_of,
         locale=session.locale,
         workspace=session.workspace_id,
-        experts=tuple(dict.fromkeys([*reused, *session.selected_experts])),
+        experts=tuple(request_of(session, past.nodes).panel),
         began_at=session.created_at,
         analyst="llm" if calls or "llm" in engines else "rubric" if "rubric" in engines else None,
         fallback="rubric" if "rubric" in engines else "none",
         searched=any(call["operation"] == WEB_SEARCH for call in others),
     )
-
-
-def _is_reused(node_type: str, nodes: Iterable[NodeExecution]) -> bool:
-    return any(node.node_type == node_type and node.reused for node in nodes)
 
 
 def _compared(past: Past, now: Rerun) -> Replay:
@@ -201,7 +183,7 @@ def _node(name: str, then: NodeExecution | None, now: Rerun, locale: Locale) -> 
 def _alike(then: NodeExecution, error: Exception, locale: Locale) -> bool:
     if isinstance(error, AppError) and error.code in UNANSWERED:
         return not _changed_prompt(error)
-    return (then.error_type, then.error_message) == (type(error).__name__, error_text(error, locale))
+    return (then.error_type, then.error_message) == (error_type(error), error_text(error, locale))
 
 
 def _changed_prompt(error: Exception | None) -> list[str]:
@@ -215,7 +197,7 @@ def _sides(
     status = "failed" if error else "success" if result else "skipped"
     if then.status == status == "success":
         narrative = {"narrative_report": then.narrative_report}
-        return whole(then) | narrative, result or {}
+        return from_columns(then) | narrative, result or {}
     said = error_text(error, locale) if error else None
     return {"status": then.status, "error": then.error_message}, {"status": status, "error": said}
 

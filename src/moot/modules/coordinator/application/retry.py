@@ -1,18 +1,16 @@
-"""A retry: a session of its own that runs again what failed in another one and reuses what did not."""
+"""Asking a session's question again: the rest of it after a crash, or what failed, in a session of its own."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
-from moot.modules.coordinator.application.node_results import apart, whole
+from moot.modules.coordinator.application.results import from_columns, to_columns
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
-from moot.modules.coordinator.domain.exceptions import SessionNotFound, SessionNotRetryable, SessionRunning
+from moot.modules.coordinator.domain.exceptions import SessionNotRetryable, SessionRunning
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
-from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.errors import Unavailable
 
 
 class Past(NamedTuple):
@@ -22,43 +20,38 @@ class Past(NamedTuple):
     nodes: Sequence[NodeExecution]
 
 
-async def past_session(
-    repository: IResearchSessionRepository | None, session_id: UUID, workspace: str
-) -> Past:
-    if repository is None:
-        raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
-    session = await repository.get_session_by_id(session_id, workspace)
-    if session is None:
-        raise SessionNotFound(session_id)
+async def past_session(repository: IResearchSessionRepository, session_id: UUID, workspace: str) -> Past:
+    """Raises `SessionNotFound`, `SessionRunning`."""
+    session = await repository.known_session(session_id, workspace)
     if not session.ended:
         raise SessionRunning(session_id)
     return Past(session, await repository.get_node_executions_by_session(session_id))
 
 
-def request_again(past: Past, *, skip_debate: bool, trigger_source: str) -> ResearchRequest:
+def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
+    """What the session was asked."""
+    reused = dict(_answers(node for node in nodes if node.reused))
+    return ResearchRequest(**session.asked(), pre_populated_results=reused or None)
+
+
+def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
     """The same question, as of the same moment, to those who owe an answer: failed, or never heard of again.
 
     Debate and judge always run again, and alone when all experts had answered but no verdict could be reached.
     """
-    session = past.session
-    reused = dict(answers(past.nodes))
-    owing = [ExpertType(name) for name in session.selected_experts if name not in reused]
+    session, reused = past.session, dict(_answers(past.nodes))
+    owing = [expert for expert in session.experts if expert not in reused]
     no_verdict = session.verdict_status == "failed" and bool(reused)
     if not owing and (skip_debate or not no_verdict):
         raise SessionNotRetryable(session.id, only_verdict_failed=no_verdict)
-    return ResearchRequest(
-        symbol=session.symbol,
-        experts=owing,
-        options=session.options,
-        skip_debate=skip_debate,
-        max_cost=session.max_cost,
-        as_of=session.as_of,
-        locale=session.locale,
-        trigger_source=trigger_source,
-        workspace=session.workspace_id,
-        pre_populated_results=reused,
-        parent_session_id=session.id,
-        retry_count=session.retry_count + 1,
+    return request_of(session, ()).model_copy(
+        update={
+            "experts": owing,
+            "skip_debate": skip_debate,
+            "pre_populated_results": reused,
+            "parent_session_id": session.id,
+            "retry_count": session.retry_count + 1,
+        }
     )
 
 
@@ -74,13 +67,13 @@ def reused_nodes(request: ResearchRequest, session_id: UUID, now: datetime) -> I
             started_at=now,
             completed_at=now,
             duration_ms=0,
-            **apart(result),
+            **to_columns(result),
         )
 
 
-def answers(nodes: Sequence[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _answers(nodes: Iterable[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
     """In the order of the desk, not of the clock: the debate must not depend on who was quicker."""
     stored = {node.node_type: node for node in nodes if node.status == "success" and node.result_data}
     for expert in ExpertType:
         if expert in stored:
-            yield expert.value, whole(stored[expert])
+            yield expert.value, from_columns(stored[expert])

@@ -1,19 +1,20 @@
 """What a session tells, to whoever listens: from the beginning or from where they left, until it is done."""
 
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from moot.modules.coordinator.application.event_log import at_the_end, at_the_start, when_done
-from moot.modules.coordinator.domain.exceptions import SessionNotFound
-from moot.modules.coordinator.domain.model.events import SessionEvent
+from moot.modules.coordinator.application.expert_summary import summarise
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.events import SessionEvent, Told
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 
 LOOK_AGAIN = 1.0
 """Seconds until a session that runs in another process is looked at again."""
 
+SIGNALS = {"debate": "direction", "judge": "action"}
 Progress = Literal["waiting", "running", "retrying", "success", "failed", "skipped"]
 
 
@@ -29,6 +30,49 @@ class NodeProgress(BaseModel):
     said: str | None = None
 
 
+def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
+    told = {"status", "symbol", "locale", "skip_debate", "experts"}
+    return session.model_dump(include=told, by_alias=False) | {"resumed": resumed}
+
+
+def tell_node(node: NodeExecution) -> Iterator[Told]:
+    """How a node ended; what debate and judge came to is told by itself too."""
+    known = {"node": node.node_type, "duration_ms": node.duration_ms}
+    if node.status == "failed":
+        yield "node_failed", known | {"error": node.error_message}
+        return
+    result = node.result_data or {}
+    ended = {"status": node.status, "reused": node.reused}
+    yield "node_finished", known | ended | _view(node.node_type, result)
+    if result and node.node_type == "debate":
+        yield "debate", _some(result, "direction", "confidence")
+    if result and node.node_type == "judge":
+        yield "verdict", _some(result, "action", "position_percent", "confidence")
+
+
+def tell_end(session: ResearchSession) -> dict[str, Any]:
+    return session.model_dump(include={"status", "verdict_status", "verdict_action", "reason"})
+
+
+def _view(node_type: str, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Which way an expert, the debate or the judge points, and how sure they are of it."""
+    if node_type in SIGNALS:
+        return (
+            {"signal": result.get(SIGNALS[node_type]), "confidence": result.get("confidence")}
+            if result
+            else {}
+        )
+    try:
+        summary = summarise(ExpertType(node_type), dict(result))
+    except (KeyError, TypeError, ValueError):  # whoever reads the result will say what is missing in it
+        return {}
+    return {"signal": summary.signal, "confidence": summary.confidence}
+
+
+def _some(result: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    return {name: result.get(name) for name in names}
+
+
 async def events_of(
     repository: IResearchSessionRepository,
     session: ResearchSession,
@@ -42,17 +86,14 @@ async def events_of(
     """
     last = after
     while True:
-        ended = (await _again(repository, session)).ended
+        # before the events: a session's end is stored together with its `done`
+        ended = (await repository.known_session(session.id, session.workspace_id)).ended
         for event in await repository.events_after(session.id, last):
             yield event
             last = event.seq
             if event.type == "done":
                 return
-        if ended:
-            for event in await _untold(repository, session, last):
-                yield event
-            return
-        if closing():
+        if ended or closing():
             return
         yield None
         await repository.wait_for_events(session.id, LOOK_AGAIN)
@@ -60,22 +101,13 @@ async def events_of(
 
 def progress_of(session: ResearchSession, events: Iterable[SessionEvent]) -> list[NodeProgress]:
     """Every node the session has or will have, in the order of the desk."""
-    expected = [*session.selected_experts, *([] if session.skip_debate else ["debate", "judge"])]
-    nodes = {name: NodeProgress(node=name) for name in expected}
+    nodes = {name: NodeProgress(node=name) for name in session.node_types}
     for event in events:
         name = event.data.get("node")
         if isinstance(name, str) and event.type.startswith("node_"):
             before = nodes.get(name) or NodeProgress(node=name)
             nodes[name] = before.model_copy(update=_step(event))
     return list(nodes.values())
-
-
-def told_by(session: ResearchSession, nodes: Sequence[NodeExecution]) -> list[SessionEvent]:
-    """What a session would have told, from its record: for one whose events were not kept."""
-    return [
-        SessionEvent(seq=seq, type=kind, at=at, data=data)
-        for seq, (kind, at, data) in enumerate(_story(session, nodes), 1)
-    ]
 
 
 def _step(event: SessionEvent) -> dict[str, Any]:
@@ -88,35 +120,3 @@ def _step(event: SessionEvent) -> dict[str, Any]:
             return {"status": "failed", "ended_at": event.at, "said": event.data.get("error")}
         case _:
             return {"status": event.data.get("status", "success"), "ended_at": event.at, "said": None}
-
-
-async def _again(repository: IResearchSessionRepository, session: ResearchSession) -> ResearchSession:
-    found = await repository.get_session_by_id(session.id, session.workspace_id)
-    if found is None:
-        raise SessionNotFound(session.id)
-    return found
-
-
-async def _untold(
-    repository: IResearchSessionRepository, session: ResearchSession, last: int
-) -> list[SessionEvent]:
-    """The rest of the story of a session that has ended but never said so."""
-    ended = await _again(repository, session)
-    told = await repository.events_after(session.id, 0)
-    if told:
-        seq, at = told[-1].seq + 1, ended.completed_at or told[-1].at
-        heard = told[-1].type == "done" or last >= seq
-        return [] if heard else [SessionEvent(seq=seq, type="done", at=at, data=when_done(ended))]
-    nodes = await repository.get_node_executions_by_session(session.id)
-    return [event for event in told_by(ended, nodes) if event.seq > last]
-
-
-def _story(session: ResearchSession, nodes: Sequence[NodeExecution]) -> Iterator[Any]:
-    yield "session", session.created_at, at_the_start(session)
-    for node in nodes:
-        if not node.reused:
-            yield "node_started", node.started_at, {"node": node.node_type}
-        for kind, data in at_the_end(node):
-            yield kind, node.completed_at or node.started_at, data
-    if session.ended:
-        yield "done", session.completed_at or session.created_at, when_done(session)

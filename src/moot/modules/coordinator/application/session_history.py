@@ -4,16 +4,14 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 from uuid import UUID
 
-from moot.modules.coordinator.application.past_result import past_result, past_usage
-from moot.modules.coordinator.application.research_run import notices
+from moot.modules.coordinator.application.results import notices, past_result
 from moot.modules.coordinator.application.session_events import (
     NodeProgress,
     events_of,
     progress_of,
-    told_by,
 )
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
     MOST_PER_PAGE,
@@ -22,11 +20,10 @@ from moot.modules.coordinator.domain.model.session import (
     SessionFilter,
     SessionPage,
 )
+from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.ports.session_record import SessionRecord
-from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Verification
-from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.domain.messages import Locale
 
 __all__ = [
@@ -50,26 +47,20 @@ class SessionDetail(ResearchSession):
 
 
 class SessionHistory:
-    """Without a repository and a record nothing is kept, and there is nothing to look at."""
-
     def __init__(
-        self,
-        repository: IResearchSessionRepository | None,
-        record: SessionRecord | None = None,
-        currency: str = "",
+        self, repository: IResearchSessionRepository, record: SessionRecord = NO_RECORD, currency: str = ""
     ) -> None:
         self._repository, self._record, self._currency = repository, record, currency
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
-        return await self._kept().list_sessions(wanted)
+        return await self._repository.list_sessions(wanted)
 
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
-        session = await self._known(session_id, workspace_id)
-        known: dict[str, Any] = session.model_dump()
-        nodes = await self._kept().get_node_executions_by_session(session_id)
-        events = await self._kept().events_after(session_id, 0) or told_by(session, nodes)
+        session = await self._repository.known_session(session_id, workspace_id)
+        nodes = await self._repository.get_node_executions_by_session(session_id)
+        events = await self._repository.events_after(session_id, 0)
         return SessionDetail(
-            **known,
+            **session.model_dump(),
             nodes=nodes,
             progress=progress_of(session, events),
             retries=await self._retries(session),
@@ -85,55 +76,39 @@ class SessionHistory:
         closing: Callable[[], bool] = lambda: False,
     ) -> AsyncIterator[SessionEvent | None]:
         """What the session tells, after that event; nothing (None) now and then while there is nothing to tell."""
-        session = await self._known(session_id, workspace_id)
-        async for event in events_of(self._kept(), session, after=after, closing=closing):
+        session = await self._repository.known_session(session_id, workspace_id)
+        async for event in events_of(self._repository, session, after=after, closing=closing):
             yield event
 
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
-        """The answer the session gave, from its record; raises `Conflict` while it is still running."""
-        session = await self._known(session_id, workspace_id)
+        """The answer the session gave, from its record; raises `SessionRunning` until it has ended."""
+        session = await self._repository.known_session(session_id, workspace_id)
         if not session.ended:
-            raise Conflict(SAY("sessions.running", session_id=session_id), code="SESSION_RUNNING")
-        nodes = await self._kept().get_node_executions_by_session(session_id)
-        calls = await self._recorded().llm_calls(session_id, include_text=False)
-        return past_result(session, nodes, past_usage(calls, self._currency))
+            raise SessionRunning(session_id)
+        nodes = await self._repository.get_node_executions_by_session(session_id)
+        calls = await self._record.llm_calls(session_id, include_text=False)
+        return past_result(session, nodes, calls, self._currency)
 
     async def llm_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
-        await self._known(session_id, workspace_id)
-        return await self._recorded().llm_calls(session_id, include_text=include_text)
+        await self._repository.known_session(session_id, workspace_id)
+        return await self._record.llm_calls(session_id, include_text=include_text)
 
     async def api_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
-        await self._known(session_id, workspace_id)
-        return await self._recorded().api_calls(session_id, include_text=include_text)
+        await self._repository.known_session(session_id, workspace_id)
+        return await self._record.api_calls(session_id, include_text=include_text)
 
     async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Whether the record of the session is still what was written, in the reader's language or its own."""
-        session = await self._known(session_id, workspace_id)
-        return await self._recorded().verify(session_id, locale or session.locale)
+        session = await self._repository.known_session(session_id, workspace_id)
+        return await self._record.verify(session_id, locale or session.locale)
 
     async def _retries(self, session: ResearchSession) -> list[UUID]:
         """Oldest first; of very many, the newest page."""
         children = SessionFilter(
             workspace_id=session.workspace_id, parent_session_id=session.id, page_size=MOST_PER_PAGE
         )
-        return [child.id for child in reversed((await self._kept().list_sessions(children)).items)]
-
-    async def _known(self, session_id: UUID, workspace_id: str) -> ResearchSession:
-        session = await self._kept().get_session_by_id(session_id, workspace_id)
-        if session is None:
-            raise SessionNotFound(session_id)
-        return session
-
-    def _recorded(self) -> SessionRecord:
-        if self._record is None:
-            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
-        return self._record
-
-    def _kept(self) -> IResearchSessionRepository:
-        if self._repository is None:
-            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
-        return self._repository
+        return [child.id for child in reversed((await self._repository.list_sessions(children)).items)]

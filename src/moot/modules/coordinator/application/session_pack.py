@@ -1,25 +1,30 @@
 """A session as one file to hand on: what it answered, everything that was recorded, and what vouches for it."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+import struct
+from collections.abc import Collection, Iterable, Mapping
 from importlib.metadata import version
-from typing import Any, NamedTuple
+from io import BytesIO
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
-from pydantic_core import to_json
+from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic_core import from_json, to_json
 
-from moot.modules.coordinator.application.pack_archive import zipped
-from moot.modules.coordinator.application.past_result import past_result, past_usage
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.application.report_page import render_page
+from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
-from moot.modules.coordinator.domain.ports.session_record import Examine, RecordChains
+from moot.modules.coordinator.domain.ports.session_record import Examine, SessionRecord
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Chain, Verification
-from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import Locale, Message
+
+M = TypeVar("M", bound=BaseModel)
+Files = Mapping[str, bytes]
 
 FORMAT = 2
 SESSION, NODES, MODEL_CALLS = "research_sessions", "node_executions", "llm_call_logs"
@@ -39,6 +44,16 @@ ANSWERS = ("report.md", "report.html", "result.json", "verdict.json", "evidence.
 FILES = (*ANSWERS, *ROWS.values(), CHAIN, MANIFEST)
 IN_ORDER = ("started_at", "created_at", "decided_at", "node_type", "ordinal", "attempt", "id")
 
+LARGEST = 256 * 1024 * 1024
+"""Bytes of a pack, and of all that is in it: a thousand times an ordinary session."""
+
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+END = struct.Struct("<4s4H2LH")
+"""The last bytes of a ZIP file without a comment: signature, …, size of its directory, …, length of the comment."""
+
+LARGEST_DIRECTORY = 16 * 1024
+LOCATOR_64 = b"PK\x06\x07"
+
 
 class Manifest(BaseModel):
     """What is in a pack. `digest` is over the digests of all other files; `created_at` is the session's."""
@@ -54,6 +69,22 @@ class Manifest(BaseModel):
     digest: str
 
 
+class BrokenPack(AppError):
+    """A file that is no pack, or not the pack that Moot once wrote. Says what was noticed first."""
+
+    code = "PACK_BROKEN"
+
+    def __init__(self, problem: str | Message) -> None:
+        super().__init__(SAY("pack.broken", problem=problem))
+
+
+class PackVerification(Verification):
+    """`moot` made the pack. Only the same version can tell whether the answers in it follow from the rows."""
+
+    moot: str
+    compared: bool
+
+
 class SessionPack(NamedTuple):
     """The bytes of the ZIP file, and whether the record in it holds."""
 
@@ -62,18 +93,16 @@ class SessionPack(NamedTuple):
 
 
 class SessionPacks:
-    def __init__(self, history: SessionHistory, chains: RecordChains | None, examine: Examine) -> None:
-        self._history, self._chains, self._examine = history, chains, examine
+    def __init__(self, history: SessionHistory, record: SessionRecord, examine: Examine) -> None:
+        self._history, self._record, self._examine = history, record, examine
 
     async def pack(self, session_id: UUID, workspace_id: str, locale: Locale) -> SessionPack:
         """Raises `SessionNotFound`, or `Conflict` while the session runs. The same record makes the same bytes."""
         currency = (await self._history.result(session_id, workspace_id)).usage.currency
-        if self._chains is None:
-            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
-        chain = await self._chains.chain(session_id)
+        chain = await self._record.chain(session_id)
         files = {**record_files(chain), **answer_files(chain, currency)}
         files[MANIFEST] = manifest_file(chain, files, currency, moot_version())
-        return SessionPack(zipped(files), self._examine(chain, locale))
+        return SessionPack(zip_files(files), self._examine(chain, locale))
 
 
 def moot_version() -> str:
@@ -92,8 +121,7 @@ def answer_files(chain: Chain, currency: str) -> dict[str, bytes]:
     """The session's answer, put together from its rows alone."""
     session = session_of(chain)
     nodes = [NodeExecution.model_validate(row) for row in _sorted(chain.rows[NODES].values())]
-    usage = past_usage(_sorted(chain.rows[MODEL_CALLS].values()), currency)
-    result = past_result(session, nodes, usage)
+    result = past_result(session, nodes, _sorted(chain.rows[MODEL_CALLS].values()), currency)
     ruling = {"verdict_status": result.verdict_status, "reason": result.reason, "verdict": result.verdict}
     return {
         "report.md": render_report(result).encode(),
@@ -104,7 +132,7 @@ def answer_files(chain: Chain, currency: str) -> dict[str, bytes]:
     }
 
 
-def manifest_file(chain: Chain, files: Mapping[str, bytes], currency: str, made_by: str) -> bytes:
+def manifest_file(chain: Chain, files: Files, currency: str, made_by: str) -> bytes:
     digests = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files) if name != MANIFEST}
     lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     manifest = Manifest(
@@ -129,3 +157,128 @@ def _sorted(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def _json(content: Any) -> bytes:
     return to_json(content, indent=2, inf_nan_mode="null") + b"\n"
+
+
+def check_pack(data: bytes, examine: Examine, locale: Locale) -> PackVerification:
+    """Raises `BrokenPack`, which names the first thing that does not hold."""
+    try:
+        return _checked(data, examine, locale)
+    except AppError:
+        raise
+    except Exception as e:  # bulkhead: a file made to do harm may break any reader, and must get no further
+        raise BrokenPack(SAY("pack.unreadable", reason=f"{type(e).__name__}: {e}"[:200])) from e
+
+
+def _checked(data: bytes, examine: Examine, locale: Locale) -> PackVerification:
+    files = unzip_files(data, FILES)
+    manifest = _manifest(files)
+    chain = _chain(files)
+    _compare(files, record_files(chain), "malformed")
+    found = examine(chain, locale)
+    if not found.intact:
+        raise BrokenPack(found.explanation)
+    compared = manifest.moot == moot_version()
+    if compared:
+        _compare(files, answer_files(chain, manifest.currency), "other_answer")
+    made = manifest_file(chain, files, manifest.currency, manifest.moot)
+    _compare(files, {MANIFEST: made}, "malformed")
+    return _verified(found, manifest, compared, locale)
+
+
+def _manifest(files: Files) -> Manifest:
+    """A file that was merely changed is found here, by name; a manifest that was changed along with it, later."""
+    manifest = _model(Manifest, MANIFEST, from_json(files[MANIFEST]))
+    if manifest.format != FORMAT:
+        raise BrokenPack(SAY("pack.other_format", made_by=manifest.moot[:40]))
+    for name in sorted(set(files) - {MANIFEST}):
+        if hashlib.sha256(files[name]).hexdigest() != manifest.files.get(name):
+            raise BrokenPack(SAY("pack.changed", name=name))
+    return manifest
+
+
+def _chain(files: Files) -> Chain:
+    rows = {table: _by_id(file, from_json(files[file])) for table, file in ROWS.items()}
+    chain = _model(Chain, CHAIN, from_json(files[CHAIN]) | {"rows": rows})
+    if list(chain.rows[SESSION]) != [chain.session_id]:
+        raise BrokenPack(SAY("pack.malformed", name=ROWS[SESSION]))
+    return chain
+
+
+def _by_id(file: str, rows: Any) -> dict[UUID, dict[str, Any]]:
+    """Of a row that is there twice one is left, and the file is found to be another."""
+    return {UUID(row["id"]): row for row in ([rows] if file == ROWS[SESSION] else rows)}
+
+
+def _model(model: type[M], name: str, content: Any) -> M:
+    try:
+        return model.model_validate(content)
+    except ValidationError as e:
+        raise BrokenPack(SAY("pack.malformed", name=name)) from e
+
+
+def _compare(files: Files, made: Files, problem: str) -> None:
+    for name, content in made.items():
+        if files[name] != content:
+            raise BrokenPack(SAY(f"pack.{problem}", name=name))
+
+
+def _verified(found: Verification, manifest: Manifest, compared: bool, locale: Locale) -> PackVerification:
+    made_by, answers = manifest.moot[:40], list(ANSWERS)
+    said = SAY("pack.holds") if compared else SAY("pack.not_compared", made_by=made_by, answers=answers)
+    known = found.model_dump()
+    known["explanation"] = f"{found.explanation}\n{said.in_locale(locale)}"
+    return PackVerification(**known, moot=manifest.moot, compared=compared)
+
+
+def zip_files(files: Files) -> bytes:
+    whole = BytesIO()
+    with ZipFile(whole, "w", ZIP_DEFLATED, compresslevel=9) as archive:
+        for name in sorted(files):
+            entry = ZipInfo(name, LONG_AGO)
+            entry.compress_type, entry.create_system, entry.external_attr = ZIP_DEFLATED, 3, 0o644 << 16
+            archive.writestr(entry, files[name])
+    return whole.getvalue()
+
+
+def unzip_files(data: bytes, expected: Collection[str]) -> dict[str, bytes]:
+    """The files of a pack, in memory; exactly those that are `expected`, each once."""
+    _refuse_odd(data)
+    with ZipFile(BytesIO(data)) as archive:
+        entries = archive.infolist()
+        _refuse_other([entry.filename for entry in entries], expected)
+        left, files = LARGEST, {}
+        for entry in entries:
+            files[entry.filename] = _bounded(archive, entry, left)
+            left -= len(files[entry.filename])
+    return files
+
+
+def _refuse_odd(data: bytes) -> None:
+    """Before anything is unpacked: a directory of millions of names is a bomb of its own."""
+    if len(data) > LARGEST:
+        raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
+    end = END.unpack(data[-END.size :]) if len(data) >= END.size else None
+    if end is None or end[0] != b"PK\x05\x06" or end[-1] or end[5] > LARGEST_DIRECTORY:
+        raise BrokenPack(SAY("pack.no_zip"))
+    if data[-END.size - 20 : -END.size].startswith(LOCATOR_64):
+        raise BrokenPack(SAY("pack.no_zip"))
+
+
+def _refuse_other(names: list[str], expected: Collection[str]) -> None:
+    for name in names:
+        if name not in expected:
+            raise BrokenPack(SAY("pack.unexpected", name=name[:80]))
+        if names.count(name) > 1:
+            raise BrokenPack(SAY("pack.twice", name=name))
+    for name in expected:
+        if name not in names:
+            raise BrokenPack(SAY("pack.missing", name=name))
+
+
+def _bounded(archive: ZipFile, entry: ZipInfo, limit: int) -> bytes:
+    """What an entry says of its own size is not believed."""
+    with archive.open(entry) as packed:
+        data = packed.read(limit + 1)
+    if len(data) > limit:
+        raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
+    return data

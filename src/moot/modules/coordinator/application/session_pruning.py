@@ -7,9 +7,7 @@ from uuid import UUID
 from pydantic import BaseModel, ConfigDict
 
 from moot.modules.coordinator.domain.ports.session_record import CallTexts, TextStore
-from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.validation import refused
 
 __all__ = ["CallTexts", "Pruned", "SessionPruning"]
@@ -25,12 +23,12 @@ class Pruned(BaseModel):
 
 
 class SessionPruning:
-    def __init__(self, store: TextStore | None, clock: Clock) -> None:
+    def __init__(self, store: TextStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
 
     async def planned(self, before: date, workspace: str) -> CallTexts:
         """How many sessions and calls would lose their texts."""
-        store, moment = self._kept(), self._moment(before)
+        store, moment = self._store, self._moment(before)
         sessions = await store.sessions_before(moment, workspace)
         return CallTexts(sessions=len(sessions), calls=await store.count(moment, workspace))
 
@@ -38,7 +36,7 @@ class SessionPruning:
         self, before: date, workspace: str, watch: Callable[[CallTexts], None] | None = None
     ) -> Pruned:
         """Of sessions that ended before that day (UTC), and of calls without a session made before it."""
-        store, moment = self._kept(), self._moment(before)
+        store, moment = self._store, self._moment(before)
         watch = watch or (lambda gone: None)
         total, broken = CallTexts(), []
         for session_id in await store.sessions_before(moment, workspace):
@@ -57,8 +55,3 @@ class SessionPruning:
         if before > self._clock.now().astimezone(UTC).date():
             raise refused("in_future", "before", before.isoformat())
         return datetime.combine(before, time.min, UTC)
-
-    def _kept(self) -> TextStore:
-        if self._store is None:
-            raise Unavailable(SAY("persistence_off"), code="PERSISTENCE_OFF")
-        return self._store

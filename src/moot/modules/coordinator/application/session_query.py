@@ -1,6 +1,5 @@
 """What a reader may ask of the history: one strict shape for REST and the command line."""
 
-from collections.abc import Callable
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, TypeVar
 
@@ -15,44 +14,25 @@ from moot.modules.coordinator.domain.model.session import (
 )
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.moments import FIRST_DAY, Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
 D = TypeVar("D", bound=date)
-
-FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(2199, 12, 31)
-"""Keeps arithmetic with dates within what a calendar can hold."""
+LAST_YEAR = 2199
 
 
-def _day(value: Any) -> date:
-    """Days are written one way only: no numbers, no times."""
-    day = _read(date.fromisoformat, value) if isinstance(value, str) else value
-    if type(day) is not date:
-        raise refuse("date_malformed", got=repr(value))
-    return _within(day, value)
+def _moment_in_utc(value: Any) -> datetime:
+    """A day begins at midnight UTC."""
+    moment = read_moment(value)
+    return moment.astimezone(UTC) if isinstance(moment, datetime) else _midnight(moment)
 
 
-def _moment(value: str) -> datetime:
-    """A day begins at midnight UTC; a time needs its zone."""
-    day = _read(date.fromisoformat, value)
-    moment = _midnight(day) if day else _read(datetime.fromisoformat, value)
-    if moment is None or moment.tzinfo is None:
-        raise refuse("moment_malformed", got=repr(value))
-    _within(moment.date(), value)
-    return moment.astimezone(UTC)
-
-
-def _read(parse: Callable[[str], D], text: str) -> D | None:
-    try:
-        return parse(text)
-    except ValueError:
-        return None
-
-
-def _within(day: date, value: Any) -> date:
-    if not FIRST_DAY <= day <= LAST_DAY:
-        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_DAY}"])
-    return day
+def _not_too_late(value: D) -> D:
+    """A day after the last one could not be counted any more."""
+    if value.year > LAST_YEAR:
+        raise refuse("out_of_range", got=f"'{value}'", allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+    return value
 
 
 def _some_text(text: str) -> str:
@@ -61,8 +41,8 @@ def _some_text(text: str) -> str:
     return text
 
 
-Day = Annotated[date, BeforeValidator(_day)]
-Moment = Annotated[datetime, BeforeValidator(_moment)]
+SomeDay = Annotated[Day, AfterValidator(_not_too_late)]
+Moment = Annotated[datetime, BeforeValidator(_moment_in_utc), AfterValidator(_not_too_late)]
 
 TWO_FORMS = {
     "created_after": "start_date",
@@ -81,8 +61,8 @@ class SessionQuery(Strict):
     trigger_source: Annotated[str, AfterValidator(_some_text)] | None = Field(
         default=None, description="how they were started: api, cli, sdk, …"
     )
-    start_date: Day | None = Field(default=None, description="first day (UTC)")
-    end_date: Day | None = Field(default=None, description="last day (UTC)")
+    start_date: SomeDay | None = Field(default=None, description="first day (UTC)")
+    end_date: SomeDay | None = Field(default=None, description="last day (UTC)")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
     created_after: Moment | None = Field(default=None, description="from this moment on; or start_date")

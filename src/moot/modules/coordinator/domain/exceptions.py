@@ -1,5 +1,6 @@
 """What the coordinator cannot do, said so that the caller knows what to do next."""
 
+from typing import ClassVar
 from uuid import UUID
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
@@ -32,18 +33,49 @@ class AllExpertsFailed(AppError):
         )
 
 
-class SessionNotFound(NotFound):
-    code = "SESSION_NOT_FOUND"
+class OfSession(AppError):
+    """About one session, and no more to be said than which; `said` is the key of the text."""
+
+    said: ClassVar[str]
 
     def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("session_not_found", session_id=session_id))
+        super().__init__(SAY(self.said, session_id=session_id), session_id=str(session_id))
 
 
-class SessionRunning(Conflict):
-    code = "SESSION_RUNNING"
+class SessionNotFound(OfSession, NotFound):
+    code, said = "SESSION_NOT_FOUND", "session_not_found"
 
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("session_running", session_id=session_id), session_id=str(session_id))
+
+class SessionRunning(OfSession, Conflict):
+    code, said = "SESSION_RUNNING", "session_running"
+
+
+class SessionHeld(OfSession, Conflict):
+    """Somebody runs the session, or did until a moment ago."""
+
+    code, said = "SESSION_HELD", "session_held"
+
+
+class SessionCancelled(OfSession, Conflict):
+    code, said = "SESSION_CANCELLED", "session_cancelled"
+
+
+class SessionTakenOver(OfSession, Conflict):
+    """This process was away for so long that another one carries on."""
+
+    code, said = "SESSION_TAKEN_OVER", "session_taken_over"
+
+
+class SessionInterrupted(OfSession, Unavailable):
+    """The desk closed before the session had ended; it goes on when a desk opens again."""
+
+    code, said = "SESSION_INTERRUPTED", "session_interrupted"
+
+
+class KeyReused(OfSession, Conflict):
+    """The key stands for a question other than the one that is asked now."""
+
+    code, said = "IDEMPOTENCY_KEY_REUSED", "key_reused"
 
 
 class SessionNotRetryable(InvalidInput):
@@ -66,31 +98,6 @@ class SessionEnded(Conflict):
         super().__init__(said, session_id=str(session_id), status=status)
 
 
-class SessionHeld(Conflict):
-    """Somebody runs the session, or did until a moment ago."""
-
-    code = "SESSION_HELD"
-
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("session_held", session_id=session_id), session_id=str(session_id))
-
-
-class SessionCancelled(Conflict):
-    code = "SESSION_CANCELLED"
-
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("session_cancelled", session_id=session_id), session_id=str(session_id))
-
-
-class SessionTakenOver(Conflict):
-    """This process was away for so long that another one carries on."""
-
-    code = "SESSION_TAKEN_OVER"
-
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("session_taken_over", session_id=session_id), session_id=str(session_id))
-
-
 class SessionGivenUp(AppError):
     """It may be the session itself that processes die of."""
 
@@ -100,15 +107,6 @@ class SessionGivenUp(AppError):
         super().__init__(SAY("session_given_up", attempts=attempts), session_id=str(session_id))
 
 
-class SessionInterrupted(Unavailable):
-    """The desk closed before the session had ended; it goes on when a desk opens again."""
-
-    code = "SESSION_INTERRUPTED"
-
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("session_interrupted", session_id=session_id), session_id=str(session_id))
-
-
 class KeyTaken(Conflict):
     """There is a session under this key already."""
 
@@ -116,15 +114,6 @@ class KeyTaken(Conflict):
 
     def __init__(self, key: str) -> None:
         super().__init__(SAY("key_taken", key=key))
-
-
-class KeyReused(Conflict):
-    """The key stands for a question other than the one that is asked now."""
-
-    code = "IDEMPOTENCY_KEY_REUSED"
-
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY("key_reused", session_id=session_id), session_id=str(session_id))
 
 
 class DeskBusy(TooManyRequests):

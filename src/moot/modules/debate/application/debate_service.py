@@ -13,9 +13,9 @@ from moot.modules.debate.domain.debate import (
     ExpertSummary,
     Resolution,
     Resolver,
+    UnknownSignal,
     combined,
 )
-from moot.modules.debate.domain.opinions import UnknownSignal
 from moot.modules.debate.domain.texts import SAY
 from moot.shared.domain.messages import Message
 

@@ -1,5 +1,7 @@
 """Bull, bear and resolution by a model: what each is shown, what it must answer, and who speaks when it cannot."""
 
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,21 +12,23 @@ from moot.modules.debate.domain.debate import (
     Argument,
     Confidence,
     DebateInput,
-    Direction,
+    Opinion,
     Resolution,
     Resolver,
     RiskLevel,
     Side,
+    weigh,
 )
-from moot.modules.debate.domain.opinions import Opinion, weigh
 from moot.modules.debate.domain.texts import SAY, bullets
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import refuse
 
 PROMPTS = Prompts(Path(__file__).parent / "prompts")
+RESOLUTION = "resolution"
 NEAR_EVEN_ODDS = (0.4, 0.6)
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -97,16 +101,25 @@ class Weighing(Answer):
 
 
 class LLMAdvocate:
-    def __init__(self, speaker: Speaker, agent: str, plea: type[Plea]) -> None:
-        self._speaker, self.agent, self._plea = speaker, agent, plea
+    """`by_rule` speaks where the desk has no model, or where rules stand in for one that failed."""
+
+    def __init__(
+        self, speaker: Speaker, choice: EngineChoice, agent: str, plea: type[Plea], by_rule: Advocate
+    ) -> None:
+        self._speaker, self._choice, self._by_rule = speaker, choice, by_rule
+        self._agent, self._plea = agent, plea
 
     async def advocate(self, debate_input: DebateInput) -> Argument:
+        by_model = partial(self._plead, debate_input)
+        return await self._choice.make(self._agent, by_model, partial(self._by_rule.advocate, debate_input))
+
+    async def _plead(self, debate_input: DebateInput) -> Argument:
         locale = debate_input.locale
         spoken = await self._speaker.ask(
             Brief(
                 module="debate",
-                agent=self.agent,
-                system=PROMPTS.text(self.agent, locale),
+                agent=self._agent,
+                system=PROMPTS.text(self._agent, locale),
                 case=_panel(debate_input),
                 evidence=debate_input.evidence,
                 answer=self._plea,
@@ -125,19 +138,30 @@ class LLMAdvocate:
 
 
 class LLMResolver:
-    agent = "resolution"
+    """The rule weighs pleas made by rule only: a model's confidence is no weight of experts."""
 
-    def __init__(self, speaker: Speaker) -> None:
-        self._speaker = speaker
+    def __init__(
+        self, speaker: Speaker, choice: EngineChoice, by_rule: Resolver, advocates: Sequence[Advocate]
+    ) -> None:
+        self._speaker, self._choice = speaker, choice
+        self._by_rule, self._advocates = by_rule, advocates
 
     async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
+        by_model = partial(self._weigh, debate_input, bull, bear)
+        return await self._choice.make(RESOLUTION, by_model, partial(self._calculate, debate_input))
+
+    async def _calculate(self, debate_input: DebateInput) -> Resolution:
+        bull, bear = [await side.advocate(debate_input) for side in self._advocates]
+        return await self._by_rule.resolve(debate_input, bull, bear)
+
+    async def _weigh(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
         locale = debate_input.locale
         pleas = [_plea("bull", bull, locale), _plea("bear", bear, locale)]
         spoken = await self._speaker.ask(
             Brief(
                 module="debate",
-                agent=self.agent,
-                system=PROMPTS.text(self.agent, locale),
+                agent=RESOLUTION,
+                system=PROMPTS.text(RESOLUTION, locale),
                 case="\n\n".join([_panel(debate_input), *pleas]),
                 evidence=debate_input.evidence,
                 answer=Weighing,
@@ -175,34 +199,3 @@ def _plea(role: str, plea: Argument, locale: Locale) -> str:
         acknowledged=bullets(plea.acknowledged, locale),
         triggers=bullets(plea.triggers, locale),
     ).in_locale(locale)
-
-
-class ChosenAdvocate:
-    def __init__(self, choice: EngineChoice, by_model: LLMAdvocate, by_rule: Advocate) -> None:
-        self._choice, self._by_model, self._by_rule = choice, by_model, by_rule
-
-    async def advocate(self, debate_input: DebateInput) -> Argument:
-        return await self._choice.make(
-            self._by_model.agent,
-            lambda: self._by_model.advocate(debate_input),
-            lambda: self._by_rule.advocate(debate_input),
-        )
-
-
-class ChosenResolver:
-    """The rule weighs pleas made by rule only: a model's confidence is no weight of experts."""
-
-    def __init__(
-        self, choice: EngineChoice, by_model: LLMResolver, by_rule: Resolver, bull: Advocate, bear: Advocate
-    ) -> None:
-        self._choice, self._by_model, self._by_rule = choice, by_model, by_rule
-        self._bull, self._bear = bull, bear
-
-    async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
-        async def by_rule() -> Resolution:
-            pleas = [await side.advocate(debate_input) for side in (self._bull, self._bear)]
-            return await self._by_rule.resolve(debate_input, *pleas)
-
-        return await self._choice.make(
-            self._by_model.agent, lambda: self._by_model.resolve(debate_input, bull, bear), by_rule
-        )

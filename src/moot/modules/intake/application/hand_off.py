@@ -4,7 +4,7 @@ import json
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple, Protocol
 
-from moot.modules.intake.domain.ports import ToolSpec
+from moot.modules.intake.application.ports import ToolSpec
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.errors import UpstreamFailed
 

@@ -2,26 +2,33 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 import structlog
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
-from moot.modules.intake.application.keeping import Keeper, TurnLost, counting_from, keeping
-from moot.modules.intake.application.telling import Tell, listening
-from moot.modules.intake.application.turns import as_it_failed, as_it_stands, opening, tell_end
+from moot.modules.intake.application.errand import Errand, Tell
+from moot.modules.intake.application.intake_state import (
+    OPTIONS,
+    IntakeGraph,
+    IntakeState,
+    begin_state,
+    end_turn,
+    fail_turn,
+)
+from moot.modules.intake.application.keeper import Keeper, TurnLost
 from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Turn
+from moot.modules.intake.domain.findings import Spent
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, NotFound
 from moot.shared.domain.validation import Strict, refuse
-from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.infrastructure.execution_context import Tally, on_behalf_of
 
 __all__ = ["Conversation", "Feedback", "IntakeService", "PlanDecision", "Question", "Style", "Turn"]
 
@@ -34,7 +41,6 @@ BEAT = 10.0
 LEASE = timedelta(seconds=30)
 """Whoever has given none for so long is taken to be gone."""
 
-Run = Callable[[IntakeGraph], Awaitable[Stand]]
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=LONGEST)]
 
 
@@ -129,14 +135,8 @@ class IntakeService:
             if before.status in ("running", "waiting"):
                 raise NotItsTurn(SAY(f"conversation.{before.status}", id=before.id), status=before.status)
             conversation = before.model_copy(update={"turns": (*before.turns, turn), "updated_at": now})
-        state = opening(asked.question, conversation, self._given(asked))
-        return await self._turn(
-            conversation,
-            lambda graph: graph.begin(_thread(conversation), state),
-            before=before,
-            by=requested_by,
-            listener=listener,
-        )
+        state = begin_state(conversation, self._given(asked))
+        return await self._turn(conversation, before, requested_by, listener, state=state)
 
     async def feedback(
         self,
@@ -151,14 +151,8 @@ class IntakeService:
         conversation = await self.conversation(conversation_id, workspace)
         if conversation.status != "waiting":
             raise NotItsTurn(SAY("conversation.not_waiting", id=conversation_id), status=conversation.status)
-        given = said.model_dump()
-        return await self._turn(
-            conversation,
-            lambda graph: graph.go_on(_thread(conversation), given),
-            before=conversation,
-            by=requested_by,
-            listener=listener,
-        )
+        feedback = said.model_dump()
+        return await self._turn(conversation, conversation, requested_by, listener, feedback=feedback)
 
     async def resume(
         self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
@@ -168,13 +162,7 @@ class IntakeService:
         if conversation.status != "running":
             raise NotItsTurn(SAY("conversation.not_left", id=conversation_id), status=conversation.status)
         self._require_left(conversation)
-        return await self._turn(
-            conversation,
-            lambda graph: graph.go_on(_thread(conversation)),
-            before=conversation,
-            by=conversation.requested_by,
-            listener=listener,
-        )
+        return await self._turn(conversation, conversation, conversation.requested_by, listener)
 
     async def conversation(self, conversation_id: UUID, workspace: str) -> Conversation:
         found = await self._conversations.get(conversation_id, workspace)
@@ -188,23 +176,23 @@ class IntakeService:
     async def _turn(
         self,
         conversation: Conversation,
-        run: Run,
-        *,
         before: Conversation | None,
         by: str | None,
         listener: Tell | None,
+        **given: Any,
     ) -> Conversation:
-        turn = conversation.last
+        """`before` is the conversation as it was read, None where it is new; `given` is for the graph."""
+        turn, workspace = conversation.last, conversation.workspace_id
         record = str(turn.id) if self._conversations.lasting else ""
-        tally = counting_from(turn.spent)
-        for_whom = on_behalf_of(conversation.workspace_id, by or "", session_id=record, tally=tally)
-        with listening(listener), for_whom:
-            ended = await self._ended(await self._taken(conversation, before), run)
-            tell_end(ended)
-            return ended
+        errand = Errand(workspace, by or "", record, _tally(turn.spent), listener)
+        with on_behalf_of(workspace, errand.caller, session_id=record, tally=errand.tally):
+            running = await self._take(conversation, before)
+            ended = await self._run(Keeper(running, self._conversations, self._clock, errand), given)
+        _tell_end(ended, errand)
+        return ended
 
-    async def _taken(self, conversation: Conversation, before: Conversation | None) -> Conversation:
-        """The conversation, running: here and nowhere else. `before` is as it was read; None: it is new."""
+    async def _take(self, conversation: Conversation, before: Conversation | None) -> Conversation:
+        """The conversation, running: here and nowhere else."""
         turn = conversation.last.model_copy(update={"status": "running", "left": False, "error": None})
         running = conversation.with_last(turn, self._clock.now())
         if before is None:
@@ -220,11 +208,11 @@ class IntakeService:
             said = SAY("lease.held", id=conversation.id, seconds=seconds)
             raise NotItsTurn(said, status="running", retry_after=seconds)
 
-    async def _ended(self, running: Conversation, run: Run) -> Conversation:
+    async def _run(self, keeper: Keeper, given: Mapping[str, Any]) -> Conversation:
         """As it is stored; raises `NotItsTurn` when another process has taken it over meanwhile."""
-        keeper = Keeper(running, self._conversations, self._clock)
+        running = keeper.conversation
         try:
-            turn = await self._held(keeper, run)
+            turn = await self._work_while_held(keeper, given)
             if self._on_record is not None:
                 await self._on_record()  # whoever goes on with the turn goes on with its record
             return await keeper.end(turn)
@@ -232,32 +220,34 @@ class IntakeService:
             logger.warning("turn taken over", conversation=str(running.id))
             raise NotItsTurn(SAY("lease.lost", id=running.id), status="running") from None
         except asyncio.CancelledError:
-            await keeper.leave()
+            await keeper.keep(
+                left=True
+            )  # whoever comes next need not wait until this process is taken to be gone
             raise
 
-    async def _held(self, keeper: Keeper, run: Run) -> Turn:
+    async def _work_while_held(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
         """What becomes of the turn, unless it is lost on the way."""
         turn = keeper.conversation.last
         try:
             async with asyncio.TaskGroup() as group:
                 beating = group.create_task(keeper.beat(self._beat))
-                turn = await self._worked(keeper, run)
+                turn = await self._work(keeper, given)
                 beating.cancel()
         except* TurnLost:
             logger.info("work on a turn stopped", conversation=str(keeper.conversation.id))
         return turn
 
-    async def _worked(self, keeper: Keeper, run: Run) -> Turn:
+    async def _work(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
         """However it ends, it ends: what nobody foresaw is told as a failure of this turn."""
         begun = keeper.conversation.last
         try:
-            with keeping(keeper):
-                stand = await run(await self._graph())
-            return as_it_stands(begun, stand, self._clock.now())
+            graph = await self._graph()
+            stand = await graph.run(keeper, **given)
+            return end_turn(begun, stand, self._clock.now())
         except Exception as e:  # bulkhead: a turn that fails must not leave its conversation running for ever
             foreseen = isinstance(e, AppError)
             logger.warning("turn failed", conversation=str(keeper.conversation.id), exc_info=not foreseen)
-            return as_it_failed(keeper.conversation.last, e, self._clock.now())
+            return fail_turn(keeper.conversation.last, e, self._clock.now())
 
     def _given(self, asked: Question) -> IntakeState:
         wanted = asked.enable_background_investigation
@@ -270,6 +260,24 @@ class IntakeService:
         }
 
 
-def _thread(conversation: Conversation) -> str:
-    """A turn each: a question starts anew, and what is remembered of the others is put before it."""
-    return f"{conversation.id}:{len(conversation.turns)}"
+def _tally(spent: Spent) -> Tally:
+    """For a turn that goes on."""
+    return Tally(
+        requests=spent.requests,
+        tokens=spent.tokens,
+        cost=spent.cost or 0.0,
+        unpriced=int(spent.cost is None),
+    )
+
+
+def _tell_end(conversation: Conversation, errand: Errand) -> None:
+    turn, thread = conversation.last, str(conversation.id)
+    if turn.status == "waiting":
+        plan = turn.plan.model_dump(mode="json") if turn.plan else None
+        asked = {"escalation_id": turn.escalation_id} if turn.escalation_id else {}
+        errand.tell("interrupt", thread_id=thread, plan=plan, options=list(OPTIONS), **asked)
+    elif turn.reply:
+        errand.tell("message_chunk", text=turn.reply)
+    elif turn.error:
+        errand.tell("error", message=turn.error)
+    errand.tell("done", thread_id=thread, status=turn.status)

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, computed_field
 
-from moot.modules.intake.application.language import normalised
+from moot.modules.intake.application.language import normalise
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -117,7 +117,7 @@ _JSON = TypeAdapter(dict[str, str | None])
 
 
 def _language(locale: str) -> str:
-    return (normalised(locale) or locale).split("-")[0]
+    return (normalise(locale) or locale).split("-")[0]
 
 
 def _percentile(ordered: Sequence[float], part: float) -> float | None:

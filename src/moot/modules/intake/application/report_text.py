@@ -1,18 +1,101 @@
 """An answer as Markdown that stays harmless whoever wrote the words in it: no HTML, no image, no link but a source's.
 
 Words of strangers keep no markup at all (`plain`). What a model or a step wrote keeps lists, tables and emphasis, and
-nothing that reaches outside of its section (`tamed`).
+nothing that reaches outside of its section (`tamed`). Headings, marks of sources and tables are written here too.
 """
 
 import re
 import string
+import tomllib
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import get_args
 from urllib.parse import quote, urlsplit
 
-from moot.modules.intake.application.headings import headings_for
 from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Citation
+from moot.modules.intake.domain.question import Tongue
+
+TONGUES: tuple[Tongue, ...] = get_args(Tongue)
+FOLDER = files("moot.modules.intake.domain") / "headings"
+
+
+def tongue_of(locale: str) -> Tongue | None:
+    """The language of a locale, whatever its region: `zh-TW` reads `zh-CN`. None where it is none of ours."""
+    language = locale.lower().replace("_", "-").partition("-")[0]
+    return next((tongue for tongue in TONGUES if tongue.startswith(f"{language}-")), None)
+
+
+def headings_for(locale: str) -> Mapping[str, str]:
+    """English where there are none for the locale."""
+    return _read(tongue_of(locale) or "en-US")
+
+
+def language_name(locale: str) -> str:
+    """What a language calls itself; the bare locale where that is not known."""
+    tongue = tongue_of(locale)
+    return _read(tongue)["language"] if tongue else locale
+
+
+@cache
+def _read(tongue: Tongue) -> Mapping[str, str]:
+    return tomllib.loads((FOLDER / f"{tongue[:2]}.toml").read_text(encoding="utf-8"))
+
+
+CITED = re.compile(r"[ \t]*[\[【]\s*(\d{1,3}(?:\s*[,，、;；]\s*\d{1,3})*)\s*[\]】]")
+
+
+def cited_in(texts: Iterable[str]) -> list[int]:
+    """Source numbers in the order in which they are cited, each once."""
+    found = [number for text in texts for marks in CITED.findall(text) for number in _numbers(marks)]
+    return list(dict.fromkeys(found))
+
+
+def renumber(text: str, numbers: Mapping[int, int]) -> str:
+    """The text with each citation under its new number, and without those that have none."""
+
+    def again(found: re.Match[str]) -> str:
+        kept = dict.fromkeys(numbers[number] for number in _numbers(found[1]) if number in numbers)
+        lead = " " if found[0][0] in " \t" else ""
+        return lead + "".join(f"[{number}]" for number in kept) if kept else ""
+
+    return CITED.sub(again, text)
+
+
+def _numbers(marks: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", marks)]
+
+
+def without_marks(text: str) -> str:
+    """The text without its marks."""
+    return CITED.sub("", text)
+
+
+def as_table(rows: Sequence[Sequence[str]]) -> str:
+    """The first row is the heading."""
+    head, *rest = rows
+    lines = [head, ["---"] * len(head), *rest]
+    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+
+
+def side_by_side(columns: Sequence[Mapping[str, str]]) -> str:
+    """By the names of what they hold, the first of which heads the table; empty where there are fewer than two.
+
+    What only one of them has is left open for the others.
+    """
+    compared = [column for column in columns if column]
+    if len(compared) < 2:
+        return ""
+    labels = dict.fromkeys(label for column in compared for label in column)
+    return as_table([[label, *(column.get(label, "—") for column in compared)] for label in labels])
+
+
+def _cell(text: str) -> str:
+    """A row is one line, whatever was written into it."""
+    return " ".join(text.split()).replace("|", "\\|")
+
 
 QUOTING: frozenset[Style] = frozenset({"research", "academic"})
 """Styles that show what a source says, and not only where it is."""
@@ -28,7 +111,7 @@ TAG = re.compile(r"<(?=[A-Za-z/!?])")
 ENTITY = re.compile(r"&(?=#|[A-Za-z][A-Za-z0-9]*;)")
 FENCE = re.compile(r"[`~]{3,}")
 HEADING = re.compile(r"^[ \t]*(#{1,6})(?=[ \t])", re.MULTILINE)
-UNDERLINE = re.compile(r"^[ \t]*(?:=+|-+)[ \t]*$", re.MULTILINE)
+UNDERLINE = re.compile(r"^[^\S\n]*(?:=+|-+)[^\S\n]*$", re.MULTILINE)
 LINK = re.compile(r"\](?=\()")
 DEFINITION = re.compile(r"^((?:[^\S\n]|[>*+\-\d.)])*\[(?:\\[\s\S]|[^\[\]\\])*\])(?=:)", re.MULTILINE)
 """A link that is defined for the rest of the text. Where a line does not begin with it, `[…]:` is only words."""

@@ -1,25 +1,32 @@
-"""What a question is after, told without a model: by its words, and by the companies that it names."""
+"""What a question is after, told without a model: the companies that it names, and the experts it asks for."""
 
-from collections.abc import Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import NamedTuple
 
-from moot.modules.intake.application.follow_ups import Spoken, spoken_of
-from moot.modules.intake.application.language import detect
-from moot.modules.intake.application.wording import (
-    about_some_share,
-    plain,
-    points_nowhere,
-    refusal,
-    reply,
-    says_nothing,
-    small_talk,
-)
-from moot.modules.intake.domain.ports import Companies
-from moot.modules.intake.domain.question import Intent, Mention, Understanding
-from moot.shared.domain.messages import LIST_SEPARATOR
+from moot.modules.intake.application.language import detect, words
+from moot.modules.intake.application.ports import Companies
+from moot.modules.intake.domain.question import Mention, Understanding, reading_language
+from moot.modules.intake.domain.texts import SAY
+from moot.shared.domain.messages import LIST_SEPARATOR, Locale
 
-_LONGEST_TITLE = 60
-_ROOT = 30  # of a question that goes on in another
-_CHOICES_TOLD = 5
+LONGEST = 4000
+LONGEST_TITLE = 60
+CHOICES_TOLD = 5
+COMPARISON = "comparison"
+EXAMPLES = (1, 2, 1, 1, 2, 1)
+"""How many companies each question of the catalogue names: well-known ones, then those that every desk has."""
+EXAMPLES_TOLD = 3
+
+
+class Subject(NamedTuple):
+    """Whom a question is about, once the question before it has been heard. `follows`: those are of that one."""
+
+    mentions: tuple[Mention, ...]
+    experts: tuple[str, ...]
+    follows: bool = False
 
 
 class Understander:
@@ -30,74 +37,99 @@ class Understander:
         self, text: str, *, previous: Understanding | None = None, default_locale: str
     ) -> Understanding:
         """`previous` is the question before in the same conversation: what this one leaves out is taken from it."""
-        asked = plain(text)
-        named = await self._companies.mentioned(asked)
-        locale = _locale(asked, named, previous) or default_locale
-        if why := refusal(asked):
-            return _told(asked, "refused", locale, reply(why, locale))
-        spoken = spoken_of(asked, named, previous)
-        if not spoken.mentions and (tone := small_talk(asked)):
-            return _told(asked, "small_talk", locale, reply(tone, locale))
-        if spoken.mentions:
-            return _about_companies(asked, locale, spoken, previous)
-        return _about_anything(asked, locale, spoken, previous)
+        asked = _plain(text)
+        named = tuple(await self._companies.mentioned(asked))
+        beside = _without(asked, named)
+        locale = detect(beside if previous else asked) or (previous.locale if previous else default_locale)
+        subject = _subject(beside, named, previous)
+        unsure = next((mention for mention in subject.mentions if not mention.certain), None)
+        return Understanding(
+            intent="equity" if subject.mentions and not unsure else "unclear",
+            locale=locale,
+            title=_title(asked, subject, previous, reading_language(locale)),
+            mentions=subject.mentions,
+            aspects=subject.experts,
+            follows=subject.follows,
+            reply=_ask_which(unsure, locale) if unsure else None,
+        )
+
+    async def say_what_works(self, locale: str) -> str:
+        """What can be asked without a model, with questions about companies that are known here."""
+        reader, questions = reading_language(locale), list[str]()
+        for number, companies in enumerate(EXAMPLES, 1):
+            question = SAY(f"understanding.example.{number}").in_locale(reader)
+            named = await self._companies.mentioned(question)
+            if len({mention.symbols for mention in named if mention.certain}) == companies:
+                questions.append(f"- {question}")
+        told = "\n".join(questions[:EXAMPLES_TOLD])
+        return SAY("understanding.without_model", questions=told).in_locale(reader)
 
 
-def _locale(text: str, named: Sequence[Mention], previous: Understanding | None) -> str | None:
-    """A follow-up that brings nothing but names stays in the language of the talk."""
-    if previous is None:
-        return detect(text)
+def experts_asked_for(text: str) -> tuple[str, ...]:
+    """Those whose words stand in the text; none of them: the question is for all."""
+    return tuple(name for name, pattern in _patterns().items() if name != COMPARISON and pattern.search(text))
+
+
+def _plain(text: str) -> str:
+    """Half-width, in one line, and no longer than a question is."""
+    return " ".join(unicodedata.normalize("NFKC", text[:LONGEST]).split())
+
+
+def _without(text: str, named: Iterable[Mention]) -> str:
     for mention in named:
         text = text.replace(mention.text, " ")
-    return detect(text) or previous.locale
+    return text
 
 
-def _about_companies(text: str, locale: str, spoken: Spoken, previous: Understanding | None) -> Understanding:
-    unsure = next((mention for mention in spoken.mentions if not mention.certain), None)
-    return Understanding(
-        intent="unclear" if unsure else "equity",
-        locale=locale,
-        title=_title(text, spoken, previous),
-        mentions=spoken.mentions,
-        aspects=spoken.aspects,
-        comparing=spoken.comparing,
-        reply=_which(unsure, locale) if unsure else None,
-    )
+def _subject(beside: str, named: tuple[Mention, ...], previous: Understanding | None) -> Subject:
+    experts = experts_asked_for(beside)
+    if previous is None or not previous.mentions:
+        return Subject(named, experts)
+    if settled := _settle(named, previous):
+        return Subject(settled, experts or previous.aspects, follows=True)
+    if not named:
+        return Subject(previous.mentions, experts, follows=True)
+    if len(named) == 1 and _patterns()[COMPARISON].search(beside):
+        others = [mention for mention in previous.mentions if mention.symbols != named[0].symbols]
+        return Subject((*others, *named), experts or previous.aspects)
+    return Subject(named, experts)
 
 
-def _about_anything(text: str, locale: str, spoken: Spoken, previous: Understanding | None) -> Understanding:
-    researched = previous is not None and previous.intent == "research"
-    if about_some_share(text) and not (researched and spoken.continued):
-        asked_back = _told(text, "unclear", locale, reply("which_company", locale))
-        return asked_back.model_copy(update={"aspects": spoken.aspects})
-    if (says_nothing(text) or points_nowhere(text)) and not (researched and spoken.continued):
-        return _told(text, "unclear", locale, reply("what", locale))
-    title = f"{previous.title[:_ROOT]}: {text}" if previous and researched and spoken.continued else text
-    return _told(title, "research", locale, None)
+def _settle(named: Sequence[Mention], previous: Understanding) -> tuple[Mention, ...]:
+    """The companies of before, where this says which of several was meant; nothing where it does not."""
+    said = {mention.symbols[0] for mention in named if mention.certain}
+    mentions = tuple(mention.narrowed(said) for mention in previous.mentions)
+    return mentions if mentions != previous.mentions else ()
 
 
-def _told(title: str, intent: Intent, locale: str, said: str | None) -> Understanding:
-    return Understanding(intent=intent, locale=locale, title=_short(title), reply=said)
-
-
-def _which(mention: Mention, locale: str) -> str:
+def _ask_which(mention: Mention, locale: str) -> str:
     names = mention.names or ("",) * len(mention.symbols)
-    choices = [f"{s} {n}".strip() for s, n in zip(mention.symbols, names, strict=True)][:_CHOICES_TOLD]
-    separator = LIST_SEPARATOR.get(locale, ", ")
-    return reply("which_of", locale, text=mention.text, choices=separator.join(choices))
+    choices = [f"{symbol} {name}".strip() for symbol, name in zip(mention.symbols, names, strict=True)]
+    reader = reading_language(locale)
+    told = LIST_SEPARATOR[reader].join(choices[:CHOICES_TOLD])
+    return SAY("understanding.which_of", text=mention.text, choices=told).in_locale(reader)
 
 
-def _title(text: str, spoken: Spoken, previous: Understanding | None) -> str:
+def _title(text: str, subject: Subject, previous: Understanding | None, reader: Locale) -> str:
     """Companies that a question leaves out stand before it; who answers a question back asks what was asked."""
-    if previous is None or not spoken.continued:
-        return _short(text)
-    if previous.intent == "unclear" and len(text) < _ROOT:
-        text = previous.title
-    left_out = [mention for mention in spoken.mentions if mention.text not in text]
-    names = " / ".join(mention.names[0] if mention.names else mention.text for mention in left_out)
-    return _short(f"{names}: {text}" if names else text)
+    if previous and previous.ambiguous and subject.follows:
+        return previous.title
+    left_out = [mention for mention in subject.mentions if mention.text not in text]
+    names = " / ".join(mention.named_for(reader) or mention.text for mention in left_out)
+    title = (f"{names}: {text}" if names else text).rstrip(" ?？。.!！") or text
+    return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"
 
 
-def _short(title: str) -> str:
-    title = title.rstrip(" ?？。.!！") or title
-    return title if len(title) <= _LONGEST_TITLE else f"{title[: _LONGEST_TITLE - 1]}…"
+@cache
+def _patterns() -> dict[str, re.Pattern[str]]:
+    """By expert; a word in Latin letters stands alone."""
+    tables = words()["experts"].values()
+    told = {name: " ".join(table[name] for table in tables).split() for name in words()["experts"]["en"]}
+    return {
+        name: re.compile("|".join(_pattern(word) for word in found), re.IGNORECASE)
+        for name, found in told.items()
+    }
+
+
+def _pattern(word: str) -> str:
+    return rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word

@@ -1,14 +1,15 @@
 """What somebody wants, as far as it can be told before anybody researches it."""
 
+from collections.abc import Collection
 from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.shared.domain.messages import Locale
 
-Intent = Literal["equity", "research", "small_talk", "refused", "unclear"]
-"""`equity` is about companies somebody names, `research` about anything else that can be found out, `refused` harmful
-or after the desk's own instructions. `unclear` needs a question back."""
+Intent = Literal["equity", "research", "unclear"]
+"""`equity` is about companies somebody names, `research` about anything else that a model would have found out.
+`unclear` is answered at once: which company is meant, or what can be asked."""
 
 Tongue = Literal["zh-CN", "en-US", "ja-JP", "ko-KR"]
 """What a question is recognised to be written in. An answer may be in any language that a model hands over."""
@@ -30,6 +31,21 @@ class Mention(BaseModel):
     def certain(self) -> bool:
         return len(self.symbols) == 1
 
+    def named_for(self, reader: Locale) -> str:
+        """What the company is called in the reader's language, or else at home; nothing where it has no name."""
+        english = "" if reader == "zh-CN" else "".join(self.names_en[:1])
+        return english or "".join(self.names[:1])
+
+    def narrowed(self, symbols: Collection[str]) -> "Mention":
+        """The one of several companies that is among these; as it was, where none or more than one is."""
+        meant = [place for place, symbol in enumerate(self.symbols) if symbol in symbols]
+        if self.certain or len(meant) != 1:
+            return self
+        kept = {
+            field: getattr(self, field)[meant[0] : meant[0] + 1] for field in ("symbols", "names", "names_en")
+        }
+        return self.model_copy(update=kept)
+
 
 class Understanding(BaseModel):
     """`by` says who understood it: a model, or the rules that work without one."""
@@ -42,7 +58,8 @@ class Understanding(BaseModel):
     mentions: tuple[Mention, ...] = ()
     aspects: tuple[str, ...] = ()
     """Experts whose field the question names, as the research graph spells them; none: all of them."""
-    comparing: bool = False
+    follows: bool = False
+    """It names no company itself: they are those of the question before."""
     reply: str | None = None
     """What is said at once, where there is nothing to research."""
     by: Literal["model", "rules"] = "rules"

@@ -1,8 +1,8 @@
 """The judge's door: a debate in, a verdict on its symbol out."""
 
-from moot.modules.judge.domain.levels import Levels
 from moot.modules.judge.domain.verdict import (
     JudgeInput,
+    Levels,
     Verdict,
     VerdictAbstained,
     VerdictAgent,

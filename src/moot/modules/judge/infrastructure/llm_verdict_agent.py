@@ -4,14 +4,21 @@ The price levels are computed for every action before the model is asked, so tha
 """
 
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
 
-from moot.modules.judge.domain.levels import Action, levels_for
 from moot.modules.judge.domain.texts import SAY
-from moot.modules.judge.domain.verdict import Fraction, JudgeInput, Verdict, VerdictAgent
+from moot.modules.judge.domain.verdict import (
+    Action,
+    Fraction,
+    JudgeInput,
+    Verdict,
+    VerdictAgent,
+    levels_for,
+)
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.application.speaker import Brief, Speaker
@@ -51,10 +58,16 @@ class Ruling(BaseModel):
 
 
 class LLMVerdictAgent:
-    def __init__(self, speaker: Speaker) -> None:
-        self._speaker = speaker
+    """`by_rule` rules where the desk has no model, or where rules stand in for one that failed."""
+
+    def __init__(self, speaker: Speaker, choice: EngineChoice, by_rule: VerdictAgent) -> None:
+        self._speaker, self._choice, self._by_rule = speaker, choice, by_rule
 
     async def judge(self, judge_input: JudgeInput) -> Verdict:
+        by_rule = partial(self._by_rule.judge, judge_input)
+        return await self._choice.make(AGENT, partial(self._rule, judge_input), by_rule)
+
+    async def _rule(self, judge_input: JudgeInput) -> Verdict:
         spoken = await self._speaker.ask(
             Brief(
                 module="judge",
@@ -113,13 +126,3 @@ def _gap(judge_input: JudgeInput) -> list[str]:
     if heard >= asked:
         return []
     return [SAY("panel_incomplete", heard=heard, asked=asked).in_locale(judge_input.locale)]
-
-
-class ChosenVerdictAgent:
-    def __init__(self, choice: EngineChoice, by_model: VerdictAgent, by_rule: VerdictAgent) -> None:
-        self._choice, self._by_model, self._by_rule = choice, by_model, by_rule
-
-    async def judge(self, judge_input: JudgeInput) -> Verdict:
-        return await self._choice.make(
-            AGENT, lambda: self._by_model.judge(judge_input), lambda: self._by_rule.judge(judge_input)
-        )

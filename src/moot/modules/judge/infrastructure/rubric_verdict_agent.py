@@ -1,8 +1,8 @@
 """Judges by rule: the same debate always gets the same verdict, and the verdict says why."""
 
-from moot.modules.judge.domain.levels import Action, levels_for
 from moot.modules.judge.domain.texts import SAY
-from moot.modules.judge.domain.verdict import Direction, JudgeInput, Verdict
+from moot.modules.judge.domain.verdict import Action, JudgeInput, Verdict, levels_for
+from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Message
 
 ACTIONS: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEUTRAL": "HOLD"}

@@ -20,18 +20,19 @@ from pydantic import (
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.model_config import (
     ALIAS,
+    PRESETS,
     Capabilities,
     ConfigRepository,
     ContextSize,
     LLMConfig,
     ModelCard,
+    Preset,
     Price,
     Priority,
     ProxyUrl,
     SecretUnreadable,
     no_such_config,
 )
-from moot.modules.llm_platform.domain.presets import PRESETS, Preset
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import Strict, refuse

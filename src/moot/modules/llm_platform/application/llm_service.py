@@ -5,10 +5,8 @@ Whatever asks a model asks here, so what is true of one call is true of all: no 
 
 import asyncio
 import random
-import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
-from datetime import date
 
 from moot.modules.llm_platform.application.attempts import (
     Request,
@@ -18,16 +16,20 @@ from moot.modules.llm_platform.application.attempts import (
     service_failed,
     too_slow,
 )
-from moot.modules.llm_platform.application.call_key import CallKey, mismatch
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Budget, most
-from moot.modules.llm_platform.domain.call_record import CallJournal, CallOutcome, RecordedCall
+from moot.modules.llm_platform.domain.call_record import (
+    CallJournal,
+    CallKey,
+    CallLogItem,
+    CallOutcome,
+    mismatch,
+)
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
     ChatModel,
     ChatRequest,
     ChatResult,
-    ModelReply,
     ResponseSchema,
     Tool,
 )
@@ -101,57 +103,6 @@ class LLMService:
         recorded = await self._from_record(key, request)
         return recorded or await self._live(key, request, alias, tags)
 
-    async def stream(
-        self,
-        messages: Sequence[ChatMessage],
-        tools: Sequence[Tool] | None = None,
-        *,
-        tool_choice: str = "auto",
-        temperature: float = 0.7,
-        max_tokens: int | None = None,
-        alias: str | None = None,
-        tags: Sequence[str] | None = None,
-        caller_module: str = "",
-        caller_agent: str | None = None,
-    ) -> AsyncIterator[str | ChatResult]:
-        """Pieces of the content as they come, and at the end the whole result. Fails over before the first piece."""
-        request = ChatRequest(
-            messages=list(messages),
-            tools=list(tools or []),
-            tool_choice=tool_choice,
-            temperature=temperature,
-            max_tokens=min(max_tokens or self._max_tokens, self._max_tokens),
-        )
-        key = CallKey.next(caller_module, caller_agent)
-        recorded = await self._from_record(key, request)
-        if recorded is not None:
-            yield recorded.content
-            yield recorded
-            return
-        tries = Tries(self.candidates(alias, tags), self._deadline)
-        for config in tries.each():
-            spoke = False
-            tries.begin()
-            try:
-                async with (
-                    self._guarded(config),
-                    self._on_record(key, config, request, tries.attempts) as call,
-                ):
-                    async for piece in self._pieces(config, request, tries.seconds_left()):
-                        if isinstance(piece, str):
-                            spoke = True
-                            yield piece
-                        else:
-                            call.reply = piece
-                yield call.result()
-            except ModelTrouble as trouble:
-                tries.failed(config, trouble)
-                if spoke:
-                    break
-            else:
-                return
-        raise tries.gave_up()
-
     async def generate(
         self,
         prompt: str,
@@ -212,23 +163,6 @@ class LLMService:
                 raise too_slow(config, self._deadline, seconds) from None
         return call.result()
 
-    async def _pieces(
-        self, config: LLMConfig, request: ChatRequest, seconds: float
-    ) -> AsyncIterator[str | ModelReply]:
-        """The model's pieces, all of them within `seconds`."""
-        end = time.monotonic() + seconds
-        pieces = aiter(self._model.stream(config, request))
-        while True:
-            left = end - time.monotonic()
-            try:
-                async with asyncio.timeout(left):
-                    piece = await anext(pieces)
-            except StopAsyncIteration:
-                return
-            except TimeoutError:
-                raise too_slow(config, self._deadline, left) from None
-            yield piece
-
     async def _wait(self, pause: float, trouble: ModelTrouble, tries: Tries) -> bool:
         """Wait and say yes, if another attempt with the same model is worth it."""
         seconds = max(trouble.retry_after or 0.0, pause * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
@@ -284,30 +218,30 @@ class LLMService:
             if recorded.request_digest == key.digest(recorded.model_name, request):
                 if key.answers == "resume":
                     await self._note(key, recorded, request)
-                return _as_recorded(recorded, self._registry.knowledge_cutoff(recorded.alias, _workspace()))
+                return self._as_recorded(recorded)
         if key.answers == "replay":
             raise mismatch(key, request, answered)
         return None
 
-    async def _note(self, key: CallKey, recorded: RecordedCall, request: ChatRequest) -> None:
+    async def _note(self, key: CallKey, recorded: CallLogItem, request: ChatRequest) -> None:
         """On the record too: that this answer was not asked for again."""
         intent = key.intent_of(recorded, request)
         call_id = await self._journal.begin(intent)
         await self._journal.end(call_id, CallOutcome(status="success", latency_ms=0, reply=recorded.reply))
 
+    def _as_recorded(self, recorded: CallLogItem) -> ChatResult:
+        alias = recorded.alias or ""
+        return ChatResult(
+            **recorded.reply.model_dump(),
+            alias=alias,
+            vendor=recorded.vendor,
+            cost=recorded.cost,
+            origin="record",
+            knowledge_cutoff=self._registry.knowledge_cutoff(alias, _workspace()),
+            call_id=recorded.id,
+        )
+
 
 def _workspace() -> str:
     context = current_execution_ctx.get()
     return context.workspace if context else DEFAULT_WORKSPACE
-
-
-def _as_recorded(recorded: RecordedCall, cutoff: date | None) -> ChatResult:
-    return ChatResult(
-        **recorded.reply.model_dump(),
-        alias=recorded.alias,
-        vendor=recorded.vendor,
-        cost=recorded.cost,
-        origin="record",
-        knowledge_cutoff=cutoff,
-        call_id=recorded.id,
-    )

@@ -11,15 +11,16 @@ from typing import Generic, TypeVar
 import structlog
 from pydantic import BaseModel
 
-from moot.modules.llm_platform.application.answer_checks import (
+from moot.modules.llm_platform.application.answer_schema import (
     NARRATIVE,
     NARRATIVE_LENGTH,
     Statements,
     in_another_language,
     narrative_length,
     statements,
+    strict_schema,
+    told_schema,
 )
-from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema
@@ -30,7 +31,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx, current_feedback, tell_retry
+from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -138,7 +139,8 @@ class Speaker:
 
 def _last_time(locale: Locale) -> list[ChatMessage]:
     """What went wrong when this was tried before, if it was."""
-    feedback = current_feedback.get()
+    context = current_execution_ctx.get()
+    feedback = context.feedback if context else None
     if feedback is None:
         return []
     said = SAY("answer.last_time", error=feedback["error"], suggestion=feedback["suggestion"])

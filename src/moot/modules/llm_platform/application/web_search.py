@@ -1,8 +1,12 @@
-"""The one door to the web's search services: every search passes here and is on the record."""
+"""The one door to the web: whoever searches it or reads a page of it does so here, and it is on the record."""
 
+import hashlib
 import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Literal
+from typing import Any, Literal
 from uuid import UUID
 
 import structlog
@@ -13,8 +17,9 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.search import (
+    Page,
+    PageSource,
     RecordedSearch,
-    SearchAnswer,
     SearchAudit,
     SearchCache,
     SearchRecord,
@@ -28,17 +33,19 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, unguarded
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
-__all__ = ["WebSearchRequest", "WebSearchService"]
+__all__ = ["Page", "WebPageService", "WebSearchRequest", "WebSearchService"]
 
 logger = structlog.get_logger(__name__)
 
-OPERATION = "web-search"
+SEARCH, READ = "web-search", "read-page"
 PRESENT = timedelta(days=1)
 """A session this young asks the web of today; an older one must not see what came after it."""
 
+Origin = Literal["live", "cache", "record"]
+
 
 class WebSearchService:
-    """What the provider found, or the cache still holds, without what is no use to the session that asks.
+    """What the provider found, or the cache still holds, without what is no use to whoever asks.
 
     A session that goes on, or is replayed, from its record is told what it was told before.
     """
@@ -55,20 +62,23 @@ class WebSearchService:
         self._provider, self._audit, self._cache, self._clock = provider, audit, cache, clock
         self._record, self._guard = record, guard
 
-    async def search(self, request: WebSearchRequest) -> WebSearchResponse:
-        """Raises what the provider raises; on replay `ReplayMismatch`, when there is no such search on record."""
+    async def search(self, request: WebSearchRequest, *, as_of: datetime | None = None) -> WebSearchResponse:
+        """What was public at `as_of`; None: now. Raises what the provider raises.
+
+        On replay `ReplayMismatch`, when there is no such search on record.
+        """
         context = current_execution_ctx.get()
         if context is not None and context.answers != "live":
-            recorded = await self._recorded(request, context)
-            if recorded is not None:
-                return recorded
-        past = _past_moment(self._clock.now())
+            found = await self._from_record(request, context)
+            if found is not None and found.response is not None:
+                return self._refine(request, found.response, _past(as_of, found.asked_at))
+        past = _past(as_of, self._clock.now())
         if past is not None:
             request = _undated(request)
-        response = await self._remembered(request) or await self._found(request)
-        return self._refined(request, response, past)
+        response = await self._from_cache(request) or await self._ask(request)
+        return self._refine(request, response, past)
 
-    def _refined(
+    def _refine(
         self, request: WebSearchRequest, response: WebSearchResponse, past: datetime | None
     ) -> WebSearchResponse:
         results = refine(response.results, as_of=past)
@@ -81,115 +91,123 @@ class WebSearchService:
         )
         return response.model_copy(update={"results": results})
 
-    async def _recorded(
+    async def _from_record(
         self, request: WebSearchRequest, context: ExecutionContext
-    ) -> WebSearchResponse | None:
-        """What the session was told when it asked; None when it has to ask again, which a replay never does.
-
-        Whether it asked as a session of the past is judged by the moment it asked, not by the present one.
-        """
-        found = await self._on_record(request, context.session_id)
-        if found is None and context.answers == "replay":
-            raise ReplayMismatch(
-                SAY("record.no_search", query=request.query), query=request.query, difference=[]
-            )
-        if found is None or (found.response is None and context.answers == "resume"):
+    ) -> RecordedSearch | None:
+        """What the session was told when it asked; None when it has to ask again, which a replay never does."""
+        found = None
+        if self._record is not None and context.session_id:
+            found = await self._record.find(UUID(context.session_id), [request, _undated(request)])
+        if context.answers == "replay":
+            if found is None:
+                said = SAY("record.no_search", query=request.query)
+                raise ReplayMismatch(said, query=request.query, difference=[])
+            if found.response is None:
+                raise _failed_before(found)
+        elif found is None or found.response is None:
             return None
-        if found.response is None:
-            raise _failed_before(found)
-        if context.answers == "resume":
-            await self._note(found, found.response)
-        return self._refined(request, found.response, _past_moment(found.asked_at))
-
-    async def _on_record(self, request: WebSearchRequest, session_id: str) -> RecordedSearch | None:
-        if self._record is None or not session_id:
-            return None
-        return await self._record.find(UUID(session_id), [request, _undated(request)])
-
-    async def _note(self, found: RecordedSearch, response: WebSearchResponse) -> None:
-        """On the record too: that this was not asked again."""
-        call_id = await self._begin(found.request, "record", found.service)
-        body = response.model_dump_json()
-        await self._end(call_id, time.monotonic(), SearchAnswer(response=response, body=body))
-
-    async def _remembered(self, request: WebSearchRequest) -> WebSearchResponse | None:
-        started = time.monotonic()
-        response = await self._from_cache(request)
-        if response is not None:
-            call_id = await self._begin(request, "cache")
-            await self._end(
-                call_id, started, SearchAnswer(response=response, body=response.model_dump_json())
-            )
-        return response
-
-    async def _found(self, request: WebSearchRequest) -> WebSearchResponse:
-        call_id = await self._begin(request, "live")
-        started = time.monotonic()
-        try:
-            answer = await self._asked(request)
-        except BaseException as error:
-            await self._end(call_id, started, error)
-            raise
-        await self._end(call_id, started, answer)
-        await self._to_cache(request, answer.response)
-        return answer.response
-
-    async def _asked(self, request: WebSearchRequest) -> SearchAnswer:
-        """A service that is left alone is out of reach, on the record as well: a replay is told the same."""
-        try:
-            async with self._guard(Dependency(f"{OPERATION}:{self._provider.name}"), _service_failed):
-                return await self._provider.search(request)
-        except LeftAlone as alone:
-            raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None
-
-    async def _begin(
-        self, request: WebSearchRequest, origin: Literal["live", "cache", "record"], service: str = ""
-    ) -> UUID | None:
-        name = service or self._provider.name
-        params = request.model_dump(mode="json")
-        return await self._audit.begin(
-            name, OPERATION, params, origin=origin, request_digest=request.key(name)
-        )
-
-    async def _end(self, call_id: UUID | None, started: float, outcome: SearchAnswer | BaseException) -> None:
-        answer = outcome if isinstance(outcome, SearchAnswer) else None
-        status_code = outcome.status_code if isinstance(outcome, SearchAnswer | WebSearchError) else None
-        await self._audit.end(
-            call_id,
-            status="success" if answer else "failed",
-            latency_ms=round((time.monotonic() - started) * 1000),
-            status_code=status_code,
-            response_data=answer.body if answer else None,
-            error_message=None if answer else str(outcome) or type(outcome).__name__,
-        )
+        else:  # on the record too: that this was not asked again
+            await self._note(found.request, found.response, "record", found.service)
+        return found
 
     async def _from_cache(self, request: WebSearchRequest) -> WebSearchResponse | None:
         if self._cache is None:
             return None
         try:
-            return await self._cache.get(request.key(self._provider.name))
+            response = await self._cache.get(request.key(self._provider.name))
         except Exception:  # bulkhead: a broken cache costs a request, not the answer
             logger.warning("search cache not read", query=request.query, exc_info=True)
             return None
+        if response is not None:
+            await self._note(request, response, "cache", self._provider.name)
+        return response
 
-    async def _to_cache(self, request: WebSearchRequest, response: WebSearchResponse) -> None:
-        if self._cache is None:
-            return
-        try:
-            await self._cache.put(request.key(self._provider.name), request, response)
-        except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
-            logger.warning("search cache not written", query=request.query, exc_info=True)
+    async def _ask(self, request: WebSearchRequest) -> WebSearchResponse:
+        """A service that is left alone is out of reach, on the record as well: a replay is told the same."""
+        async with self._call(request, "live", self._provider.name) as call:
+            try:
+                async with self._guard(Dependency(f"{SEARCH}:{self._provider.name}"), _service_failed):
+                    answer = await self._provider.search(request)
+            except LeftAlone as alone:
+                raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None
+            call.body, call.status_code = answer.body, answer.status_code
+        if self._cache is not None:
+            try:
+                await self._cache.put(request.key(self._provider.name), request, answer.response)
+            except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
+                logger.warning("search cache not written", query=request.query, exc_info=True)
+        return answer.response
+
+    async def _note(
+        self, request: WebSearchRequest, response: WebSearchResponse, origin: Origin, service: str
+    ) -> None:
+        async with self._call(request, origin, service) as call:
+            call.body = response.model_dump_json()
+
+    def _call(
+        self, request: WebSearchRequest, origin: Origin, service: str
+    ) -> AbstractAsyncContextManager["_Answer"]:
+        params = request.model_dump(mode="json")
+        return _on_record(self._audit, service, SEARCH, params, request.key(service), origin)
+
+
+class WebPageService:
+    def __init__(self, source: PageSource, audit: SearchAudit) -> None:
+        self._source, self._audit = source, audit
+
+    async def read(self, url: str) -> Page:
+        """The page's own words, written by strangers. Raises `PageRefused` or `PageFailed`, which say why."""
+        digest = hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
+        async with _on_record(self._audit, "web", READ, {"url": url}, digest) as call:
+            page = await self._source.text(url)
+            call.body = page.text
+        return page
+
+
+@dataclass
+class _Answer:
+    """How a call was answered, for the record."""
+
+    body: str | None = None
+    status_code: int | None = None
+
+
+@asynccontextmanager
+async def _on_record(
+    audit: SearchAudit,
+    service: str,
+    operation: str,
+    params: Mapping[str, Any],
+    digest: str,
+    origin: Origin = "live",
+) -> AsyncIterator[_Answer]:
+    """The intent before, the outcome after, however the call ends."""
+    call_id = await audit.begin(service, operation, params, origin=origin, request_digest=digest)
+    started, answer, failure = time.monotonic(), _Answer(), None
+    try:
+        yield answer
+    except BaseException as error:
+        answer.status_code = error.status_code if isinstance(error, WebSearchError) else None
+        failure = str(error) or type(error).__name__
+        raise
+    finally:
+        await audit.end(
+            call_id,
+            status="failed" if failure else "success",
+            latency_ms=round((time.monotonic() - started) * 1000),
+            status_code=answer.status_code,
+            response_data=answer.body,
+            error_message=failure,
+        )
 
 
 def _service_failed(error: Exception) -> bool:
     return isinstance(error, WebSearchConnectionError) or (isinstance(error, WebSearchError) and error.outage)
 
 
-def _past_moment(now: datetime) -> datetime | None:
-    """The session's moment, if it lies in the past of `now`."""
-    context = current_execution_ctx.get()
-    as_of = context.as_of if context else None
-    return as_of if as_of and as_of < now - PRESENT else None
+def _past(as_of: datetime | None, asked_at: datetime) -> datetime | None:
+    """`as_of`, if it lay in the past when the question was asked."""
+    return as_of if as_of and as_of < asked_at - PRESENT else None
 
 
 def _undated(request: WebSearchRequest) -> WebSearchRequest:

@@ -153,41 +153,21 @@ def _billionths(cost: float) -> int:
     return round(min(cost, MAX_COST) * BILLIONTHS)
 
 
-@dataclass(frozen=True)
-class Refusal:
-    """How an account stood when a call did not fit into it."""
-
-    account: Account
-    spent: Counts
-    reserved: Counts
-    needed: Counts
-
-    def error(self, currency: str) -> BudgetExceeded:
-        unit = self._short_of()
-        limit = self.account.limits[unit]
-        counted = {
-            "limit": limit,
-            "spent": self.spent[unit],
-            "reserved": self.reserved[unit],
-            "needed": self.needed[unit],
-        }
-        left = max(0, limit - self.spent[unit] - self.reserved[unit])
-        said = {name: _said(unit, count, currency) for name, count in (counted | {"left": left}).items()}
-        details: dict[str, Any] = {name: _number(unit, count) for name, count in counted.items()}
-        return BudgetExceeded(
-            SAY("budget.exceeded", budget=_name(self.account, unit), how=_how(self.account, unit), **said),
-            scope=self.account.scope,
-            unit=unit,
-            **details,
-        )
-
-    def _short_of(self) -> Unit:
-        """The first when all fit by now: another call may have ended since."""
-        total = {
-            unit: self.spent[unit] + self.reserved[unit] + self.needed[unit] for unit in self.account.limits
-        }
-        short = [unit for unit, limit in self.account.limits.items() if total[unit] > limit]
-        return (short or list(self.account.limits))[0]
+def exceeded(
+    account: Account, *, spent: Counts, reserved: Counts, needed: Counts, currency: str
+) -> BudgetExceeded:
+    """How an account stood when a call did not fit into it. When all fits by now, another call has ended since."""
+    short = [
+        unit for unit, limit in account.limits.items() if spent[unit] + reserved[unit] + needed[unit] > limit
+    ]
+    unit = (short or list(account.limits))[0]
+    limit = account.limits[unit]
+    counted = {"limit": limit, "spent": spent[unit], "reserved": reserved[unit], "needed": needed[unit]}
+    left = max(0, limit - spent[unit] - reserved[unit])
+    said = {name: _said(unit, count, currency) for name, count in (counted | {"left": left}).items()}
+    details: dict[str, Any] = {name: _number(unit, count) for name, count in counted.items()}
+    message = SAY("budget.exceeded", budget=_name(account, unit), how=_how(account, unit), **said)
+    return BudgetExceeded(message, scope=account.scope, unit=unit, **details)
 
 
 def unpriced(account: Account, currency: str) -> BudgetExceeded:

@@ -1,11 +1,20 @@
 """A model call on the record: the intent, written before; the outcome, written after; and how to find it again."""
 
+import difflib
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict
 
-from moot.modules.llm_platform.domain.chat import ModelReply
+from moot.modules.llm_platform.domain.chat import ChatRequest, ModelReply, ToolCall, Usage
+from moot.modules.llm_platform.domain.exceptions import ReplayMismatch
+from moot.modules.llm_platform.domain.model_config import LLMConfig
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 
 class CallIntent(BaseModel):
@@ -40,34 +49,6 @@ class CallOutcome(BaseModel):
     error_message: str | None = None
 
 
-class RecordedCall(BaseModel):
-    """A call that was answered once."""
-
-    model_config = ConfigDict(frozen=True)
-
-    id: UUID
-    alias: str
-    vendor: str
-    model_name: str
-    cost: float | None
-    reply: ModelReply
-    prompt_text: str
-    system_message: str | None
-    request_digest: str
-
-
-class CallJournal(Protocol):
-    """Keeps model calls. Redacts secrets; in best-effort mode it never raises, in strict mode `begin` may."""
-
-    async def begin(self, intent: CallIntent) -> UUID | None:
-        """Commit the intent; None when it could not be kept."""
-
-    async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None: ...
-
-    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[RecordedCall]:
-        """The successful calls on record at that place of the session, newest last."""
-
-
 class CallLogItem(BaseModel):
     """A model call as its readers see it. A listing without texts has none of the four."""
 
@@ -100,6 +81,23 @@ class CallLogItem(BaseModel):
     error_message: str | None
     created_at: AwareDatetime
 
+    @property
+    def reply(self) -> ModelReply:
+        """What the model answered, if it did."""
+        counted = Usage(
+            prompt_tokens=self.prompt_tokens,
+            completion_tokens=self.completion_tokens,
+            total_tokens=self.total_tokens,
+        )
+        return ModelReply(
+            content=self.completion_text or "",
+            reasoning=self.reasoning_text or "",
+            tool_calls=[ToolCall.model_validate(call) for call in self.tool_calls or []],
+            usage=counted,
+            model=self.model_name,
+            finish_reason=self.finish_reason or "stop",
+        )
+
 
 class ExternalCallItem(BaseModel):
     """A call to an outside service as its readers see it. A listing without texts has no `response_data`."""
@@ -129,3 +127,103 @@ class CallLogReader(Protocol):
     async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]: ...
 
     async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]: ...
+
+
+class CallJournal(Protocol):
+    """Keeps model calls. Redacts secrets; in best-effort mode it never raises, in strict mode `begin` may."""
+
+    async def begin(self, intent: CallIntent) -> UUID | None:
+        """Commit the intent; None when it could not be kept."""
+
+    async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None: ...
+
+    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
+        """The successful calls on record at that place of the session, newest last."""
+
+
+@dataclass(frozen=True)
+class CallKey:
+    """The `ordinal`-th call of an agent in its session, whatever it asks. Outside of a session there is no order."""
+
+    module: str
+    agent: str | None
+    session_id: str
+    ordinal: int
+    answers: Literal["live", "resume", "replay"]
+
+    @classmethod
+    def next(cls, module: str, agent: str | None) -> "CallKey":
+        context = current_execution_ctx.get()
+        if context is None or not context.session_id:
+            return cls(module, agent, "", 0, "live")
+        name = f"{module}/{agent}"
+        ordinal = context.tally.calls[name]
+        context.tally.calls[name] += 1
+        return cls(module, agent, context.session_id, ordinal, context.answers)
+
+    def digest(self, model: str, request: ChatRequest) -> str:
+        """The same for the same question, asked at the same place of the same session."""
+        place = [self.session_id, self.module, self.agent, self.ordinal, model]
+        content = json.dumps([place, request.model_dump(mode="json")], ensure_ascii=False, sort_keys=True)
+        return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
+
+    def intent(self, config: LLMConfig, request: ChatRequest, attempt: int) -> CallIntent:
+        return CallIntent(
+            **self._asked(request),
+            model_name=config.model_name,
+            vendor=config.vendor,
+            alias=config.alias,
+            attempt=attempt,
+            request_digest=self.digest(config.model_name, request),
+        )
+
+    def intent_of(self, recorded: CallLogItem, request: ChatRequest) -> CallIntent:
+        """That this question was answered by the record."""
+        return CallIntent(
+            **self._asked(request),
+            model_name=recorded.model_name,
+            vendor=recorded.vendor,
+            alias=recorded.alias or "",
+            attempt=1,
+            request_digest=recorded.request_digest or "",
+            origin="record",
+        )
+
+    def _asked(self, request: ChatRequest) -> dict[str, Any]:
+        system, prompt = texts(request)
+        return {
+            "caller_module": self.module,
+            "caller_agent": self.agent,
+            "prompt_text": prompt,
+            "system_message": system,
+            "temperature": request.temperature,
+            "ordinal": self.ordinal,
+        }
+
+
+def texts(request: ChatRequest) -> tuple[str | None, str]:
+    """The system message, and the rest: a single message as it is, a conversation as JSON."""
+    system = "\n\n".join(m.content for m in request.messages if m.role == "system") or None
+    others = [m for m in request.messages if m.role != "system"]
+    if len(others) == 1 and others[0].role == "user":
+        return system, others[0].content
+    spoken = [m.model_dump(mode="json", exclude_defaults=True) for m in others]
+    return system, json.dumps(spoken, ensure_ascii=False, indent=1)
+
+
+def mismatch(key: CallKey, request: ChatRequest, answered: Sequence[CallLogItem]) -> ReplayMismatch:
+    """Says whose prompt is no longer the recorded one, and where it begins to differ."""
+    said: dict[str, Any] = {"agent": key.agent or key.module, "ordinal": key.ordinal + 1}
+    if not answered:
+        return ReplayMismatch(SAY("llm.not_on_record", **said), **said, difference=[])
+    recorded = answered[-1]
+    system, prompt = texts(request)
+    before = f"{recorded.system_message or ''}\n{recorded.prompt_text}".splitlines()
+    after = f"{system or ''}\n{prompt}".splitlines()
+    changed = [
+        line
+        for line in difflib.unified_diff(before, after, "recorded", "now", lineterm="", n=0)
+        if not line.startswith(("---", "+++", "@@"))
+    ]
+    shown = changed[:20] or ["parameters, tools or schema differ"]
+    return ReplayMismatch(SAY("llm.prompt_changed", **said, first=shown[0][:200]), **said, difference=shown)

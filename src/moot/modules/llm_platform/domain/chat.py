@@ -1,6 +1,5 @@
 """A conversation with a language model: what is asked, what comes back, and the port to whatever answers."""
 
-from collections.abc import AsyncIterator
 from datetime import date
 from typing import Any, Literal, Protocol
 from uuid import UUID
@@ -95,8 +94,5 @@ class ChatModel(Protocol):
     """
 
     async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply: ...
-
-    def stream(self, config: LLMConfig, request: ChatRequest) -> AsyncIterator[str | ModelReply]:
-        """Pieces of the content as they come, and at the end the whole reply."""
 
     async def aclose(self) -> None: ...

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Collection, Sequence
 from datetime import date
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
@@ -95,6 +95,55 @@ class LLMConfig(ModelCard):
         if prompt_tokens is None or completion_tokens is None:
             return None
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1_000_000
+
+
+class Preset(BaseModel):
+    """An endpoint that needs no looking up: a name stands for where a vendor is reached and what it can do.
+
+    `suggested_model` is a name to start with; None where the models are those you installed yourself.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    name: str
+    vendor: str
+    base_url: str
+    needs_key: bool = True
+    suggested_model: str | None = None
+    capabilities: Capabilities = Capabilities()
+
+    @property
+    def fills(self) -> dict[str, Any]:
+        """The fields of a config it stands in for."""
+        return {"vendor": self.vendor, "base_url": self.base_url, "capabilities": self.capabilities}
+
+
+def _cloud(name: str, base_url: str, suggested_model: str | None = None, **can: bool) -> Preset:
+    able = Capabilities(tools=True, **can)
+    return Preset(
+        name=name, vendor=name, base_url=base_url, suggested_model=suggested_model, capabilities=able
+    )
+
+
+def _local(name: str, port: int) -> Preset:
+    """Servers that hold any model to a schema as it speaks; whether it uses tools depends on the model."""
+    url, able = f"http://127.0.0.1:{port}/v1", Capabilities(json_schema=True)
+    return Preset(name=name, vendor=name, base_url=url, needs_key=False, capabilities=able)
+
+
+PRESETS: dict[str, Preset] = {
+    preset.name: preset
+    for preset in (
+        _cloud("openai", "https://api.openai.com/v1", "gpt-4o-mini", json_schema=True),
+        _cloud("deepseek", "https://api.deepseek.com/v1", "deepseek-chat", json_schema=False),
+        _cloud("qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus"),
+        _cloud("zhipu", "https://open.bigmodel.cn/api/paas/v4"),
+        _cloud("moonshot", "https://api.moonshot.cn/v1"),
+        _local("ollama", 11434),
+        _local("vllm", 8000),
+        _local("llamacpp", 8080),
+    )
+}
 
 
 class ConfigRepository(Protocol):

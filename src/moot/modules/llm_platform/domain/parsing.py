@@ -107,24 +107,32 @@ def _braced(text: str) -> Iterator[str]:
 
 def _read(text: str) -> Any:
     """`text` as JSON. Raw line breaks in strings are let pass; what cannot be stored or means two things is not."""
-    found = DECODER.decode(text)
+    found = STRICT_JSON.decode(text)
     json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair is not text
     if "\\u0000" in text or "\x00" in text:
         raise ValueError("NUL character")
     return found
 
 
+class NotStrict(ValueError):
+    """JSON that means two things, or nothing; `why` is one word for it."""
+
+    def __init__(self, why: str, said: str) -> None:
+        super().__init__(said)
+        self.why = why
+
+
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise ValueError(f"duplicate key {name[:80]!r}")
+            raise NotStrict("duplicate_keys", f"duplicate key {name[:80]!r}")
         found[name] = value
     return found
 
 
 def _no_number(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is not a JSON number")
+    raise NotStrict("not_a_number", f"{literal} is not a JSON number")
 
 
 def _finite(literal: str) -> float:
@@ -132,7 +140,7 @@ def _finite(literal: str) -> float:
     return number if math.isfinite(number) else _no_number(literal)
 
 
-DECODER = json.JSONDecoder(
+STRICT_JSON = json.JSONDecoder(
     strict=False, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite
 )
 

@@ -104,8 +104,7 @@ class SearchCache(Protocol):
 
     async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None: ...
 
-    async def cleanup_expired(self) -> int:
-        """How many were removed."""
+    async def cleanup_expired(self) -> None: ...
 
 
 class SearchAudit(Protocol):

@@ -1,16 +1,27 @@
-"""Model calls in `llm_call_logs`: the intent committed before the call, the outcome after it."""
+"""Model calls in `llm_call_logs`: the intent committed before, the outcome after; read back singly or added up."""
 
-from typing import Any
+from collections.abc import Set
+from datetime import datetime
+from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import select
+from pydantic import BaseModel
+from sqlalchemy import ColumnElement, Float, Select, SQLColumnExpression, and_, case, cast, func, select
+from sqlalchemy.orm import InstrumentedAttribute
 
-from moot.modules.llm_platform.domain.call_record import CallIntent, CallOutcome, RecordedCall
-from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
+from moot.modules.llm_platform.application.spending import By, Typical, UsageLine
+from moot.modules.llm_platform.domain.call_record import (
+    CallIntent,
+    CallLogItem,
+    CallOutcome,
+    ExternalCallItem,
+)
+from moot.modules.llm_platform.domain.chat import ModelReply
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
-from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, CallAudit
-from moot.shared.infrastructure.pruning import Bodies
+from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, Bodies, CallAudit
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 
 ASKED = tuple(name for name in CallIntent.model_fields if name not in INTENT)
@@ -37,10 +48,80 @@ MODEL_BODIES = Bodies.of(
 )
 MODEL_KINDS = (MODEL_CALL, MODEL_ANSWER, MODEL_BODIES.kind)
 
+M = TypeVar("M", bound=BaseModel)
+Call = LLMCallLog
+Column = SQLColumnExpression[Any]
+Rows = Select[*tuple[Any, ...]]
 
-class SqlCallJournal:
+TEXTS = {"prompt_text", "system_message", "completion_text", "reasoning_text"}
+RESPONSE = {"response_data"}
+ORDER = (Call.created_at, Call.ordinal, Call.attempt, Call.id)
+EXTERNAL_ORDER = (ExternalAPICallLog.created_at, ExternalAPICallLog.attempt, ExternalAPICallLog.id)
+
+AGENT = func.coalesce(Call.caller_agent, Call.caller_module)
+SUCCEEDED, LIVE = Call.status == "success", Call.origin == "live"
+TOKENS = func.coalesce(
+    Call.total_tokens, func.coalesce(Call.prompt_tokens, 0) + func.coalesce(Call.completion_tokens, 0)
+)
+MEASURES: dict[str, InstrumentedAttribute[int | None]] = {
+    "prompt_tokens": Call.prompt_tokens,
+    "completion_tokens": Call.completion_tokens,
+    "latency_ms": Call.latency_ms,
+}
+UTC_DAY: dict[str, ColumnElement[str]] = {
+    "sqlite": func.strftime("%Y-%m-%d", Call.created_at),
+    "postgresql": func.to_char(func.timezone("UTC", Call.created_at), "YYYY-MM-DD"),
+}
+
+
+class SqlCallLogReader:
+    """A `CallLogReader` and a `UsageReader`."""
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]:
+        wanted = _columns(LLMCallLog, CallLogItem, set() if include_text else TEXTS)
+        return await self._read(
+            CallLogItem, select(*wanted).where(Call.session_id == session_id).order_by(*ORDER)
+        )
+
+    async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]:
+        wanted = _columns(ExternalAPICallLog, ExternalCallItem, set() if include_text else RESPONSE)
+        of_session = select(*wanted).where(ExternalAPICallLog.session_id == session_id)
+        return await self._read(ExternalCallItem, of_session.order_by(*EXTERNAL_ORDER))
+
+    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
+        """The successful live calls at one place of a session, newest last."""
+        place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
+        found = select(*_columns(LLMCallLog, CallLogItem, set())).where(*place, SUCCEEDED, LIVE)
+        return await self._read(CallLogItem, found.order_by(Call.created_at))
+
+    async def usage(self, by: By, workspace: str, since: datetime | None) -> list[UsageLine]:
+        async with transaction(self._database.session) as db:
+            names = {"model": Call.model_name, "agent": AGENT, "day": UTC_DAY[db.get_bind().dialect.name]}
+            rows = await db.execute(_live(_usage_by(names[by]), workspace, since))
+            return [UsageLine.model_validate(dict(row)) for row in rows.mappings()]
+
+    async def typical(self, model_name: str, workspace: str, since: datetime) -> dict[str, Typical]:
+        measured = [column.is_not(None) for column in MEASURES.values()]
+        of_model = _typical_by(AGENT).where(Call.model_name == model_name, SUCCEEDED, *measured)
+        async with transaction(self._database.session) as db:
+            rows = await db.execute(_live(of_model, workspace, since))
+            return {row["name"]: Typical.model_validate(dict(row)) for row in rows.mappings()}
+
+    async def _read(self, model: type[M], statement: Rows) -> list[M]:
+        async with transaction(self._database.session) as db:
+            rows = (await db.execute(statement)).mappings()
+            return [model.model_validate(dict(row)) for row in rows]
+
+
+class SqlCallJournal(SqlCallLogReader):
+    """The reader that writes, too."""
+
     def __init__(self, audit: CallAudit, trail: AuditTrail) -> None:
-        self._audit, self._database = audit, trail.database
+        super().__init__(trail.database)
+        self._audit = audit
         trail.vouches_for(*MODEL_KINDS)
 
     async def begin(self, intent: CallIntent) -> UUID | None:
@@ -49,21 +130,6 @@ class SqlCallJournal:
     async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None:
         row = outcome.model_dump(include={*OUTCOME, "cost"}) | _answer(outcome.reply)
         await self._audit.end(MODEL_ANSWER, call_id, row)
-
-    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[RecordedCall]:
-        found = (
-            select(LLMCallLog)
-            .where(
-                LLMCallLog.session_id == UUID(session_id),
-                LLMCallLog.caller_agent == agent,
-                LLMCallLog.ordinal == ordinal,
-                LLMCallLog.status == "success",
-                LLMCallLog.origin == "live",
-            )
-            .order_by(LLMCallLog.created_at)
-        )
-        async with transaction(self._database.session) as db:
-            return [_recorded(row) for row in await db.scalars(found)]
 
 
 class NoJournal:
@@ -75,7 +141,7 @@ class NoJournal:
     async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None:
         return None
 
-    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[RecordedCall]:
+    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         return []
 
 
@@ -91,27 +157,43 @@ def _answer(reply: ModelReply | None) -> dict[str, Any]:
     }
 
 
-def _recorded(row: LLMCallLog) -> RecordedCall:
-    reply = ModelReply(
-        content=row.completion_text or "",
-        reasoning=row.reasoning_text or "",
-        tool_calls=[ToolCall.model_validate(call) for call in row.tool_calls or []],
-        usage=Usage(
-            prompt_tokens=row.prompt_tokens,
-            completion_tokens=row.completion_tokens,
-            total_tokens=row.total_tokens,
-        ),
-        model=row.model_name,
-        finish_reason=row.finish_reason or "stop",
-    )
-    return RecordedCall(
-        id=row.id,
-        alias=row.alias or "",
-        vendor=row.vendor,
-        model_name=row.model_name,
-        cost=row.cost,
-        reply=reply,
-        prompt_text=row.prompt_text,
-        system_message=row.system_message,
-        request_digest=row.request_digest or "",
-    )
+def _columns(
+    table: type[LLMCallLog | ExternalAPICallLog], item: type[BaseModel], left_out: Set[str]
+) -> list[InstrumentedAttribute[Any]]:
+    return [getattr(table, name) for name in item.model_fields if name not in left_out]
+
+
+def _usage_by(name: Column) -> Rows:
+    return select(
+        name.label("name"),
+        func.count().label("calls"),
+        _count(Call.status == "failed").label("failed"),
+        _sum(Call.prompt_tokens).label("prompt_tokens"),
+        _sum(Call.completion_tokens).label("completion_tokens"),
+        _sum(TOKENS).label("total_tokens"),
+        _sum(Call.cost).label("cost"),
+        _count(and_(Call.cost.is_(None), Call.status != "failed")).label("cost_unknown"),
+        _mean(case((SUCCEEDED, Call.latency_ms))).label("mean_latency_ms"),
+    ).group_by("name")
+
+
+def _typical_by(name: Column) -> Rows:
+    means = [_mean(column).label(measure) for measure, column in MEASURES.items()]
+    return select(name.label("name"), func.count().label("calls"), *means).group_by("name")
+
+
+def _live(statement: Rows, workspace: str, since: datetime | None) -> Rows:
+    live = statement.where(Call.workspace_id == workspace, LIVE)
+    return live if since is None else live.where(Call.created_at >= since)
+
+
+def _sum(column: Column) -> ColumnElement[Any]:
+    return func.coalesce(func.sum(column), 0)
+
+
+def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
+    return func.count(case((condition, 1)))
+
+
+def _mean(column: Column) -> ColumnElement[float]:
+    return cast(func.avg(column), Float)

@@ -1,33 +1,50 @@
-"""The client to any OpenAI-compatible model: the openai SDK over aiohttp, one request a call."""
+"""The client to any OpenAI-compatible model: one request a call, over aiohttp."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any
+import json
+import math
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlsplit
+from urllib.request import getproxies, proxy_bypass
+
+import aiohttp
 
 from moot.modules.llm_platform.domain.chat import ChatRequest, ModelReply
+from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.openai_trouble import (
-    Refusal,
-    refused,
-    too_big,
-    transport_failed,
-    wait_asked_for,
-)
-from moot.modules.llm_platform.infrastructure.openai_wire import Answer, chat_body, events
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.modules.llm_platform.infrastructure.openai_wire import chat_body, read_answer, refused, who
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.redaction import REDACT
 
-if TYPE_CHECKING:
-    from openai import AsyncOpenAI, AsyncStream
-
 CONNECT_TIMEOUT = 10.0
 READ_TIMEOUT = 600.0
+KEPT_OPEN = 4.0
+"""Seconds an idle connection is kept; many servers close theirs after five, and a request must not meet that."""
 COMPLAINT_BYTES = 64_000
 """As much of a refusal is read."""
+LONGEST_WAIT = 60.0
+HEADERS = {
+    "Content-Type": "application/json",
+    "Accept": "application/json",
+    "Accept-Encoding": "identity",  # what is capped is what is held
+}
+
+MISTAKEN = (aiohttp.InvalidURL, aiohttp.NonHttpUrlClientError, aiohttp.ClientConnectorCertificateError)
+"""Configured wrongly: no other attempt will change it."""
+NEVER_SENT = (
+    *MISTAKEN,
+    aiohttp.ClientConnectorError,
+    aiohttp.ConnectionTimeoutError,
+    aiohttp.ClientHttpProxyError,
+)
 
 
 class OpenAIChatModel:
-    """Speaks to every configured model; connections are kept for each address, key and proxy.
+    """Speaks to every configured model over one pool of connections.
 
     `read_timeout` bounds the silence between two reads, not the call: that is the caller's to bound. Answers larger
     than `max_bytes` are not read to the end.
@@ -38,118 +55,112 @@ class OpenAIChatModel:
     ) -> None:
         self._max_bytes, self._read_timeout = max_bytes, read_timeout
         self._clock = clock or SystemClock()
-        self._clients: dict[tuple[str, str, str | None], AsyncOpenAI] = {}
+        self._opened: aiohttp.ClientSession | None = None
+        self._proxies: dict[str, str | None] = {}
+        self._headers: dict[str, dict[str, str]] = {}
 
     async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply:
-        body = chat_body(config, request)
-        async with await self._open(config, body) as response:
-            return Answer(config, body).read(await self._whole(config, response))
-
-    async def stream(self, config: LLMConfig, request: ChatRequest) -> AsyncIterator[str | ModelReply]:
-        body = chat_body(config, request) | {"stream": True, "stream_options": {"include_usage": True}}
-        answer = Answer(config, body)
-        async with await self._open(config, body) as response:
-            if "event-stream" not in response.response.headers.get("content-type", ""):
-                reply = answer.read(await self._whole(config, response))
-                yield reply.content
-                yield reply
-                return
-            async with aclosing(self._chunks(config, response)) as chunks:
-                async for event in events(chunks):
-                    if piece := answer.add(event):
-                        yield piece
-        yield answer.reply()
+        """Troubles are raised outside `except`: aiohttp's errors hold the key."""
+        sent = chat_body(config, request)
+        try:
+            status, headers, body = await self._post(config, sent)
+        except Exception as e:  # noqa: BLE001 - bulkhead: what the library raises is this request's trouble
+            trouble = _transport_failed(config, e)
+        else:
+            if not 200 <= status < 300:
+                trouble = refused(config, sent, status, body, _wait_asked_for(headers, self._clock.now()))
+            elif len(body) > self._max_bytes:
+                said = SAY("client.too_big", **who(config), limit=self._max_bytes)
+                trouble = ModelTrouble(said, billed=True, outage=True)
+            else:
+                return read_answer(config, sent, body)
+        raise trouble
 
     async def aclose(self) -> None:
-        clients = list(self._clients.values())
-        self._clients.clear()
-        for client in clients:
-            await client.close()
+        if self._opened is not None:
+            await self._opened.close()
+            self._opened = None
 
-    def _client(self, config: LLMConfig) -> "AsyncOpenAI":
-        key = config.api_key.get_secret_value()
-        line = (config.base_url, key, config.proxy)
-        if line not in self._clients:
-            REDACT.learn(key)
-            self._clients[line] = self._connected(*line)
-        return self._clients[line]
+    async def _post(self, config: LLMConfig, sent: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
+        """The status, the headers, and as much of the body as may be read, or a little more."""
+        async with self._session().post(
+            f"{config.base_url}/chat/completions",
+            data=json.dumps(sent, ensure_ascii=False).encode(errors="replace"),
+            headers=self._headers_with(config.api_key.get_secret_value()),
+            proxy=config.proxy or self._proxy_for(config.base_url),
+            allow_redirects=False,
+        ) as response:
+            if response.ok:
+                return response.status, response.headers, await _read(response, self._max_bytes)
+            body = b""
+            with suppress(aiohttp.ClientError, TimeoutError):  # the status says enough
+                body = await _read(response, COMPLAINT_BYTES)
+            return response.status, response.headers, body
 
-    def _connected(self, base_url: str, key: str, proxy: str | None) -> "AsyncOpenAI":
-        """What the SDK would take from its own environment variables is not for every vendor's eyes."""
-        from openai import AsyncOpenAI, DefaultAioHttpClient, Timeout, omit  # noqa: PLC0415 - takes half a second
-
-        timeout = Timeout(READ_TIMEOUT, connect=CONNECT_TIMEOUT, read=self._read_timeout)
-        headers: dict[str, Any] = {
-            "OpenAI-Organization": omit,
-            "OpenAI-Project": omit,
-            "Accept-Encoding": "identity",  # what is capped is what is held
-        }
-        return AsyncOpenAI(
-            base_url=base_url,
-            api_key=key or "none",
-            max_retries=0,
-            timeout=timeout,
-            default_headers=headers,
-            http_client=DefaultAioHttpClient(
-                proxy=proxy,
-                timeout=timeout,
-                event_hooks={"response": [_stop_refusals]},
-            ),
-        )
-
-    async def _open(self, config: LLMConfig, body: Mapping[str, Any]) -> "AsyncStream[object]":
-        """The answer, not yet read. Troubles are raised outside `except`: the SDK's errors hold the key."""
-        try:
-            client = self._client(config)
-            from openai import AsyncStream, omit  # noqa: PLC0415 - after the client, which has paid for it
-
-            options: Any = {} if config.api_key else {"headers": {"Authorization": omit}}
-            return await client.post(
-                "/chat/completions",
-                cast_to=object,
-                body=body,
-                options=options,
-                stream=True,
-                stream_cls=AsyncStream[object],
+    def _session(self) -> aiohttp.ClientSession:
+        if self._opened is None:
+            self._opened = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN),
+                cookie_jar=aiohttp.DummyCookieJar(),
+                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=self._read_timeout),
             )
-        except Refusal as refusal:
-            wait = wait_asked_for(refusal.headers, self._clock.now())
-            trouble = refused(config, body, refusal.status, refusal.body, wait)
-        except Exception as e:  # noqa: BLE001 - bulkhead: what the libraries raise is this request's trouble
-            trouble = transport_failed(config, e)
-        raise trouble
+        return self._opened
 
-    async def _whole(self, config: LLMConfig, response: "AsyncStream[object]") -> bytes:
-        return b"".join([chunk async for chunk in self._chunks(config, response)])
+    def _proxy_for(self, base_url: str) -> str | None:
+        """The environment's. aiohttp would look for it in a thread, anew for each call, and for keys in `.netrc`."""
+        if base_url not in self._proxies:
+            url = urlsplit(base_url)
+            bypassed = proxy_bypass(url.hostname or "")
+            self._proxies[base_url] = None if bypassed else getproxies().get(url.scheme)
+        return self._proxies[base_url]
 
-    async def _chunks(self, config: LLMConfig, response: "AsyncStream[object]") -> AsyncGenerator[bytes]:
-        left = self._max_bytes
-        try:
-            async with aclosing(response.response.aiter_bytes()) as chunks:
-                async for chunk in chunks:
-                    left -= len(chunk)
-                    if left < 0:
-                        break
-                    yield chunk
-                else:
-                    return
-            trouble = too_big(config, self._max_bytes)
-        except Exception as e:  # noqa: BLE001 - bulkhead: as above
-            trouble = transport_failed(config, e)
-        raise trouble
+    def _headers_with(self, key: str) -> dict[str, str]:
+        if key not in self._headers:
+            REDACT.learn(key)
+            self._headers[key] = HEADERS | ({"Authorization": f"Bearer {key}"} if key else {})
+        return self._headers[key]
 
 
-async def _stop_refusals(response: Any) -> None:
-    """The SDK would read a refusal to its end, however long, and follow a redirect."""
-    if response.is_success:
-        return
-    complaint = b""
+async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+    body = bytearray()
+    async for chunk in response.content.iter_any():
+        body += chunk
+        if len(body) > most:
+            break
+    return bytes(body)
+
+
+def _transport_failed(config: LLMConfig, error: Exception) -> ModelTrouble:
+    """Told by the kind of the error only: its text may quote the request."""
+    said = who(config) | {"error": type(error).__name__}
+    if isinstance(error, NEVER_SENT):
+        ours = isinstance(error, MISTAKEN)
+        return ModelTrouble(SAY("client.unreachable", **said), passing=not ours, outage=not ours)
+    if not isinstance(error, aiohttp.ClientError):
+        return ModelTrouble(SAY("client.failed", **said))
+    key = "client.timeout" if isinstance(error, aiohttp.ServerTimeoutError) else "client.broken_off"
+    return ModelTrouble(SAY(key, **said), passing=True, billed=True, outage=True)
+
+
+def _wait_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
+    """Seconds, at most `LONGEST_WAIT`; None when the vendor names none or nonsense."""
+    asked = headers.get("retry-after", "")
+    readings = (_number(headers.get("retry-after-ms", ""), 1000), _number(asked), _until(asked, now))
+    seconds = next((reading for reading in readings if reading is not None), -1.0)
+    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
+
+
+def _number(text: str, divisor: float = 1) -> float | None:
     try:
-        async with aclosing(response.aiter_bytes()) as chunks:
-            async for chunk in chunks:
-                complaint += chunk
-                if len(complaint) > COMPLAINT_BYTES:
-                    break
-    except Exception:  # noqa: BLE001, S110 - bulkhead: the status says enough
-        pass
-    raise Refusal(response.status_code, response.headers, complaint)
+        number = float(text) / divisor
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
+
+
+def _until(text: str, now: datetime) -> float | None:
+    try:
+        moment = parsedate_to_datetime(text)
+    except (ValueError, OverflowError):
+        return None
+    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())

@@ -1,16 +1,30 @@
-"""The chat-completions format: a request as JSON, an answer read strictly, a streamed answer put together."""
+"""The chat-completions format: a request as JSON, an answer read strictly, a refusal told without secrets."""
 
 import json
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, NoReturn
+from collections.abc import Mapping
+from typing import Any
 
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ModelReply, Tool, ToolCall, Usage
+from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.openai_trouble import reported, unreadable
-from moot.shared.infrastructure.redaction import storable
+from moot.modules.llm_platform.domain.parsing import STRICT_JSON, NotStrict
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.messages import Message
+from moot.shared.infrastructure.redaction import REDACT, storable
 
 MOST_TOKENS = 2**31
 TOOL_CHOICES = {"none", "required"}
+EXCERPT = 300
+PASSING = {408, 409, 425, 429}
+HINTS = {401: "client.hint.key", 403: "client.hint.key", 404: "client.hint.address"}
+FEATURES = {  # what a request may ask for, and the words by which a vendor says that it does not know it
+    "response_format": ("json_schema", ("response_format", "json_schema")),
+    "tool_choice": ("tool_choice", ("tool_choice",)),
+    "tools": ("tools", ("tools", "functions", "tool use", "tool call", "tool choice", "function call")),
+}
+PARAMETERS = ("temperature", "max_tokens")
+"""Every request has them, and a complaint may be about their value."""
+DENIALS = ("unsupported", "not support", "instead")
 
 
 def chat_body(config: LLMConfig, request: ChatRequest) -> dict[str, Any]:
@@ -33,6 +47,51 @@ def chat_body(config: LLMConfig, request: ChatRequest) -> dict[str, Any]:
     return body
 
 
+def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> ModelReply:
+    """What a vendor sent in reply to `sent`; `ModelTrouble` where it is no answer."""
+    answer = _parsed(config, body)
+    if not isinstance(answer, dict):
+        raise _unreadable(config, "shape")
+    if answer.get("error"):
+        raise _reported(config, sent, answer["error"])
+    match answer.get("choices"):
+        case [{"message": dict() as message, **choice}, *_]:
+            calls = _tool_calls(config, message.get("tool_calls"))
+        case None | []:
+            raise _unreadable(config, "no_choices")
+        case _:
+            raise _unreadable(config, "shape")
+    if not isinstance(message.get("content"), str | None):
+        raise _unreadable(config, "shape")
+    return ModelReply(
+        content=_text(message.get("content")),
+        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
+        tool_calls=calls,
+        usage=_usage(answer.get("usage")),
+        model=_text(answer.get("model")) or config.model_name,
+        finish_reason=_text(choice.get("finish_reason")) or ("tool_calls" if calls else "stop"),
+    )
+
+
+def refused(
+    config: LLMConfig, sent: Mapping[str, Any], status: int, body: bytes, retry_after: float | None = None
+) -> ModelTrouble:
+    hint = SAY(HINTS[status]) if status in HINTS else ""
+    complaint = body.decode("utf-8", "replace")
+    return ModelTrouble(
+        SAY("client.refused", **who(config), status=status, said=_excerpt(complaint), hint=hint),
+        passing=status in PASSING or status >= 500,
+        retry_after=retry_after,
+        status_code=status,
+        outage=status >= 500,
+        unsupported=_unsupported(sent, complaint.lower()) if status in {400, 422} else None,
+    )
+
+
+def who(config: LLMConfig) -> dict[str, Any]:
+    return {"vendor": config.vendor, "model": config.model_name}
+
+
 def _message(message: ChatMessage) -> dict[str, Any]:
     said: dict[str, Any] = {"role": message.role, "content": storable(message.content)}
     if message.tool_calls:
@@ -47,167 +106,46 @@ def _message(message: ChatMessage) -> dict[str, Any]:
 
 
 def _tool(tool: Tool) -> dict[str, Any]:
-    function = {"name": tool.name, "description": tool.description, "parameters": tool.parameters}
-    return {"type": "function", "function": function}
+    return {"type": "function", "function": tool.model_dump()}
 
 
 def _choice(choice: str) -> str | dict[str, Any]:
     return choice if choice in TOOL_CHOICES else {"type": "function", "function": {"name": choice}}
 
 
-class Answer:
-    """What a vendor sent in reply to `sent`, whole or in pieces, until it is a `ModelReply`."""
-
-    def __init__(self, config: LLMConfig, sent: Mapping[str, Any]) -> None:
-        self._config, self._sent = config, sent
-        self._content: list[str] = []
-        self._reasoning: list[str] = []
-        self._calls: dict[Any, _Call] = {}
-        self._usage = Usage()
-        self._model = ""
-        self._finish_reason = ""
-        self._answered = self._done = False
-
-    def read(self, body: bytes) -> ModelReply:
-        """A whole answer."""
-        self._take(self._parsed(body), "message")
-        self._done = True
-        return self.reply()
-
-    def add(self, event: bytes) -> str:
-        """An event of a stream; returns its piece of the content."""
-        if event == b"[DONE]":
-            self._done = True
-            return ""
-        before = len(self._content)
-        self._take(self._parsed(event), "delta")
-        self._done = self._done or bool(self._finish_reason)
-        return "".join(self._content[before:])
-
-    def reply(self) -> ModelReply:
-        """All that was read or added; a stream must have come to its end."""
-        if not self._done:
-            raise unreadable(self._config, "cut_off", passing=True)
-        if not self._answered:
-            raise unreadable(self._config, "no_choices")
-        return ModelReply(
-            content="".join(self._content),
-            reasoning="".join(self._reasoning),
-            tool_calls=[call.done(f"call_{n}") for n, call in enumerate(self._calls.values())],
-            usage=self._usage,
-            model=self._model or self._config.model_name,
-            finish_reason=self._finish_reason or ("tool_calls" if self._calls else "stop"),
-        )
-
-    def _take(self, answer: Any, part: str) -> None:
-        if not isinstance(answer, dict):
-            raise unreadable(self._config, "shape")
-        if answer.get("error"):
-            trouble = reported(self._config, self._sent, answer)
-            trouble.billed = self._answered
-            raise trouble
-        self._model = _text(answer.get("model")) or self._model
-        if isinstance(answer.get("usage"), dict):
-            self._usage = _usage(answer["usage"])
-        match answer.get("choices"):
-            case [dict() as choice, *_] if isinstance(choice.get(part), dict):
-                self._answered = True
-                self._finish_reason = _text(choice.get("finish_reason")) or self._finish_reason
-                self._hear(choice[part])
-            case None | []:
-                pass
-            case _:
-                raise unreadable(self._config, "shape")
-
-    def _hear(self, said: dict[str, Any]) -> None:
-        content, calls = said.get("content"), said.get("tool_calls")
-        if not isinstance(content, str | None) or not isinstance(calls, list | None):
-            raise unreadable(self._config, "shape")
-        self._content.append(_text(content))
-        self._reasoning.append(_text(said.get("reasoning_content")) or _text(said.get("reasoning")))
-        for call in calls or []:
-            self._hear_call(call)
-
-    def _hear_call(self, said: Any) -> None:
-        if not isinstance(said, dict) or not isinstance(said.get("function"), dict):
-            raise unreadable(self._config, "shape")
-        self._call_of(said).add(_text(said.get("id")), said["function"])
-
-    def _call_of(self, said: Mapping[str, Any]) -> "_Call":
-        """Parts of one call share an index; without any, an id begins a new one."""
-        index = said.get("index")
-        if isinstance(index, int):
-            return self._calls.setdefault(index, _Call())
-        if said.get("id") or not self._calls:
-            return self._calls.setdefault(f"after {len(self._calls)}", _Call())
-        return next(reversed(self._calls.values()))
-
-    def _parsed(self, body: bytes) -> Any:
-        try:
-            return STRICT.decode(body.decode("utf-8-sig"))
-        except _NotStrict as e:
-            why = e.why
-        except (ValueError, RecursionError):
-            why = _kind(body)
-        raise unreadable(self._config, why, passing=why != "html")
+def _parsed(config: LLMConfig, body: bytes) -> Any:
+    try:
+        return STRICT_JSON.decode(body.decode("utf-8-sig"))
+    except NotStrict as e:
+        why = e.why
+    except (ValueError, RecursionError):
+        start = body.lstrip()[:1]
+        why = {b"": "empty", b"<": "html", b"{": "cut_off"}.get(start, "not_json")
+    raise _unreadable(config, why, passing=why != "html")
 
 
-class _Call:
-    """A tool call that may come in parts."""
-
-    def __init__(self) -> None:
-        self._id, self._name, self._arguments = "", "", ""
-
-    def add(self, call_id: str, function: Mapping[str, Any]) -> None:
-        self._id = self._id or call_id
-        self._name = self._name or _text(function.get("name"))
-        arguments = function.get("arguments")
-        self._arguments += json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments)
-
-    def done(self, default_id: str) -> ToolCall:
-        return ToolCall(id=self._id or default_id, name=self._name, arguments=self._arguments)
+def _tool_calls(config: LLMConfig, calls: Any) -> list[ToolCall]:
+    match calls or []:
+        case list() as listed if all(isinstance(call, dict) for call in listed):
+            return [_tool_call(config, call, f"call_{n}") for n, call in enumerate(listed)]
+    raise _unreadable(config, "shape")
 
 
-async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """The data of each server-sent event; vendors write one line each."""
-    rest = b""
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                yield line[5:].strip()
-    if rest.startswith(b"data:"):
-        yield rest[5:].strip()
+def _tool_call(config: LLMConfig, call: Mapping[str, Any], default_id: str) -> ToolCall:
+    function = call.get("function")
+    if not isinstance(function, dict):
+        raise _unreadable(config, "shape")
+    arguments = function.get("arguments")
+    return ToolCall(
+        id=_text(call.get("id")) or default_id,
+        name=_text(function.get("name")),
+        arguments=json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments),
+    )
 
 
-class _NotStrict(ValueError):
-    def __init__(self, why: str) -> None:
-        super().__init__(why)
-        self.why = why
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) < len(pairs):
-        raise _NotStrict("duplicate_keys")
-    return members
-
-
-def _no_constant(_: str) -> NoReturn:
-    raise _NotStrict("not_a_number")
-
-
-STRICT = json.JSONDecoder(object_pairs_hook=_once, parse_constant=_no_constant)
-
-
-def _kind(body: bytes) -> str:
-    start = body.lstrip()[:1]
-    return {b"": "empty", b"<": "html", b"{": "cut_off"}.get(start, "not_json")
-
-
-def _usage(said: Mapping[str, Any]) -> Usage:
-    names = ("prompt_tokens", "completion_tokens", "total_tokens")
-    return Usage(**{name: _count(said.get(name)) for name in names})
+def _usage(said: Any) -> Usage:
+    counted = said if isinstance(said, dict) else {}
+    return Usage(**{name: _count(counted.get(name)) for name in Usage.model_fields})
 
 
 def _count(value: Any) -> int | None:
@@ -217,3 +155,46 @@ def _count(value: Any) -> int | None:
 
 def _text(value: Any) -> str:
     return storable(value) if isinstance(value, str) else ""
+
+
+def _unreadable(config: LLMConfig, why: str, *, passing: bool = False) -> ModelTrouble:
+    said = SAY("client.not_an_answer", **who(config), why=SAY(f"client.unreadable.{why}"))
+    return ModelTrouble(said, passing=passing, billed=True, outage=why != "html")  # a page: a wrong address
+
+
+def _reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> ModelTrouble:
+    """The status said success, the answer an error; its `code` is often the status it should have had."""
+    body = json.dumps({"error": error}, ensure_ascii=False)
+    code = error.get("code") if isinstance(error, dict) else None
+    if isinstance(code, int) and 400 <= code < 600:
+        return refused(config, sent, code, body.encode(errors="replace"))
+    said = SAY("client.reported", **who(config), said=_excerpt(body))
+    return ModelTrouble(said, passing=True, outage=True)
+
+
+def _excerpt(body: str) -> str | Message:
+    """The vendor's own words, cut short after the secrets are out: half a key is still a secret."""
+    words = " ".join(REDACT.text(storable(_words(body))).split())
+    if len(words) > EXCERPT:
+        return words[: EXCERPT - 1] + "…"
+    return words or SAY("client.no_words")
+
+
+def _words(body: str) -> str:
+    try:
+        answer = json.loads(body)
+    except (ValueError, RecursionError):
+        return body
+    error = answer.get("error", answer) if isinstance(answer, dict) else answer
+    message = error.get("message") if isinstance(error, dict) else error
+    return message if isinstance(message, str) else body
+
+
+def _unsupported(sent: Mapping[str, Any], complaint: str) -> str | None:
+    """What was asked for and is named in the complaint; a prompt too long also counts the tokens of its tools."""
+    if "context" in complaint and "length" in complaint:
+        return None
+    asked = [FEATURES[field] for field in FEATURES if field in sent]
+    if any(denial in complaint for denial in DENIALS):
+        asked += [(name, (name,)) for name in PARAMETERS if name in sent]
+    return next((name for name, words in asked if any(word in complaint for word in words)), None)

@@ -1,22 +1,40 @@
 """Reads a page of the public web for whoever asks, and never lets itself be sent anywhere else."""
 
 import asyncio
+import codecs
+import html
 import re
+import socket
 from collections.abc import Callable
+from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import aiohttp
-from aiohttp.abc import AbstractResolver
+from aiohttp.abc import AbstractResolver, ResolveResult
 from yarl import URL
 
 from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.modules.llm_platform.infrastructure.page_text import page_text, plain_text
-from moot.modules.llm_platform.infrastructure.public_addresses import (
-    Address,
-    CheckedResolver,
-    is_public,
-    literal,
-)
+
+Address = IPv4Address | IPv6Address
+Check = Callable[[str, Address, int], None]
+"""Raises when the host must not be reached at that address and port."""
+
+PUBLIC_V6 = ip_network("2000::/3")
+"""All that was ever given out. Loopback, mapped, translated, local and multicast addresses lie outside of it."""
+
+NOT_PUBLIC = [
+    ip_network(block)
+    for block in (  # beside those that Python knows, in every version of it
+        "168.63.129.16/32",  # a cloud's own host, in a public range
+        "192.0.0.0/24",
+        "192.88.99.0/24",  # relays to 6to4
+        "224.0.0.0/4",
+        "2001::/23",  # protocols, among them Teredo, which wraps an IPv4 address
+        "2002::/16",  # 6to4, which wraps an IPv4 address
+        "3fff::/20",
+    )
+]
+NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 HTML = ("text/html", "application/xhtml+xml")
 READABLE = (*HTML, "text/plain")
@@ -27,6 +45,64 @@ UNCLEAR = re.compile(r"[\x00-\x20\x7f\\]")
 
 NAME = re.compile(r"[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*\.?")
 TOLD = 200
+
+UNREAD = ("script", "style", "template", "noscript", "svg", "iframe", "textarea", "select")
+INLINE = re.compile(
+    r"/?(a|abbr|b|bd[io]|cite|code|em|font|i|img|kbd|label|mark|q|s|small|span|strong|su[bp]|time|u|var|wbr)"
+)
+# A tag never spans another `<`, so nothing is looked at twice.
+TAG = re.compile(r"<!--|<([!?/]?[a-zA-Z][^<>]*)>")
+ENDS = {name: re.compile(rf"</{name}\b[^<>]*>", re.IGNORECASE) for name in (*UNREAD, "title")}
+COMMENT_END = re.compile(r"--!?>")
+HUGE_REFERENCE = re.compile(r"&#[xX]?[0-9a-fA-F]{8,};?")
+"""No character has such a number, and the standard library fails on the longest of them."""
+
+DECLARED = re.compile(rb"<meta[^<>]{0,500}charset\s{0,20}=\s{0,20}[\"']?([a-zA-Z0-9_-]{1,40})", re.IGNORECASE)
+ENCODINGS = {"gb2312": "gb18030", "gbk": "gb18030"}
+READ_AS = re.compile(
+    r"utf-8(-sig)?|utf-16(-[lb]e)?|gb18030|hz|big5(hkscs)?|iso8859-15?|cp125[12]|ascii|shift_jis|cp932|euc_(jp|kr)|"
+    r"iso2022_jp|cp949|koi8-r"
+)
+"""Python knows encodings that are none of text, and some that are slow; a page has no say in that."""
+
+
+def is_public(address: Address) -> bool:
+    given_out = address.version == 4 or address in PUBLIC_V6
+    return given_out and address.is_global and not any(address in block for block in NOT_PUBLIC)
+
+
+def literal(host: str) -> Address | None:
+    """The address a host spells out; None when it is a name.
+
+    Raises `ValueError` for a number that is no plain address (`127.1`, `0x7f000001`, `0177.0.0.1`): what such a
+    spelling means depends on who reads it. An address with a zone (`fe80::1%eth0`) is none either.
+    """
+    if ":" in host:
+        if "%" in host:
+            raise ValueError(host)
+        return IPv6Address(host)
+    last = host.rstrip(".").rpartition(".")[2]
+    return IPv4Address(host) if NUMERIC_LABEL.fullmatch(last) else None
+
+
+class CheckedResolver(AbstractResolver):
+    """What it returns is what the connection is made to, so a name that changes its mind afterwards gains nothing."""
+
+    def __init__(self, resolver: AbstractResolver, check: Check) -> None:
+        self._resolver, self._check = resolver, check
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list[ResolveResult]:
+        found = await self._resolver.resolve(host, port, family)
+        if not found:
+            raise OSError("no address")
+        for answer in found:
+            self._check(host, ip_address(answer["host"]), answer["port"])
+        return found
+
+    async def close(self) -> None:
+        await self._resolver.close()
 
 
 class PageFetcher:
@@ -136,3 +212,66 @@ class PageFetcher:
     def _refused(url: str, why: str, **said: object) -> PageRefused:
         message = SAY("fetch.refused", url=url[:TOLD], why=SAY(f"fetch.why.{why}", **said))
         return PageRefused(message, reason=why)
+
+
+# From the bytes of a page to its text, in time that grows with its length only: pages may be written to hurt.
+
+
+def decoded(body: bytes, declared: str | None) -> str:
+    """As the header says, else as the page says, else as it looks. What cannot be read is marked, never an error."""
+    if body.startswith(codecs.BOM_UTF8):
+        return body.decode("utf-8-sig", "replace")
+    meta = DECLARED.search(body, 0, 4096)
+    encoding = _encoding(declared) or _encoding(meta[1].decode() if meta else None)
+    if encoding is not None:
+        return body.decode(encoding, "replace")
+    try:
+        return body.decode("utf-8")
+    except UnicodeDecodeError:
+        return body.decode("gb18030", "replace")
+
+
+def plain_text(body: bytes, charset: str | None) -> tuple[str, str]:
+    return "", _tidy(decoded(body, charset))
+
+
+def page_text(body: bytes, charset: str | None) -> tuple[str, str]:
+    """The title and the text of a page: a line for each block, without scripts, styles and comments."""
+    source = decoded(body, charset)
+    title, pieces, at = "", [], 0
+    while tag := TAG.search(source, at):
+        pieces.append(source[at : tag.start()])
+        name = "!--" if tag[1] is None else tag[1].split(maxsplit=1)[0].rstrip("/").lower()
+        closed = tag[0].endswith("/>")
+        at, inside = (tag.end(), "") if closed else _past(source, tag.end(), name)
+        title = title or (inside if name == "title" else "")
+        pieces.append("" if INLINE.fullmatch(name) else "\n")
+    pieces.append(source[at:])
+    return " ".join(_plain(title).split()), _tidy(_plain("".join(pieces)))
+
+
+def _tidy(text: str) -> str:
+    lines = (" ".join(line.split()) for line in text.replace("\0", "").splitlines())
+    return "\n".join(line for line in lines if line)
+
+
+def _past(source: str, at: int, name: str) -> tuple[int, str]:
+    """Where reading goes on after a tag, and what was left out. What is never closed lasts to the end."""
+    end = COMMENT_END if name == "!--" else ENDS.get(name)
+    if end is None:
+        return at, ""
+    closed = end.search(source, at)
+    return (closed.end(), source[at : closed.start()]) if closed else (len(source), "")
+
+
+def _plain(text: str) -> str:
+    return html.unescape(HUGE_REFERENCE.sub("", text))
+
+
+def _encoding(name: str | None) -> str | None:
+    try:
+        known = codecs.lookup(name or "").name
+    except (LookupError, ValueError):
+        return None
+    known = ENCODINGS.get(known, known)
+    return known if READ_AS.fullmatch(known) else None

@@ -11,17 +11,18 @@ from moot.modules.llm_platform.domain.budget import (
     Amount,
     Counts,
     Limits,
-    Refusal,
     Reservation,
     Unit,
     accounts_of,
+    exceeded,
     unpriced,
 )
+from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
-from moot.shared.infrastructure.upsert import Insert, insert_into
+from moot.shared.infrastructure.transactions import Insert, insert_into
 
 Column = InstrumentedAttribute[int]
 SPENT: dict[Unit, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
@@ -45,7 +46,7 @@ class SqlBudget:
             db.execute(_open(db, accounts))
             for account in accounts:
                 if db.scalar(_take(account, amount.counts())) is None:
-                    raise (_refusal(db, account, amount.counts())).error(self._currency)
+                    raise _refusal(db, account, amount.counts(), self._currency)
 
         await self._database.write(take)
         return Reservation(keys=tuple(account.key for account in accounts), amount=amount)
@@ -94,11 +95,12 @@ def _update(key: str, *conditions: ColumnElement[bool]) -> Update:
     return update(SpendingRow).where(SpendingRow.key == key, *conditions)
 
 
-def _refusal(db: Connection, account: Account, needed: Counts) -> Refusal:
+def _refusal(db: Connection, account: Account, needed: Counts, currency: str) -> BudgetExceeded:
     row = db.execute(select(SpendingRow.__table__).where(SpendingRow.key == account.key)).one()
-    return Refusal(
+    return exceeded(
         account,
         spent={"tokens": row.tokens_spent, "cost": row.cost_spent},
         reserved={"tokens": row.tokens_reserved, "cost": row.cost_reserved},
         needed=needed,
+        currency=currency,
     )

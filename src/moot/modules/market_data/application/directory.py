@@ -4,11 +4,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
+from moot.modules.market_data.domain.datasets import COMPANIES
 from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.mention_index import MentionIndex, Named
-from moot.modules.market_data.domain.mentions import names_in
+from moot.modules.market_data.domain.mentions import MentionIndex, Named, names_in
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
-from moot.modules.market_data.domain.spelling import canonical, inferred, market_of, typed, unsupported
+from moot.modules.market_data.domain.spelling import canonical, fold, infer, market_of, unsupported
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
@@ -52,7 +52,7 @@ class Directory:
 
     async def _search(self, text: str) -> tuple[list[Match], dict[Market, Unavailable]]:
         """A market whose list cannot be had hides only its own companies."""
-        if not typed(text):
+        if not fold(text):
             raise InvalidInput(SAY("directory.blank"), code="SYMBOL_UNKNOWN", field="symbol")
         matches: list[Match] = []
         failures: dict[Market, Unavailable] = {}
@@ -66,7 +66,7 @@ class Directory:
         return sorted(matches, key=lambda match: match.rank), failures
 
     async def _index(self, market: Market) -> CompanyIndex:
-        companies = await self._sources[market].companies()
+        companies = await self._sources[market].read(COMPANIES, market.value)
         known = self._indexed.get(market)
         if known is None or known[0] != companies:
             known = self._indexed[market] = (companies[:], CompanyIndex(companies))
@@ -83,7 +83,7 @@ class Directory:
     def _none(self, text: str, failures: Mapping[Market, Unavailable]) -> InvalidInput | Unavailable:
         """Why there is no company: no share, no source, a list that could not be had, or nobody of that name."""
         if kind := unsupported(text):
-            return _refused(
+            return _refuse(
                 SAY("directory.unsupported", text=text.strip(), kind=SAY(f"directory.kind.{kind}")),
                 "SYMBOL_UNSUPPORTED",
                 kind=kind,
@@ -91,7 +91,7 @@ class Directory:
         market = _market_meant(text)
         if market and market not in self._sources:
             said = SAY("market_unsupported", symbol=text.strip(), market=market.value)
-            return _refused(said, "SYMBOL_UNSUPPORTED", market=market.value)
+            return _refuse(said, "SYMBOL_UNSUPPORTED", market=market.value)
         for failed, why in failures.items():
             if market in (failed, None):
                 return why
@@ -101,7 +101,7 @@ class Directory:
         indexes = [index for m, (_, index) in self._indexed.items() if market in (m, None)]
         near = [company for index in indexes for company in index.nearest(text)]
         hint = SAY("nearest", matches=_told(near)) if near else SAY("directory.how_to_ask")
-        return _refused(
+        return _refuse(
             SAY("directory.unknown", text=text.strip(), hint=hint),
             "SYMBOL_UNKNOWN",
             nearest=[company.symbol for company in near],
@@ -116,7 +116,7 @@ def _meant(matches: Sequence[Match]) -> list[Match]:
 
 def _market_meant(text: str) -> Market | None:
     """A code in capitals or digits means a market; small letters may just as well be a name."""
-    code = canonical(text) or inferred(text)
+    code = canonical(text) or infer(text)
     if code is None or (code.isalpha() and text.strip() != code):
         return None
     return market_of(code)
@@ -124,7 +124,7 @@ def _market_meant(text: str) -> Market | None:
 
 def _ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
     companies = [match.company for match in meant[:_CHOICES_TOLD]]
-    return _refused(
+    return _refuse(
         SAY("directory.ambiguous", text=text.strip(), count=len(meant), choices=_told(companies)),
         "SYMBOL_AMBIGUOUS",
         choices=[company.symbol for company in companies],
@@ -143,5 +143,5 @@ def _told(companies: Sequence[Company]) -> list[Message]:
     ]
 
 
-def _refused(message: Message, code: str, **details: object) -> InvalidInput:
+def _refuse(message: Message, code: str, **details: object) -> InvalidInput:
     return InvalidInput(message, code=code, field="symbol", **details)

@@ -6,6 +6,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 
 from moot.modules.market_data.domain.calendar import TradingCalendar
+from moot.modules.market_data.domain.datasets import BARS
 from moot.modules.market_data.domain.facts import Company, DailyBar, DailyValuation
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
@@ -105,11 +106,10 @@ async def disagreements(symbol: Symbol, sources: Mapping[str, MarketDataProvider
     told: dict[str, dict[date, float]] = {}
     for name, source in sources.items():
         try:
-            told[name] = {
-                b.trade_date: b.close for b in await source.daily_bars(symbol.text, end - SAMPLE, end)
-            }
+            bars = await source.read(BARS, symbol.text, end - SAMPLE, end)
         except Unavailable:
             continue
+        told[name] = {bar.trade_date: bar.close for bar in bars}
     return [
         _remark("disagree", day, one=one, other=other, a=told[one][day], b=told[other][day])
         for one, other in pairwise(told)

@@ -1,13 +1,12 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
-import asyncio
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, timedelta
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
-import polars as pl
-
+from moot.modules.market_data.domain import datasets
+from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
@@ -19,7 +18,7 @@ from moot.modules.market_data.domain.facts import (
     NewsItem,
 )
 from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
-from moot.modules.market_data.domain.spelling import unmarked
+from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
@@ -27,33 +26,15 @@ from moot.shared.domain.symbol import Market, Symbol
 F = TypeVar("F", bound=Fact)
 
 
-class Universe(Protocol):
-    """All symbols of a market at once."""
-
-    def scan_bars(
-        self,
-        start: date,
-        end: date,
-        *,
-        as_of: datetime,
-        adjusted: bool = True,
-        symbols: Sequence[str] | None = None,
-    ) -> pl.DataFrame: ...
-
-
 class MarketData:
-    def __init__(
-        self,
-        providers: Mapping[Market, MarketDataProvider],
-        universes: Mapping[Market, Universe] | None = None,
-    ) -> None:
+    def __init__(self, providers: Mapping[Market, MarketDataProvider]) -> None:
         self._providers = providers
-        self._universes = universes or {}
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
-        known = {company.symbol: company for company in await source.companies()}
+        listed = await source.read(datasets.COMPANIES, symbol.market.value)
+        known = {company.symbol: company for company in listed}
         company = known.get(symbol.text)
         if company is None and isinstance(source, CompanyLookup):
             company = await source.company(symbol.text)
@@ -70,54 +51,36 @@ class MarketData:
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
     ) -> list[DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
-        bars = _known(await self._provider(symbol).daily_bars(symbol.text, start, end), as_of)
-        return _adjusted(bars) if adjusted else bars
+        bars = await self._known(datasets.BARS, symbol, as_of, start, end)
+        return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
     ) -> list[DailyValuation]:
-        return _known(await self._provider(symbol).daily_valuations(symbol.text, start, end), as_of)
+        return await self._known(datasets.VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
     ) -> list[FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
-        reports = _known(await self._provider(symbol).financial_reports(symbol.text), as_of)
+        reports = await self._known(datasets.REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
 
     async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[Dividend]:
         """Declared by `as_of`, oldest first."""
-        return _known(await self._provider(symbol).dividends(symbol.text), as_of)
-
-    async def universe_bars(
-        self,
-        market: Market,
-        start: date,
-        end: date,
-        *,
-        as_of: datetime,
-        adjusted: bool = True,
-        symbols: Sequence[str] | None = None,
-    ) -> pl.DataFrame:
-        """The bars of every symbol of the market, or of `symbols`, known at `as_of`: one frame, in one pass."""
-        if market not in self._universes:
-            raise self._unsupported(market.value, market)
-        scan = self._universes[market].scan_bars
-        return await asyncio.to_thread(scan, start, end, as_of=as_of, adjusted=adjusted, symbols=symbols)
+        return await self._known(datasets.DIVIDENDS, symbol, as_of)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
-        return _known(await self._provider(symbol).macro(today - timedelta(days=days), today), as_of)
+        return await self._known(datasets.MACRO, symbol, as_of, today - timedelta(days=days), today)
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = _known(
-            await self._provider(symbol).news(symbol.text, today - timedelta(days=days), today), as_of
-        )
+        items = await self._known(datasets.NEWS, symbol, as_of, today - timedelta(days=days), today)
         return [
             item
             for item in items
@@ -125,16 +88,24 @@ class MarketData:
             or (item.symbol is None and item.industry in (None, company.industry))
         ]
 
+    async def _known(
+        self,
+        dataset: Dataset[F],
+        symbol: Symbol,
+        as_of: datetime,
+        start: date = date.min,
+        end: date = date.max,
+    ) -> list[F]:
+        subject = symbol.text if dataset.by_symbol else symbol.market.value
+        facts = await self._provider(symbol).read(dataset, subject, start, end)
+        return [fact for fact in facts if fact.known_at(as_of)]
+
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
         if provider is None:
-            raise self._unsupported(symbol.text, symbol.market)
+            said = SAY("market_unsupported", symbol=symbol.text, market=symbol.market.value)
+            raise InvalidInput(said, code="SYMBOL_UNSUPPORTED", field="symbol")
         return provider
-
-    @staticmethod
-    def _unsupported(asked: str, market: Market) -> InvalidInput:
-        said = SAY("market_unsupported", symbol=asked, market=market.value)
-        return InvalidInput(said, code="SYMBOL_UNSUPPORTED", field="symbol")
 
     @staticmethod
     def _unknown(symbol: Symbol, known: dict[str, Company]) -> InvalidInput:
@@ -167,25 +138,21 @@ def as_known(company: Company, today: date) -> Company:
     troubled = any(spell.end is None for spell in spells)
     return company.model_copy(
         update={
-            "name": company.name if troubled else unmarked(company.name),
+            "name": company.name if troubled else strip_marks(company.name),
             "delist_date": None,
             "st_history": tuple(spells),
         }
     )
 
 
-def _known(facts: Iterable[F], as_of: datetime) -> list[F]:
-    return [fact for fact in facts if fact.known_at(as_of)]
-
-
-def _adjusted(bars: Sequence[DailyBar]) -> list[DailyBar]:
+def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
     """Scale raw prices so that the last known day keeps its own price and earlier days are comparable to it."""
     if not bars:
         return []
     last = bars[-1].adj_factor
-    return [bar if bar.adj_factor == last else _scaled(bar, bar.adj_factor / last) for bar in bars]
+    return [bar if bar.adj_factor == last else _scale(bar, bar.adj_factor / last) for bar in bars]
 
 
-def _scaled(bar: DailyBar, by: float) -> DailyBar:
+def _scale(bar: DailyBar, by: float) -> DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)

@@ -1,13 +1,16 @@
 """Filling the lake: what is missing is fetched from the first source that has it, and nothing is fetched twice."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
-from moot.modules.market_data.domain.provider import Batch, MarketDataProvider, Refusal
+from pydantic import BaseModel
+
+from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider, Refusal
 from moot.modules.market_data.domain.store import FactStore, Range
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -15,19 +18,8 @@ from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
-Fetch = Callable[[MarketDataProvider, str, date, date], Awaitable[Batch[Any]]]
-FETCH: dict[Dataset, Fetch] = {
-    Dataset.COMPANIES: lambda p, _subject, _start, _end: p.companies(),
-    Dataset.BARS: lambda p, symbol, start, end: p.daily_bars(symbol, start, end),
-    Dataset.VALUATIONS: lambda p, symbol, start, end: p.daily_valuations(symbol, start, end),
-    Dataset.REPORTS: lambda p, symbol, _start, _end: p.financial_reports(symbol),
-    Dataset.DIVIDENDS: lambda p, symbol, _start, _end: p.dividends(symbol),
-    Dataset.MACRO: lambda p, _subject, start, end: p.macro(start, end),
-    Dataset.NEWS: lambda p, symbol, start, end: p.news(symbol, start, end),
-}
-RANGED = {Dataset.BARS, Dataset.VALUATIONS, Dataset.MACRO, Dataset.NEWS}
-LATE_BY = {Dataset.MACRO: timedelta(days=75), Dataset.NEWS: timedelta(days=2)}
-"""How long after a day something about it may still come out: until then, it is not complete."""
+M = TypeVar("M", bound=BaseModel)
+
 FRESH_FOR = timedelta(hours=20)
 """What comes whole, and days that are not complete yet, are fetched again after this long."""
 PUBLISHED_AT_HOUR = 18
@@ -39,7 +31,7 @@ AT_ONCE = 8
 class SyncEvent:
     """What became of one dataset of one symbol or market."""
 
-    dataset: Dataset
+    dataset: Dataset[Any]
     subject: str
     outcome: Literal["fetched", "up_to_date", "failed"]
     source: str = ""
@@ -50,11 +42,21 @@ class SyncEvent:
 
     @property
     def name(self) -> Message:
-        """The dataset, as people call it."""
-        return SAY(f"dataset.{self.dataset}")
+        return self.dataset.label
 
 
 SyncWatch = Callable[[SyncEvent], None]
+
+
+@dataclass(frozen=True)
+class Replay:
+    """Whether a session runs again: `moment` is when it reads, and `offline` that it asks nobody outside."""
+
+    moment: Callable[[datetime], datetime]
+    offline: Callable[[], bool]
+
+
+LIVE = Replay(moment=lambda now: now, offline=lambda: False)
 
 
 @dataclass
@@ -72,33 +74,33 @@ class SyncService:
         """Bring every dataset of `symbols`, and what their markets share, up to date. One failure stops nothing."""
         turn = asyncio.Semaphore(AT_ONCE)
 
-        async def one(dataset: Dataset, subject: str, market: Market) -> SyncEvent:
+        async def one(dataset: Dataset[Any], subject: str, market: Market) -> SyncEvent:
             async with turn:
                 event = await self.bring(dataset, subject, market, start, end)
             if watch:
                 watch(event)
             return event
 
-        shared = [d for d in Dataset if not SHAPES[d].by_symbol]
-        own = [d for d in Dataset if SHAPES[d].by_symbol]
         markets = sorted({symbol.market for symbol in symbols})
+        shared = [d for d in DATASETS.values() if not d.by_symbol]
+        own = [d for d in DATASETS.values() if d.by_symbol]
         tasks = [one(d, market.value, market) for market in markets for d in shared]
         tasks += [one(d, symbol.text, symbol.market) for symbol in symbols for d in own]
         return list(await asyncio.gather(*tasks))
 
     async def bring(
-        self, dataset: Dataset, subject: str, market: Market, start: date, end: date
+        self, dataset: Dataset[Any], subject: str, market: Market, start: date, end: date
     ) -> SyncEvent:
         """Fetch what is missing of one dataset and keep it."""
         now = self.clock.now()
-        wanted = self._wanted(dataset, subject, (start, min(end, last_day(market, now))), now, market)
+        wanted = self._find_missing(dataset, subject, (start, min(end, last_day(market, now))), now, market)
         if not wanted:
             return SyncEvent(dataset, subject, "up_to_date")
         events = [await self._fetch(dataset, subject, market, part, now) for part in wanted]
-        return _merged(events)
+        return _merge(events)
 
-    def _wanted(
-        self, dataset: Dataset, subject: str, asked: Range, now: datetime, market: Market
+    def _find_missing(
+        self, dataset: Dataset[Any], subject: str, asked: Range, now: datetime, market: Market
     ) -> list[Range]:
         kept = self.store.coverage(dataset, subject)
         if asked[0] > asked[1]:
@@ -106,37 +108,104 @@ class SyncService:
         if kept is None:
             return [asked]
         fresh = now - kept.stored_at < FRESH_FOR
-        if dataset not in RANGED:
+        if dataset.whole:
             return [] if fresh else [asked]
         complete = _complete_until(dataset, market, now)
         return [part for part in kept.missing(asked) if not fresh or part[0] <= complete]
 
     async def _fetch(
-        self, dataset: Dataset, subject: str, market: Market, part: Range, now: datetime
+        self, dataset: Dataset[Any], subject: str, market: Market, part: Range, now: datetime
     ) -> SyncEvent:
         errors: list[tuple[str, Message | str]] = []
         for provider in self._sources(dataset, market):
             try:
-                batch = await FETCH[dataset](provider, subject, *part)
+                batch = await provider.read(dataset, subject, *part)
             except Unavailable as e:  # NotOffered is one: another source may have it
                 errors.append((provider.name, e.message))
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
-            covered = (start, end) if dataset in RANGED and start <= end else None
+            covered = (start, end) if not dataset.whole and start <= end else None
             await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)
             )
         return SyncEvent(dataset, subject, "failed", errors=tuple(errors) or (("", SAY("sync.no_source")),))
 
-    def _sources(self, dataset: Dataset, market: Market) -> list[MarketDataProvider]:
+    def _sources(self, dataset: Dataset[Any], market: Market) -> list[MarketDataProvider]:
         there = self.providers.get(market, {})
-        return [there[name] for name in self.order.get(dataset, list(there)) if name in there]
+        return [there[name] for name in self.order.get(dataset.name, list(there)) if name in there]
 
 
-def _complete_until(dataset: Dataset, market: Market, now: datetime) -> date:
+class NotKept(Unavailable):
+    """A replay reads what is kept and fetches nothing; of this, nothing is kept."""
+
+    code = "NOT_KEPT"
+    passing = False
+
+
+@dataclass
+class SyncedSource:
+    """The lake, brought up to date before it is read: what nobody synced is fetched when it is first asked for.
+
+    Old data are better than none: only a dataset of which nothing is kept makes a failed fetch an error. `replay`
+    tells when a session that runs again first ran, and whether it may ask anybody outside.
+    """
+
+    lake: MarketDataProvider
+    sync: SyncService
+    market: Market
+    replay: Replay = LIVE
+
+    @property
+    def name(self) -> str:
+        return self.lake.name
+
+    async def read(
+        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[M]:
+        """A market whose sources have no list is made of the companies that were looked up one by one."""
+        try:
+            await self._bring(dataset, subject, start, end)
+        except Unavailable:
+            if dataset is not COMPANIES or not self._lookups():
+                raise
+        return await self.lake.read(dataset, subject, start, self._reached(end))
+
+    async def company(self, symbol: str) -> Company | None:
+        """Looked up where a source can, and kept."""
+        for source in () if self.replay.offline() else self._lookups():
+            found = await source.company(symbol)
+            if found is not None:
+                keep, now = self.sync.store.store, self.sync.clock.now()
+                place = self.market.value
+                await asyncio.to_thread(keep, COMPANIES, place, [found], covered=None, at=now)
+                return found
+        return None
+
+    def _reached(self, end: date) -> date:
+        """A session that runs again sees no day whose figures were not out when it first ran."""
+        now = self.sync.clock.now()
+        then = self.replay.moment(now)
+        return end if then == now else min(end, last_day(self.market, then))
+
+    def _lookups(self) -> list[CompanyLookup]:
+        there = self.sync.providers.get(self.market, {}).values()
+        return [source for source in there if isinstance(source, CompanyLookup)]
+
+    async def _bring(self, dataset: Dataset[Any], subject: str, start: date, end: date) -> None:
+        if self.replay.offline():
+            if self.sync.store.coverage(dataset, subject) is None:
+                raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=subject))
+            return
+        event = await self.sync.bring(dataset, subject, self.market, start, end)
+        if event.outcome == "failed" and self.sync.store.coverage(dataset, subject) is None:
+            why = [SAY("sync.by_source", source=source, why=why) for source, why in event.errors]
+            raise Unavailable(SAY("sync.nothing", dataset=dataset.label, subject=subject, why=why))
+
+
+def _complete_until(dataset: Dataset[Any], market: Market, now: datetime) -> date:
     """The last day about which nothing more is to come."""
-    return last_day(market, now) - LATE_BY.get(dataset, timedelta())
+    return last_day(market, now) - dataset.late_by
 
 
 def last_day(market: Market, now: datetime) -> date:
@@ -145,7 +214,7 @@ def last_day(market: Market, now: datetime) -> date:
     return local.date() if local.hour >= PUBLISHED_AT_HOUR else local.date() - timedelta(days=1)
 
 
-def _merged(events: list[SyncEvent]) -> SyncEvent:
+def _merge(events: list[SyncEvent]) -> SyncEvent:
     """One event for a dataset that was fetched in parts; it failed if a part did."""
     failed = next((event for event in events if event.outcome == "failed"), None)
     last = failed or events[-1]

@@ -8,12 +8,12 @@ from pydantic import BaseModel, ConfigDict
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.calendar import TradingCalendar
 from moot.modules.market_data.domain.trading_rules import (
+    LOTS,
+    SETTLEMENT,
     board_of,
     is_limit_down,
     is_limit_up,
-    lot_size,
     price_limit,
-    settlement,
 )
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -68,6 +68,6 @@ class TradingStates:
             change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
             at_limit_up=is_limit_up(bar, band),
             at_limit_down=is_limit_down(bar, band),
-            t_plus=settlement(symbol.market),
-            lot_size=lot_size(board).minimum if board else None,
+            t_plus=SETTLEMENT[symbol.market],
+            lot_size=LOTS[board] if board else None,
         )

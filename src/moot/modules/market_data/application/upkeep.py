@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from pathlib import Path
+from typing import Any
 
 from pydantic import BaseModel
 
@@ -13,7 +14,7 @@ from moot.modules.market_data.application.examination import Case, Remark, disag
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain.calendar import TradingCalendar
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import Batch, IndexMembers, MarketDataProvider, Refusal
 from moot.modules.market_data.domain.store import Coverage
 from moot.modules.market_data.domain.texts import SAY
@@ -22,11 +23,9 @@ from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
 HISTORY = timedelta(days=3 * 366)
-SHARED = [dataset for dataset in Dataset if not SHAPES[dataset].by_symbol]
 INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
-OWN = [dataset for dataset in Dataset if SHAPES[dataset].by_symbol]
 
-ReadImport = Callable[[Path, Path | None], Mapping[Dataset, Batch[BaseModel]]]
+ReadImport = Callable[[Path, Path | None], Mapping[Dataset[Any], Batch[Any]]]
 
 
 @dataclass(frozen=True)
@@ -37,8 +36,8 @@ class SyncPlan:
 
     @property
     def steps(self) -> int:
-        markets = {symbol.market for symbol in self.symbols}
-        return len(SHARED) * len(markets) + len(OWN) * len(self.symbols)
+        subjects = {True: len(self.symbols), False: len({symbol.market for symbol in self.symbols})}
+        return sum(subjects[dataset.by_symbol] for dataset in DATASETS.values())
 
 
 @dataclass(frozen=True)
@@ -101,7 +100,7 @@ class MarketDataUpkeep:
         now = self.syncing.clock.now()
         return [
             Holding(
-                name=SAY(f"dataset.{kept.dataset}"),
+                name=DATASETS[kept.dataset].label,
                 subject=kept.subject,
                 rows=kept.rows,
                 first=kept.ranges[0][0] if kept.ranges else None,
@@ -121,8 +120,8 @@ class MarketDataUpkeep:
         for dataset, batch in found.items():
             groups = _by_subject(dataset, batch)
             for subject, facts in groups.items():
-                self.syncing.store.store(dataset, subject, facts, covered=_span(dataset, facts), at=now)
-            done.append(Import(SAY(f"dataset.{dataset}"), len(batch), len(groups), batch.refused))
+                self.syncing.store.store(dataset, subject, facts, covered=_span(facts), at=now)
+            done.append(Import(dataset.label, len(batch), len(groups), batch.refused))
         return Imports(done, getattr(found, "guessed", ()))
 
     async def examine(self, text: str) -> list[Remark]:
@@ -147,7 +146,11 @@ class MarketDataUpkeep:
         if universe in INDEXES:
             return [Symbol.parse(code) for code in await self._members(INDEXES[universe])]
         if universe == "all":
-            companies = await self.sources[Market.CN].companies() if Market.CN in self.sources else []
+            companies = (
+                await self.sources[Market.CN].read(COMPANIES, Market.CN.value)
+                if Market.CN in self.sources
+                else []
+            )
             return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
         return [Symbol.parse((await self.directory.resolve(text)).symbol) for text in _listed_in(universe)]
 
@@ -169,19 +172,19 @@ def _listed_in(universe: str) -> list[str]:
 
 
 def _by_dataset(kept: Coverage) -> tuple[int, str]:
-    return list(Dataset).index(kept.dataset), kept.subject
+    return list(DATASETS).index(kept.dataset), kept.subject
 
 
-def _by_subject(dataset: Dataset, batch: Batch[BaseModel]) -> dict[str, list[BaseModel]]:
+def _by_subject(dataset: Dataset[Any], batch: Batch[Any]) -> dict[str, list[BaseModel]]:
     groups: dict[str, list[BaseModel]] = {}
     for fact in batch:
         symbol = Symbol.parse(getattr(fact, "symbol", ""))
-        subject = symbol.text if SHAPES[dataset].by_symbol else symbol.market.value
+        subject = symbol.text if dataset.by_symbol else symbol.market.value
         groups.setdefault(subject, []).append(fact)
     return groups
 
 
-def _span(dataset: Dataset, facts: Sequence[BaseModel]) -> tuple[date, date] | None:
+def _span(facts: Sequence[BaseModel]) -> tuple[date, date] | None:
     """Imported bars and valuations are taken to be complete between their first and last day."""
     days = [getattr(fact, "trade_date", None) for fact in facts]
     known = [day for day in days if day is not None]

@@ -24,10 +24,6 @@ class TradingCalendar:
     def last(self) -> date:
         return self._days[-1]
 
-    def is_session(self, day: date) -> bool:
-        self._require(day)
-        return self._days[bisect_left(self._days, day)] == day
-
     def sessions(self, start: date, end: date) -> list[date]:
         """Both ends included."""
         self._require(start)
@@ -41,25 +37,15 @@ class TradingCalendar:
             raise self._ended(day)
         return self._days[bisect_right(self._days, day)]
 
-    def previous_session(self, day: date) -> date:
-        """The last session before `day`."""
-        self._require(day)
-        if day == self.first:
-            raise self._not_begun(day)
-        return self._days[bisect_left(self._days, day) - 1]
-
     def _require(self, day: date) -> None:
         if day < self.first:
-            raise self._not_begun(day)
+            said = SAY("calendar.not_begun", market=self.market.value, first=self.first, day=day)
+            raise Unavailable(
+                said, code="CALENDAR_NOT_BEGUN", market=self.market.value, first=self.first.isoformat()
+            )
         if day > self.last:
             raise self._ended(day)
 
     def _ended(self, day: date) -> Unavailable:
         said = SAY("calendar.ended", market=self.market.value, last=self.last, day=day)
         return Unavailable(said, code="CALENDAR_ENDED", market=self.market.value, last=self.last.isoformat())
-
-    def _not_begun(self, day: date) -> Unavailable:
-        said = SAY("calendar.not_begun", market=self.market.value, first=self.first, day=day)
-        return Unavailable(
-            said, code="CALENDAR_NOT_BEGUN", market=self.market.value, first=self.first.isoformat()
-        )

@@ -9,7 +9,7 @@ from operator import eq
 
 from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import bare_name, canonical, typed
+from moot.modules.market_data.domain.spelling import bare_name, canonical, fold
 
 
 class How(StrEnum):
@@ -74,7 +74,7 @@ class CompanyIndex:
         return list({company.symbol: company for company in close}.values())
 
     def _wholes(self, text: str) -> Iterator[Match]:
-        for key in {typed(text), bare_name(text), canonical(text)} - {None}:
+        for key in {fold(text), bare_name(text), canonical(text)} - {None}:
             for how, company in self._whole.get(str(key), ()):
                 yield Match(company, how, whole=True)
 
@@ -89,15 +89,15 @@ class CompanyIndex:
 
 def _keys(company: Company) -> Iterator[tuple[How, str]]:
     """Everything a company may be looked up by, each once."""
-    code = canonical(company.symbol) or typed(company.symbol)
+    code = canonical(company.symbol) or fold(company.symbol)
     former = {
-        key for alias in company.aliases for key in (canonical(alias), typed(alias), bare_name(alias)) if key
+        key for alias in company.aliases for key in (canonical(alias), fold(alias), bare_name(alias)) if key
     }
-    pinyin = typed(company.pinyin or initials(bare_name(company.name)))
+    pinyin = fold(company.pinyin or initials(bare_name(company.name)))
     keys = {
         How.CODE: {code, _digits(code)},
-        How.NAME: {typed(company.name), bare_name(company.name)},
-        How.ENGLISH_NAME: {typed(company.name_en)},
+        How.NAME: {fold(company.name), bare_name(company.name)},
+        How.ENGLISH_NAME: {fold(company.name_en)},
         How.PINYIN: {pinyin},
         How.FORMER_NAME: former,
     }

@@ -1,22 +1,18 @@
 """The seam between Moot and a source of market data: the demo market, the lake, and every provider outside."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
-from moot.modules.market_data.domain.facts import (
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dividend,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
+from pydantic import BaseModel, ValidationError
+
+from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import Company
 from moot.shared.domain.errors import Unavailable
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
 
 
 @dataclass(frozen=True)
@@ -56,26 +52,49 @@ class IndexMembers(Protocol):
 
 
 class MarketDataProvider(Protocol):
-    """Returns everything it has for the asked range, both ends included; point in time is the caller's business.
+    """Returns all it has of `subject`, a symbol or a market; point in time is the caller's business.
 
-    A symbol the source does not know gives an empty batch. A source that cannot answer raises `Unavailable`, one
-    that never could `NotOffered`. `news` is what concerns the symbol, its industry or the market, by the day it
-    became public; `macro` goes by reference period.
+    Both days are included. A subject the source does not know gives an empty batch. A source that cannot answer
+    raises `Unavailable`, one that never could `NotOffered`. News is what concerns the symbol, its industry or the
+    market, by the day it became public; macro figures go by reference period.
     """
 
     @property
     def name(self) -> str: ...
 
-    async def companies(self) -> Batch[Company]: ...
+    async def read(
+        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[M]: ...
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]: ...
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]: ...
+def screen(
+    dataset: Dataset[M], rows: Iterable[Mapping[str, Any]], key: tuple[str, ...] | None = None
+) -> Batch[M]:
+    """The edge: rows from outside become facts here, by day and key, or are refused by name.
 
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]: ...
+    One bad row costs no good one; a row that breaks the model or repeats a key is bad.
+    """
+    key = key or dataset.key
+    facts: dict[tuple[Any, ...], M] = {}
+    refused: list[Refusal] = []
+    for row in rows:
+        name = ", ".join(f"{part}={row.get(part)}" for part in key)
+        try:
+            fact = dataset.model.model_validate(row)
+        except ValidationError as e:
+            refused.append(Refusal(name, "; ".join(_why(error) for error in e.errors())))
+            continue
+        identity = tuple(getattr(fact, part) for part in key)
+        if identity in facts:
+            refused.append(Refusal(name, "a row with this key came before"))
+            continue
+        facts[identity] = fact
+    ordered = sorted(
+        facts.values(), key=lambda fact: [str(getattr(fact, part)) for part in (dataset.day, *key)]
+    )
+    return Batch(ordered, refused)
 
-    async def dividends(self, symbol: str) -> Batch[Dividend]: ...
 
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]: ...
-
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]: ...
+def _why(error: Mapping[str, Any]) -> str:
+    field = ".".join(str(part) for part in error["loc"])
+    return f"{field}: {error['msg']}" if field else str(error["msg"])

@@ -2,37 +2,37 @@
 
 import re
 import tomllib
-import unicodedata
 from functools import cache
 from pathlib import Path
 from typing import Any
 
+from moot.shared.domain.script import half_width
 from moot.shared.domain.symbol import SPELLINGS, Market
 
 _US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US)?")
 
 
-def typed(text: str) -> str:
+def fold(text: str) -> str:
     """Half-width capitals without spaces: what two people who typed the same thing have in common."""
-    return re.sub(r"\s+", "", unicodedata.normalize("NFKC", text)).upper()
+    return re.sub(r"\s+", "", half_width(text)).upper()
 
 
 def bare_name(text: str) -> str:
     """A name without the marks that come and go with a company's fortunes; marks alone stay as they are."""
-    name = typed(text)
+    name = fold(text)
     before, after = (_pattern(_table()["marks"][where]) for where in ("before", "after"))
     return after.sub("", before.sub("", name)) or name
 
 
-def unmarked(name: str) -> str:
+def strip_marks(name: str) -> str:
     """A name as it is written, unless it carries such marks."""
     bare = bare_name(name)
-    return name if bare == typed(name) else bare
+    return name if bare == fold(name) else bare
 
 
 def canonical(text: str) -> str | None:
     """The code as Moot writes it, if the text says which market it means: `sh600519` is `600519.SH`."""
-    code = typed(text)
+    code = fold(text)
     for suffix, spelling in _exchanges().items():
         if found := spelling.fullmatch(code):
             return f"{found['before'] or found['after']}.{suffix}"
@@ -40,9 +40,9 @@ def canonical(text: str) -> str | None:
     return re.sub("[/-]", ".", found["code"]) if found else None
 
 
-def inferred(text: str) -> str | None:
+def infer(text: str) -> str | None:
     """The A-share that six bare digits would be, by the number ranges of the exchanges."""
-    code = typed(text)
+    code = fold(text)
     if not re.fullmatch(r"\d{6}", code):
         return None
     ranges = _table()["inferred"].items()
@@ -56,7 +56,7 @@ def market_of(code: str) -> Market | None:
 
 def unsupported(text: str) -> str | None:
     """What the text names instead of a share: an index, a fund, a B share; `None` if nothing says so."""
-    written, code = typed(text), canonical(text) or ""
+    written, code = fold(text), canonical(text) or ""
     for kind, row in _table()["unsupported"].items():
         is_code = _pattern(row["codes"]).fullmatch(code) or _pattern(row["written"]).fullmatch(written)
         if is_code or _pattern(row["names"]).search(written):

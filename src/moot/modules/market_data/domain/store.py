@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
-from typing import Protocol
+from datetime import date, datetime, timedelta
+from typing import Any, Protocol
 
 from pydantic import BaseModel
 
@@ -11,13 +11,14 @@ from moot.modules.market_data.domain.datasets import Dataset
 
 Range = tuple[date, date]
 """Two days, both included."""
+A_DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class Coverage:
     """What is kept of a dataset for a symbol (or a market), and for which days it is known to be complete."""
 
-    dataset: Dataset
+    dataset: str
     subject: str
     ranges: tuple[Range, ...]
     rows: int
@@ -37,19 +38,19 @@ class Coverage:
             if last < start:
                 continue
             if first > start:
-                gaps.append((start, _before(first)))
-            start = _after(last)
+                gaps.append((start, first - A_DAY))
+            start = last + A_DAY
         return [*gaps, (start, end)] if start <= end else gaps
 
 
 class FactStore(Protocol):
-    def coverage(self, dataset: Dataset, subject: str) -> Coverage | None: ...
+    def coverage(self, dataset: Dataset[Any], subject: str) -> Coverage | None: ...
 
     def inventory(self) -> Sequence[Coverage]: ...
 
     def store(
         self,
-        dataset: Dataset,
+        dataset: Dataset[Any],
         subject: str,
         facts: Sequence[BaseModel],
         *,
@@ -57,11 +58,3 @@ class FactStore(Protocol):
         at: datetime,
     ) -> None:
         """Merge `facts` into what is kept; all of it or, when the process dies, none of it."""
-
-
-def _before(day: date) -> date:
-    return date.fromordinal(day.toordinal() - 1)
-
-
-def _after(day: date) -> date:
-    return date.fromordinal(day.toordinal() + 1)

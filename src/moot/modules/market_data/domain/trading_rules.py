@@ -27,11 +27,6 @@ class Board(StrEnum):
     DEMO = "demo"
 
 
-class Side(StrEnum):
-    BUY = "buy"
-    SELL = "sell"
-
-
 @dataclass(frozen=True)
 class LimitBand:
     """How far a price may move from the day's reference, in per cent. `inward`: never past the exact limit."""
@@ -69,17 +64,6 @@ class FirstDays:
     since: date
     sessions: int
     band: LimitBand | None
-
-
-@dataclass(frozen=True)
-class Lot:
-    """An order has `minimum` shares or more, in steps of `step`."""
-
-    minimum: int
-    step: int
-
-    def fits(self, shares: int) -> bool:
-        return shares >= self.minimum and (shares - self.minimum) % self.step == 0
 
 
 BOARDS: dict[Board, re.Pattern[str]] = {
@@ -128,15 +112,15 @@ FIRST_DAYS: dict[Board, tuple[FirstDays, ...]] = {
     Board.BSE: (FirstDays(date(2020, 7, 27), 1, None),),  # the first day without a limit
 }
 
-LOTS: dict[Board, Lot] = {
-    Board.MAIN: Lot(100, 100),  # round lots of 100
-    Board.CHINEXT: Lot(100, 100),  # round lots of 100
-    Board.STAR: Lot(200, 1),  # 200 or more, share by share
-    Board.BSE: Lot(100, 1),  # 100 or more, share by share
-    Board.DEMO: Lot(100, 100),
+LOTS: dict[Board, int] = {  # the fewest shares that may be bought
+    Board.MAIN: 100,  # in round lots of 100
+    Board.CHINEXT: 100,  # in round lots of 100
+    Board.STAR: 200,  # or more, share by share
+    Board.BSE: 100,  # or more, share by share
+    Board.DEMO: 100,
 }
 
-SETTLEMENT: dict[Market, int] = {
+SETTLEMENT: dict[Market, int] = {  # sessions that must pass before shares may be sold
     Market.CN: 1,  # T+1: shares bought today may be sold from the next session on
     Market.DEMO: 1,
     Market.US: 0,  # shares may be sold on the day they were bought; money settles later
@@ -174,31 +158,6 @@ def is_limit_up(bar: DailyBar, band: LimitBand | None) -> bool:
 def is_limit_down(bar: DailyBar, band: LimitBand | None) -> bool:
     """Closed at the lowest price allowed; see `is_limit_up`."""
     return band is not None and not bar.suspended and round(bar.close, 2) <= band.prices(bar.pre_close).low
-
-
-def lot_size(board: Board) -> Lot:
-    return LOTS[board]
-
-
-def order_size_allowed(board: Board, side: Side, shares: int, *, held: int = 0) -> bool:
-    """Buys are in lots. A sale may also be of all that is held, or take the odd shares along."""
-    lot = LOTS[board]
-    if side is Side.BUY:
-        return lot.fits(shares)
-    odd = lot.step > 1 and shares % lot.step == held % lot.step
-    return 0 < shares <= held and (lot.fits(shares) or shares == held or odd)
-
-
-def settlement(market: Market) -> int:
-    """How many sessions must pass before shares may be sold."""
-    return SETTLEMENT[market]
-
-
-def earliest_sale(bought_on: date, calendar: TradingCalendar) -> date:
-    day = bought_on
-    for _ in range(settlement(calendar.market)):
-        day = calendar.next_session(day)
-    return day
 
 
 def _in_force(rows: Iterable[Row], day: date) -> Row | None:

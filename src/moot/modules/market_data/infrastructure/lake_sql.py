@@ -4,29 +4,29 @@ import json
 import re
 import tempfile
 import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import polars as pl
+from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.lake_files import (
     SUFFIX,
     files_of,
+    frame_of,
     refuse_foreign,
     refuse_unreadable,
+    schema_of,
 )
-from moot.modules.market_data.infrastructure.lake_frames import schema_of
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
-MOST_ROWS = 10_000
-MOST_SECONDS = 30.0
+MOST_SECONDS = 10.0
 TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
 READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
 WORD = re.compile(r"\w+")
@@ -40,87 +40,68 @@ CLOSED = (
 )
 
 
-def answered(folder: Path, query: str, as_of: datetime) -> list[dict[str, Any]]:
-    with opened(folder, query, as_of) as connection:
-        names, rows = fetched(connection, query, MOST_ROWS)
-    if len(rows) > MOST_ROWS:
-        raise _refused(SAY("lake.sql_too_long", most=MOST_ROWS))
-    return [dict(zip(names, row, strict=True)) for row in rows]
+class LakeDatabase:
+    """DuckDB over the lake's files, with rows from elsewhere beside them; a query is stopped after `most_seconds`."""
+
+    def __init__(self, folder: Path, most_seconds: float = MOST_SECONDS) -> None:
+        self._folder = folder
+        self._most_seconds = most_seconds
+
+    def named(self, sql: str) -> set[Dataset[BaseModel]]:
+        """The datasets that `sql` reads; refuses what `answer` would."""
+        with duckdb.connect() as connection:
+            return _check(connection, sql)
+
+    def answer(
+        self, sql: str, added: Mapping[Dataset[BaseModel], Sequence[BaseModel]], *, as_of: datetime, most: int
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Columns and rows, one more than `most` when there are more. Companies tell no moment: `added` has all."""
+        frames = {dataset: frame_of(dataset.model, facts) for dataset, facts in added.items()}
+        with duckdb.connect() as connection:
+            datasets = _check(connection, sql)
+            timer = threading.Timer(self._most_seconds, connection.interrupt)
+            timer.start()
+            try:
+                _attach(connection, self._folder.resolve(), datasets, as_of, frames)
+                connection.execute(sql)
+                names = [column[0] for column in connection.description or ()]
+                return names, [tuple(map(_aware, row)) for row in connection.fetchmany(most + 1)]
+            except duckdb.InterruptException as e:
+                raise _refuse(SAY("database.too_slow", seconds=self._most_seconds)) from e
+            except duckdb.Error as e:
+                raise _refuse(SAY("lake.sql_failed", why=str(e), tables=list(DATASETS))) from e
+            finally:
+                timer.cancel()
 
 
-@contextmanager
-def opened(
-    folder: Path,
-    query: str,
-    as_of: datetime,
-    *,
-    added: Mapping[Dataset, pl.DataFrame] | None = None,
-    seconds: float | None = None,
-) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A connection that has the tables `query` names and can reach nothing else; it is stopped after `seconds`.
-
-    `added` are rows from elsewhere. Companies tell no moment, so theirs come in the place of the lake's.
-    """
-    seconds = MOST_SECONDS if seconds is None else seconds
-    with duckdb.connect() as connection:
-        tables = _checked(connection, query)
-        timer = threading.Timer(seconds, connection.interrupt)
-        timer.start()
-        try:
-            _attach(connection, folder.resolve(), tables, as_of, added or {})
-            yield connection
-        except duckdb.InterruptException as e:
-            raise _refused(SAY("database.too_slow", seconds=seconds)) from e
-        except duckdb.Error as e:
-            raise _refused(SAY("lake.sql_failed", why=str(e), tables=list(Dataset))) from e
-        finally:
-            timer.cancel()
-
-
-def fetched(
-    connection: duckdb.DuckDBPyConnection, query: str, most: int
-) -> tuple[list[str], list[tuple[Any, ...]]]:
-    """The names of the columns and the rows: one more than `most` when there are more."""
-    connection.execute(query)
-    names = [column[0] for column in connection.description or ()]
-    return names, [tuple(map(_aware, row)) for row in connection.fetchmany(most + 1)]
-
-
-def named(query: str) -> set[Dataset]:
-    """The datasets that `query` reads; refuses what `opened` would."""
-    with duckdb.connect() as connection:
-        tables = _checked(connection, query)
-    return {dataset for dataset in Dataset if dataset in tables}
-
-
-def _checked(connection: duckdb.DuckDBPyConnection, query: str) -> set[str]:
-    """The tables that `query` names. Refuses all but one SELECT, and every way to name a file in it.
+def _check(connection: duckdb.DuckDBPyConnection, query: str) -> set[Dataset[BaseModel]]:
+    """The datasets that `query` reads. Refuses all but one SELECT, and every way to name a file in it.
 
     Inside the lake DuckDB may open files: past the views and their `as_of`, and by a COPY within a WITH even to
     write. So that is refused here; files elsewhere DuckDB itself refuses to open.
     """
-    nodes = list(_nodes(_parsed(connection, query)))
+    nodes = list(_nodes(_parse(connection, query)))
     kinds = {node["type"] for node in nodes if node["type"].endswith("_NODE")}
     if kinds - READING:
-        raise _refused(SAY("lake.sql_one_select"))
+        raise _refuse(SAY("lake.sql_one_select"))
     tables = {node["table_name"] for node in nodes if node["type"] in ("BASE_TABLE", "SHOW_REF")} - {""}
     functions = {node["function"]["function_name"] for node in nodes if node["type"] == "TABLE_FUNCTION"}
     beyond = {table for table in tables if not WORD.fullmatch(table)} | (functions - TABLE_FUNCTIONS)
     if beyond:
-        raise _refused(SAY("lake.sql_beyond", names=sorted(beyond), tables=list(Dataset)))
-    return {table.lower() for table in tables}
+        raise _refuse(SAY("lake.sql_beyond", names=sorted(beyond), tables=list(DATASETS)))
+    return {DATASETS[name] for name in {table.lower() for table in tables} & DATASETS.keys()}
 
 
-def _parsed(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
+def _parse(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
     found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
     try:
         tree: dict[str, Any] = json.loads(found[0][0])
     except RecursionError as e:
-        raise _refused(SAY("lake.sql_too_deep")) from e
+        raise _refuse(SAY("lake.sql_too_deep")) from e
     if tree.get("error_type") == "parser":
-        raise _refused(SAY("lake.sql_failed", why=tree["error_message"], tables=list(Dataset)))
+        raise _refuse(SAY("lake.sql_failed", why=tree["error_message"], tables=list(DATASETS)))
     if tree["error"] or len(tree["statements"]) != 1:
-        raise _refused(SAY("lake.sql_one_select"))
+        raise _refuse(SAY("lake.sql_one_select"))
     return tree
 
 
@@ -139,31 +120,29 @@ def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
 def _attach(
     connection: duckdb.DuckDBPyConnection,
     folder: Path,
-    tables: set[str],
+    datasets: set[Dataset[BaseModel]],
     as_of: datetime,
-    added: Mapping[Dataset, pl.DataFrame],
+    added: Mapping[Dataset[BaseModel], pl.DataFrame],
 ) -> None:
     with tempfile.TemporaryDirectory() as elsewhere:
-        for dataset in Dataset:
-            if dataset not in tables:
-                continue
+        for dataset in datasets:
             rows = added.get(dataset)
-            files = [] if dataset is Dataset.COMPANIES and rows is not None else files_of(folder, dataset)
+            files = [] if dataset is COMPANIES and rows is not None else files_of(folder, dataset)
             if rows is None and not files:
-                rows = pl.DataFrame(schema=schema_of(SHAPES[dataset].model))
+                rows = pl.DataFrame(schema=schema_of(dataset.model))
             if rows is not None:
                 file = Path(elsewhere) / f"{dataset}{SUFFIX}"
                 rows.write_parquet(file)
-                _known(connection, file, as_of).create(f"added_{dataset}" if files else dataset)
+                _known(connection, file, as_of).create(f"added_{dataset}" if files else dataset.name)
             if files:
                 _view(connection, dataset, files, as_of, and_added=rows is not None)
     for setting in CLOSED:
-        connection.execute(setting.format(folder=_quoted(f"{folder}/")))
+        connection.execute(setting.format(folder=_quote(f"{folder}/")))
 
 
 def _view(
     connection: duckdb.DuckDBPyConnection,
-    dataset: Dataset,
+    dataset: Dataset[BaseModel],
     files: list[Path],
     as_of: datetime,
     *,
@@ -185,7 +164,7 @@ def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) 
     if "available_at" not in rows.columns:
         return rows
     utc = ", ".join(f"{name} AT TIME ZONE 'UTC' AS {name}" for name in ("event_time", "available_at"))
-    moment = _quoted(as_of.astimezone(UTC).isoformat())
+    moment = _quote(as_of.astimezone(UTC).isoformat())
     return rows.filter(f"available_at <= TIMESTAMPTZ {moment}").project(f"* REPLACE ({utc})")
 
 
@@ -193,9 +172,9 @@ def _aware(value: Any) -> Any:
     return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
-def _refused(message: Message) -> InvalidInput:
+def _refuse(message: Message) -> InvalidInput:
     return InvalidInput(message, code="SQL_REFUSED", field="query")

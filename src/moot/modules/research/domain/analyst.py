@@ -11,7 +11,6 @@ from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import Locale
 
 Engine = Literal["rubric", "llm"]
-Signal = Literal["BULLISH", "BEARISH", "NEUTRAL"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[int, Field(ge=0, le=100)]
 

@@ -1,6 +1,7 @@
 """The facts research reads and the port they come through. Prices are adjusted, days without trading left out."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, Protocol
 
@@ -109,6 +110,25 @@ class Company(BaseModel):
     names: Mapping[Locale, str]
     industry: str
     industries: Mapping[Locale, str]
+
+
+@dataclass(frozen=True)
+class Case:
+    """Whom an expert was asked about, the moment asked for, the exchange's date then, and the reader's language."""
+
+    symbol: Symbol
+    company: Company
+    as_of: datetime
+    today: date
+    locale: Locale
+
+    @property
+    def stock_name(self) -> str:
+        return self.company.names[self.locale]
+
+    @property
+    def industry(self) -> str:
+        return self.company.industries[self.locale]
 
 
 class MarketFacts(Protocol):

@@ -72,6 +72,10 @@ def ratio(part: float | None, whole: float | None) -> float | None:
     return None if part is None or not whole else round(part / whole, 2)
 
 
+def difference(a: float | None, b: float | None) -> float | None:
+    return None if a is None or b is None else a - b
+
+
 def positive(value: float | None) -> float | None:
     """A base that can be divided by without turning the meaning of the sign around."""
     return value if value is not None and value > 0 else None

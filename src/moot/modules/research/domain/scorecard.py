@@ -1,14 +1,15 @@
 """How a rubric judges: rules look up a measure in a table of bands, and a scorecard adds up what they found."""
 
-from collections.abc import Callable, Sequence
+import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import cache
 from math import inf
-from typing import Generic, TypeVar
+from pathlib import Path
 
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.voice import Voice
-
-S = TypeVar("S", bound=Snapshot)
 
 
 @dataclass(frozen=True)
@@ -26,11 +27,11 @@ def bands(*steps: tuple[float, float, str], rest: tuple[float, str]) -> tuple[Ba
 
 
 @dataclass(frozen=True)
-class Rule(Generic[S]):
-    """One question to the data; `measure` is None where the data cannot answer it."""
+class Rule:
+    """One question to the data; `measure` names it in the snapshot, where None is no answer."""
 
     name: str
-    measure: Callable[[S], float | None]
+    measure: str
     bands: tuple[Band, ...]
     dimension: str = ""
 
@@ -38,9 +39,21 @@ class Rule(Generic[S]):
     def weight(self) -> float:
         return max(abs(band.points) for band in self.bands)
 
-    def judge(self, snapshot: S) -> Band | None:
-        value = self.measure(snapshot)
+    def judge(self, snapshot: Snapshot) -> Band | None:
+        value = getattr(snapshot, self.measure)
         return None if value is None else next(band for band in self.bands if value < band.below)
+
+
+@cache
+def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[Rule, ...]:
+    """Those in an expert's `rules.toml`; its tables are named for the members of `dimensions`, if it has any."""
+    tables = tomllib.loads((folder / "rules.toml").read_text("utf-8"))
+    return tuple(
+        Rule(name, rule["measure"], tuple(Band(*band) for band in rule["bands"]), dimension)
+        for table, rules in tables.items()
+        for dimension in [dimensions[table.upper()] if dimensions else table]
+        for name, rule in rules.items()
+    )
 
 
 @dataclass(frozen=True)
@@ -110,13 +123,13 @@ class Scorecard:
         return round(self.completeness * one_sided, 2)
 
 
-def mark(expert: str, rules: Sequence[Rule[S]], snapshot: S, say: Voice) -> Scorecard:
-    """Apply the rules; the sentence of a finding is `<expert>.<rule>.<band>` in the catalogue."""
-    return Scorecard(tuple(_finding(f"{expert}.{rule.name}", rule, snapshot, say) for rule in rules))
+def mark(rules: Iterable[Rule], snapshot: Snapshot, say: Voice) -> Scorecard:
+    """Apply the rules; the sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
+    return Scorecard(tuple(_finding(rule, snapshot, say) for rule in rules))
 
 
-def _finding(key: str, rule: Rule[S], snapshot: S, say: Voice) -> Finding:
-    name, band = say(f"{key}.name"), rule.judge(snapshot)
+def _finding(rule: Rule, snapshot: Snapshot, say: Voice) -> Finding:
+    name, band = say(f"{rule.name}.name"), rule.judge(snapshot)
     if band is None:
         return Finding(name, say("no_data"), None, rule.weight, rule.dimension)
-    return Finding(name, say(f"{key}.{band.says}"), band.points, rule.weight, rule.dimension)
+    return Finding(name, say(f"{rule.name}.{band.says}"), band.points, rule.weight, rule.dimension)

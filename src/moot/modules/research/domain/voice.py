@@ -1,4 +1,4 @@
-"""Speaks the catalogue in one language about one snapshot."""
+"""Speaks an expert's catalogue in one language about one snapshot."""
 
 from collections.abc import Iterable
 from copy import copy
@@ -7,7 +7,7 @@ from typing import Any
 
 from moot.modules.research.domain.evidence import Snapshot, Unit
 from moot.modules.research.domain.texts import SAY
-from moot.shared.domain.messages import LIST_SEPARATOR, Locale
+from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
 
 
 @dataclass(frozen=True)
@@ -24,8 +24,8 @@ class Shown:
 class Voice:
     """Templates may name every field of the snapshot: `{rsi_value}`, `{gross_margin_change.size}`."""
 
-    def __init__(self, snapshot: Snapshot, locale: Locale) -> None:
-        self.locale = locale
+    def __init__(self, texts: Catalogue, snapshot: Snapshot, locale: Locale) -> None:
+        self._texts, self.locale = texts, locale
         units = snapshot.units()
         self._values = {
             name: shown(getattr(snapshot, name), unit, locale) if unit else getattr(snapshot, name)
@@ -40,7 +40,7 @@ class Voice:
         return wider
 
     def __call__(self, key: str, /, **values: Any) -> str:
-        return SAY(key, **self._values | values).in_locale(self.locale)
+        return self._texts(key, **self._values | values).in_locale(self.locale)
 
     def prose(self, sentences: Iterable[str]) -> str:
         return self("glue").join(sentences)

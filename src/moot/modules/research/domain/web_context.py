@@ -1,63 +1,59 @@
-"""What the web adds to the view of the macro officer and the catalyst detective, and the port it comes through."""
+"""What the web adds to the view of an expert that reads what others report, and the port it comes through."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Final, Literal, Protocol, TypeVar
+from typing import Literal, Protocol, TypeVar
 
-from moot.modules.research.domain.catalyst import CatalystContext
-from moot.modules.research.domain.facts import Cited, Company
-from moot.modules.research.domain.macro import MacroSnapshot
+from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.facts import Case, Cited
 from moot.modules.research.domain.texts import SAY
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.symbol import Market, Symbol
 
 Freshness = Literal["oneWeek", "oneMonth"]
-S = TypeVar("S", MacroSnapshot, CatalystContext)
-
 HOME_LANGUAGES: Mapping[Market, Locale] = {Market.CN: "zh-CN", Market.DEMO: "zh-CN"}
 """Where the news is written in one language, that is the one to ask in; elsewhere it is the reader's."""
 
 WEB_ID = ".web."
 
 
+class Reported(Snapshot):
+    """What was reported about a company, as texts, with the addresses it was read at."""
+
+    stock_name: str
+    third_code: str
+    industry: str
+    current_date: date
+    all_source_urls: list[str]
+
+
+S = TypeVar("S", bound=Reported)
+
+
 @dataclass(frozen=True)
 class WebSearch:
-    """What one dimension asks the web; `context` is the field of the snapshot that tells the answer."""
+    """What one dimension asks the web: `query.<dimension>` in the expert's catalogue.
 
-    expert: Literal["macro", "catalyst"]
+    `context` is the field of the snapshot that tells the answer.
+    """
+
     dimension: str
     context: str
     count: int
     freshness: Freshness
 
-    def query(self, symbol: Symbol, company: Company, today: date, locale: Locale) -> str:
-        language = HOME_LANGUAGES.get(symbol.market, locale)
-        said = SAY(
-            f"web.query.{self.expert}.{self.dimension}",
-            market=SAY(f"web.market.{symbol.market}"),
-            company=company.names[language],
-            industry=company.industries[language],
-            year=today.year,
+    def query(self, texts: Catalogue, case: Case) -> str:
+        language = HOME_LANGUAGES.get(case.symbol.market, case.locale)
+        said = texts(
+            f"query.{self.dimension}",
+            market=SAY(f"web.market.{case.symbol.market}"),
+            company=case.company.names[language],
+            industry=case.company.industries[language],
+            year=case.today.year,
         )
         return " ".join(said.in_locale(language).split())
-
-
-MACRO_SEARCHES: Final = (
-    WebSearch("macro", "monetary", "monetary_context", 6, "oneMonth"),
-    WebSearch("macro", "policy", "policy_context", 6, "oneMonth"),
-    WebSearch("macro", "economy", "economic_context", 6, "oneMonth"),
-    WebSearch("macro", "industry", "industry_context", 6, "oneWeek"),
-)
-"""Money, policy and the cycle move by the month, an industry's flows by the week."""
-
-CATALYST_SEARCHES: Final = (
-    WebSearch("catalyst", "company", "company_events_context", 8, "oneWeek"),
-    WebSearch("catalyst", "industry", "industry_catalyst_context", 6, "oneMonth"),
-    WebSearch("catalyst", "sentiment", "market_sentiment_context", 8, "oneWeek"),
-    WebSearch("catalyst", "earnings", "earnings_context", 6, "oneMonth"),
-)
 
 
 class Passage(Cited):
@@ -80,7 +76,7 @@ class Web(Protocol):
         """All at the same time. A search that fails has found nothing and takes no other down."""
 
 
-def beyond(snapshot: MacroSnapshot | CatalystContext, found: Findings) -> Findings:
+def beyond(snapshot: Reported, found: Findings) -> Findings:
     """Without the pages that the market's own data have already brought."""
     known = set(snapshot.all_source_urls)
     return {search: [p for p in passages if p.url not in known] for search, passages in found.items()}
@@ -96,10 +92,10 @@ def told_with(snapshot: S, found: Findings, locale: Locale) -> S:
     return snapshot.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))})
 
 
-def web_evidence(found: Findings) -> list[Evidence]:
+def web_evidence(prefix: str, found: Findings) -> list[Evidence]:
     return [
         Evidence(
-            id=f"{search.expert}{WEB_ID}{search.dimension}.{n}",
+            id=f"{prefix}{WEB_ID}{search.dimension}.{n}",
             value=passage.text,
             unit="",
             source=passage.citation,

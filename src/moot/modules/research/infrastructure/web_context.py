@@ -2,28 +2,18 @@
 
 import asyncio
 import re
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping
 from datetime import datetime
-from typing import Final, Generic, TypeVar
+from typing import Final
 
 import structlog
 
 from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
-from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
-from moot.modules.research.domain.catalyst import CatalystContext
-from moot.modules.research.domain.macro import MacroSnapshot
-from moot.modules.research.domain.web_context import Findings, Passage, WebSearch, before_the_web
+from moot.modules.research.domain.web_context import Findings, Passage, WebSearch
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
-from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 logger = structlog.get_logger(__name__)
-
-S = TypeVar("S", MacroSnapshot, CatalystContext)
-R = TypeVar("R", bound=ExpertResult)
 
 LONGEST: Final = 300
 MOST: Final = 4
@@ -47,11 +37,9 @@ class SearchedWeb:
     async def _found(self, search: WebSearch, query: str, symbol: Symbol, as_of: datetime) -> list[Passage]:
         request = WebSearchRequest(query=query, freshness=search.freshness, count=search.count)
         try:
-            response = await self._service.search(request)
+            response = await self._service.search(request, as_of=as_of)
         except AppError as e:
-            logger.warning(
-                "web search failed", expert=search.expert, dimension=search.dimension, error=str(e)
-            )
+            logger.warning("web search failed", query=query, dimension=search.dimension, error=str(e))
             return []
         return [
             Passage(
@@ -73,11 +61,8 @@ def _is_page_for(symbol: Symbol, url: str) -> bool:
 
 
 def _public_by(as_of: datetime, published: datetime | None) -> bool:
-    """A page without a date counts only if the search knew which moment it was asked about, and let it pass."""
-    if published is not None:
-        return published <= as_of
-    context = current_execution_ctx.get()
-    return context is not None and context.as_of == as_of
+    """A page without a date is left to the search, which lets none pass to a session of the past."""
+    return published is None or published <= as_of
 
 
 def _text(title: str, said: str) -> str:
@@ -92,14 +77,3 @@ def _text(title: str, said: str) -> str:
 def _line(text: str) -> str:
     """Nothing in it ends a line, or hides."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())
-
-
-@dataclass(frozen=True)
-class WithoutTheWeb(Generic[S, R]):
-    """A rubric cannot read prose: it judges, and cites, what was there before anybody searched."""
-
-    rubric: Analyst[S, R]
-
-    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
-        facts, known = before_the_web(snapshot, evidence)
-        return await self.rubric.analyse(facts, known, locale)

@@ -4,12 +4,12 @@ Alembic is imported when a migration runs, not when a database is opened.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from sqlalchemy import Connection, String, column, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -25,7 +25,7 @@ DATABASE_LOCKS = {"sqlite": "BEGIN IMMEDIATE", "postgresql": "SELECT pg_advisory
 """Taken first, given back by the end of the transaction: of several processes that start at once, one migrates."""
 _PROCESS_LOCK = Lock()
 
-Move = Callable[[AsyncConnection, str], Awaitable[None]]
+Direction = Literal["upgrade", "downgrade"]
 
 
 @cache
@@ -34,18 +34,11 @@ def revisions() -> list[str]:
     return sorted(file.stem[1:].split("_")[0] for file in (FOLDER / "versions").glob("v*.py"))
 
 
-async def upgrade(connection: AsyncConnection, revision: str) -> None:
+async def migrate(connection: AsyncConnection, direction: Direction, revision: str) -> None:
     from alembic import command  # noqa: PLC0415
 
     async with _alone(connection):
-        await connection.run_sync(lambda sync: command.upgrade(_config(sync), revision))
-
-
-async def downgrade(connection: AsyncConnection, revision: str) -> None:
-    from alembic import command  # noqa: PLC0415
-
-    async with _alone(connection):
-        await connection.run_sync(lambda sync: command.downgrade(_config(sync), revision))
+        await connection.run_sync(lambda sync: getattr(command, direction)(_config(sync), revision))
 
 
 @asynccontextmanager

@@ -2,37 +2,25 @@
 
 from collections.abc import Mapping
 from typing import Any, Literal
-from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, field_serializer, field_validator
+from pydantic import AwareDatetime, BaseModel, Field, field_serializer, field_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.question import Asked
 from moot.modules.coordinator.domain.model.session import OverallStatus, VerdictStatus
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 
-class ResearchRequest(BaseModel):
-    """`options` holds, per expert, only what that expert understands. `as_of` None means the present moment.
+class ResearchRequest(Asked):
+    """A question as it was accepted. `as_of` None means the present moment; what is known already is not asked."""
 
-    `max_cost` is the most the run's model calls may cost, in the desk's currency.
-    """
-
-    model_config = ConfigDict(frozen=True)
-
-    symbol: str
-    experts: list[ExpertType]
-    options: dict[str, dict[str, Any]] = Field(default_factory=dict)
-    skip_debate: bool = False
     as_of: AwareDatetime | None = None
-    locale: Locale = DEFAULT_LOCALE
-    trigger_source: str = "api"
-    requested_by: str | None = None
-    workspace: str = DEFAULT_WORKSPACE
-    max_cost: float | None = None
     pre_populated_results: dict[str, Any] | None = None
-    parent_session_id: UUID | None = None
-    retry_count: int = 0
+
+    @property
+    def panel(self) -> list[ExpertType]:
+        """Everybody whose answer counts: those who gave it before, and those who are asked."""
+        return list(dict.fromkeys([*map(ExpertType, self.pre_populated_results or {}), *self.experts]))
 
 
 class ExpertResultItem(BaseModel):

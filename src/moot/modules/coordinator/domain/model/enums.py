@@ -1,11 +1,5 @@
 """The experts a desk can ask."""
 
-from enum import StrEnum
+from moot.shared.domain.experts import ExpertType
 
-
-class ExpertType(StrEnum):
-    TECHNICAL_ANALYST = "technical_analyst"
-    FINANCIAL_AUDITOR = "financial_auditor"
-    VALUATION_MODELER = "valuation_modeler"
-    MACRO_INTELLIGENCE = "macro_intelligence"
-    CATALYST_DETECTIVE = "catalyst_detective"
+__all__ = ["ExpertType"]

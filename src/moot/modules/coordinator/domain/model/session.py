@@ -1,11 +1,13 @@
 """A session is one run of the desk on one symbol; a node execution is what one of its nodes did."""
 
+from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.question import Asked
 
 OverallStatus = Literal["completed", "partial", "failed"]
 SessionStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
@@ -22,36 +24,39 @@ COUNTED_TO = 5_000
 """Nobody needs to know whether there are 40,000 or 41,000 sessions, and counting them takes longer than listing."""
 
 
-class ResearchSession(BaseModel):
+class ResearchSession(Asked):
     """`status` says how the experts fared; how the verdict fared is `verdict_status` and `reason`.
 
     `audit_gaps` counts rows that could not be written: a session with gaps is complete for its reader, not for
     the record, and says so.
     """
 
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     id: UUID
-    symbol: str
+    experts: list[ExpertType] = Field(alias="selected_experts")
     status: SessionStatus
-    selected_experts: list[str]
-    options: dict[str, dict[str, Any]]
-    skip_debate: bool = False
-    max_cost: float | None = None
-    trigger_source: str
-    requested_by: str | None = None
-    workspace_id: str
     as_of: AwareDatetime
-    locale: Locale = DEFAULT_LOCALE
     verdict_status: VerdictStatus | None = None
     verdict_action: VerdictAction | None = None
     reason: str | None = None
     audit_gaps: int = 0
-    retry_count: int = 0
-    parent_session_id: UUID | None = None
     created_at: AwareDatetime
     completed_at: AwareDatetime | None = None
     duration_ms: int | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_row(cls, values: Any) -> Any:
+        """A row keeps in `question` what was asked and has no column of its own."""
+        if not isinstance(values, Mapping) or not values.get("question"):
+            return values
+        return {**values["question"], **values}
+
+    @property
+    def selected_experts(self) -> list[ExpertType]:
+        """What rows and readers call them."""
+        return self.experts
 
     @property
     def ended(self) -> bool:

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.modules.coordinator.domain.model.events import SessionEvent
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
@@ -12,7 +13,7 @@ from moot.modules.coordinator.domain.model.session import (
     SessionFilter,
     SessionPage,
 )
-from moot.modules.coordinator.domain.ports.session_leases import Lease
+from moot.shared.domain.leases import Lease
 
 
 class IdempotencyKey(NamedTuple):
@@ -33,8 +34,10 @@ class IResearchSessionRepository(ABC):
     """Every call is its own transaction: parallel nodes share nothing, and what returned is committed.
 
     All raise `Unavailable` when the store fails; whether research goes on without a row is the caller's decision.
-    `events` are committed together with the row they tell about.
+    `events` are committed together with the row they tell about. What is not `lasting` has no id to come back with.
     """
+
+    lasting = True
 
     @abstractmethod
     async def save_session(
@@ -79,6 +82,13 @@ class IResearchSessionRepository(ABC):
     @abstractmethod
     async def get_session_by_id(self, session_id: UUID, workspace_id: str | None) -> ResearchSession | None:
         """Of that workspace; None is for the desk's own upkeep, which serves all of them."""
+
+    async def known_session(self, session_id: UUID, workspace_id: str | None) -> ResearchSession:
+        """The same; raises `SessionNotFound`."""
+        session = await self.get_session_by_id(session_id, workspace_id)
+        if session is None:
+            raise SessionNotFound(session_id)
+        return session
 
     @abstractmethod
     async def get_session_by_key(self, workspace_id: str, key: str) -> KeyedSession | None: ...

@@ -24,8 +24,6 @@ class SessionRecord(Protocol):
     async def verify(self, session_id: UUID, locale: Locale) -> Verification:
         """Whether the record is still what was written; raises `NotFound` when there is none."""
 
-
-class RecordChains(Protocol):
     async def chain(self, session_id: UUID) -> Chain:
         """The record with the chain that vouches for it, all of one moment; raises `NotFound` when there is none."""
 

@@ -10,7 +10,7 @@ from uuid import UUID
 import structlog
 from pydantic import BaseModel
 
-from moot.modules.coordinator.application.research_run import current_run
+from moot.modules.coordinator.application.run import current_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionStopped
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
@@ -143,7 +143,7 @@ class GovernanceAdapter(NodePolicy):
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         _tell(decision, decision_id, context)
-        return _obeyed(decision, context)
+        return _obey(decision, context)
 
     async def _known(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
         if self._agent.log is None or not context.session_id:
@@ -163,7 +163,7 @@ class GovernanceAdapter(NodePolicy):
             "token_used": context.tally.tokens,
             "cost": context.tally.cost,
             "experts_asked": len(context.experts),
-            "experts_heard": len([name for name in context.experts if name not in current_run().failures]),
+            "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
         if (began := self._began.get(_workflow())) is not None:
             known["execution_time"] = time.monotonic() - began
@@ -180,7 +180,7 @@ class GovernanceAdapter(NodePolicy):
         return state.model_dump(exclude_none=True) if state else {}
 
 
-def _obeyed(decision: Decision, context: ExecutionContext) -> Payload:
+def _obey(decision: Decision, context: ExecutionContext) -> Payload:
     if decision.may_proceed:
         return dict(decision.payload)
     if decision.escalation is not None:
@@ -207,7 +207,10 @@ def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> No
     record = decision.record
     if record is None or (record.status == "approved" and not record.result.violations):
         return
-    current_run().note(
+    run = current_run()
+    if run is None:
+        return
+    run.note(
         "decision",
         decision=decision_id,
         decision_id=str(record.id),
@@ -228,4 +231,4 @@ def _replaying() -> bool:
 
 def _workflow() -> str:
     """The session's id; a run that is not stored has none, and is one of a kind all the same."""
-    return _context().session_id or f"run-{id(current_run())}"
+    return _context().session_id or f"run-{id(_context().tally)}"

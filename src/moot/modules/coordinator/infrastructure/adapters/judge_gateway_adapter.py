@@ -1,37 +1,24 @@
 """Calls the judge with the debate's conclusions; the advocates' arguments and the risks' details stay behind."""
 
-from collections.abc import Callable
 from typing import Any
-
-from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
-from moot.modules.coordinator.infrastructure.adapters.session_factory import SessionFactory, current_setting
+from moot.modules.coordinator.infrastructure.adapters.session_factory import Gateway, current_setting
 from moot.modules.judge.application.judge_service import JudgeInput, VerdictAbstained
 from moot.modules.judge.container import JudgeContainer
 
 
-class JudgeGatewayAdapter(IJudgeGateway):
-    def __init__(
-        self,
-        session_factory: SessionFactory,
-        container_factory: Callable[[AsyncSession | None], JudgeContainer],
-    ) -> None:
-        self._session_factory = session_factory
-        self._container_factory = container_factory
-
+class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
     async def run_verdict(self, symbol: str, debate_outcome: dict[str, Any]) -> dict[str, Any]:
-        async with self._session_factory() as session:
-            service = self._container_factory(session).judge_service()
-            try:
-                verdict = await service.run(to_judge_input(symbol, debate_outcome))
-            except VerdictAbstained as e:
-                raise Abstention(e.message) from e
-            return verdict.model_dump(mode="json")
+        try:
+            verdict = await self._container().judge_service().run(_judge_input(symbol, debate_outcome))
+        except VerdictAbstained as e:
+            raise Abstention(e.message) from e
+        return verdict.model_dump(mode="json")
 
 
-def to_judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
+def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
     setting = current_setting()
     return JudgeInput.model_validate(
         {

@@ -1,9 +1,10 @@
-"""How the adapters get at another context: a database session of their own, and its container around it."""
+"""How the adapters get at another context: through its container, with the moment and the language of the session."""
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from datetime import datetime
-from typing import NamedTuple
+from functools import partial
+from typing import Generic, NamedTuple, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -12,6 +13,16 @@ from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 SessionFactory = Callable[[], AbstractAsyncContextManager[AsyncSession | None]]
+C = TypeVar("C")
+
+
+class Gateway(Generic[C]):
+    """Its container is made for each call. Whoever in it needs the database opens a session of its own."""
+
+    def __init__(
+        self, session_factory: SessionFactory, container_factory: Callable[[SessionFactory], C]
+    ) -> None:
+        self._container: Callable[[], C] = partial(container_factory, session_factory)
 
 
 class Setting(NamedTuple):

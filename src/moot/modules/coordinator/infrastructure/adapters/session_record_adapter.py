@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 from uuid import UUID
 
-from moot.modules.coordinator.domain.ports.session_record import RecordChains, SessionRecord
-from moot.modules.coordinator.infrastructure.record_kinds import RECORD_KINDS
+from moot.modules.coordinator.domain.ports.session_record import SessionRecord
+from moot.modules.coordinator.infrastructure.records import RECORD_KINDS
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
@@ -16,7 +16,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import read_chain, verify
 
 
-class SessionRecordAdapter(SessionRecord, RecordChains):
+class SessionRecordAdapter(SessionRecord):
     def __init__(
         self,
         trail: AuditTrail,

@@ -2,7 +2,7 @@
 
 from typing import cast
 
-from moot.modules.coordinator.application.research_run import conclude, research_run
+from moot.modules.coordinator.application.results import conclude
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
@@ -17,6 +17,7 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     initial_state,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
+from moot.shared.infrastructure.execution_context import execution_context
 
 
 class LangGraphResearchOrchestrator(IResearchOrchestrationPort):
@@ -36,9 +37,9 @@ class LangGraphResearchOrchestrator(IResearchOrchestrationPort):
 
     async def run(self, request: ResearchRequest) -> ResearchResult:
         graph = self._graph(skip_debate=request.skip_debate)
-        with research_run() as run:
+        with execution_context() as context:
             final = await graph.ainvoke(initial_state(request))
-            return conclude(request, cast(ResearchGraphState, final), run.failures)
+            return conclude(request, cast(ResearchGraphState, final), context.tally.failures)
 
     def _graph(self, *, skip_debate: bool) -> ResearchGraph:
         """Whoever skips the debate skips the judge."""

@@ -61,28 +61,22 @@ async def aggregator_node(state: ResearchGraphState) -> StateUpdate:
     return {"overall_status": "partial" if state["errors"] else "completed"}
 
 
+OUTCOMES = {DEBATE: "debate_outcome", JUDGE: "verdict"}
+"""Where in the state these two leave what they produced; the experts share `results`."""
+
+
 def result_of(node_type: str, update: StateUpdate) -> dict[str, Any]:
     """What a node produced; empty when it skipped its work."""
-    if node_type == DEBATE:
-        return dict(update["debate_outcome"])
-    if node_type == JUDGE:
-        return dict(update["verdict"])
-    return dict(update["results"][node_type])
+    place = OUTCOMES.get(node_type)
+    return dict(update[place] if place else update["results"][node_type])
 
 
 def update_of(node_type: str, result: dict[str, Any]) -> StateUpdate:
     """What a node that produced `result` leaves in the state."""
-    if node_type == DEBATE:
-        return {"debate_outcome": result}
-    if node_type == JUDGE:
-        return {"verdict": result}
-    return {"results": {node_type: result}}
+    place = OUTCOMES.get(node_type)
+    return {place: result} if place else {"results": {node_type: result}}
 
 
 def failure_of(node_type: str, said: str) -> StateUpdate:
     """What a node leaves in the state when it failed: an expert its error, debate and judge nothing."""
-    if node_type == DEBATE:
-        return {"debate_outcome": {}}
-    if node_type == JUDGE:
-        return {"verdict": {}}
-    return {"errors": {node_type: said}}
+    return update_of(node_type, {}) if node_type in OUTCOMES else {"errors": {node_type: said}}

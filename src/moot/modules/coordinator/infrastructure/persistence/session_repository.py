@@ -12,6 +12,7 @@ from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyTaken
 from moot.modules.coordinator.domain.model.events import SessionEvent
+from moot.modules.coordinator.domain.model.question import Asked
 from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
     NodeExecution,
@@ -24,41 +25,37 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     IResearchSessionRepository,
     KeyedSession,
 )
-from moot.modules.coordinator.domain.ports.session_leases import Lease
 from moot.modules.coordinator.infrastructure.persistence.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-AT_FIRST = (
-    "id",
-    "workspace_id",
-    "symbol",
-    "selected_experts",
-    "options",
-    "trigger_source",
-    "as_of",
-    "locale",
-    "retry_count",
-    "parent_session_id",
-    "created_at",
-)
-FIXED = (*AT_FIRST, "skip_debate", "max_cost")
+COLUMNS = set(ResearchSessionRow.__table__.columns.keys())
+NAMES = {name: field.alias or name for name, field in ResearchSession.model_fields.items()}
+LOOSE = {name for name in NAMES if NAMES[name] not in COLUMNS}
+"""Of what was asked, what has no column of its own, and is kept in `question`."""
+
+FIXED = ("id", "created_at", "question", *(NAMES[name] for name in Asked.model_fields if name not in LOOSE))
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
-ENDING = ("status", "verdict_status", "reason", "audit_gaps", "completed_at", "duration_ms")
-
+ENDING = (
+    "status",
+    "verdict_status",
+    "verdict_action",
+    "reason",
+    "audit_gaps",
+    "completed_at",
+    "duration_ms",
+)
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
-SESSION_END = Kind("session_outcome", ResearchSessionRow, (*ENDING, "verdict_action"), fixed=frozenset(FIXED))
-EARLIER_SESSION = Kind("session", ResearchSessionRow, AT_FIRST)
-EARLIER_END = Kind("session_end", ResearchSessionRow, ENDING)
-"""Vouch for sessions opened or ended before there were the columns that came later; no longer written."""
+SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
 EVENT = Kind("event", SessionEventRow, ())
 """Events are told from what the chain vouches for, and have no link of their own."""
@@ -71,7 +68,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         self._trail = trail
         self._database = trail.database
         self._listeners: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
-        trail.vouches_for(SESSION, SESSION_END, EARLIER_SESSION, EARLIER_END, NODE)
+        trail.vouches_for(SESSION, SESSION_END, NODE)
 
     async def save_session(
         self,
@@ -83,7 +80,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
     ) -> None:
-        row = session.model_dump() | _lease_columns(lease) | _key_columns(key)
+        row = _row(session) | _lease_columns(lease) | _key_columns(key)
         reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
         beside = [*reused, *_event_records(session.id, events)]
         try:
@@ -99,7 +96,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
     async def update_session(self, session: ResearchSession, *, events: Sequence[SessionEvent] = ()) -> None:
         beside = _event_records(session.id, events)
         await self._trail.append(
-            SESSION_END, session.model_dump(), session_id=session.id, write="upsert", beside=beside
+            SESSION_END, _row(session), session_id=session.id, write="upsert", beside=beside
         )
         self._tell_listeners(session.id)
 
@@ -213,8 +210,13 @@ def _key_columns(key: IdempotencyKey | None) -> dict[str, Any]:
     return {} if key is None else {"idempotency_key": key.key, "request_digest": key.digest}
 
 
+def _row(session: ResearchSession) -> dict[str, Any]:
+    asked = session.model_dump(mode="json", include=LOOSE)
+    return session.model_dump(exclude=LOOSE) | {"question": asked}
+
+
 def _session(row: ResearchSessionRow) -> ResearchSession:
-    return ResearchSession.model_validate(row, from_attributes=True)
+    return ResearchSession.model_validate({name: getattr(row, name) for name in COLUMNS})
 
 
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:

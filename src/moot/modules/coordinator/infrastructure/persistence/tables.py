@@ -4,16 +4,15 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Float, ForeignKey, Index, String, Text, false, text
+from sqlalchemy import ForeignKey, Index, String, Text, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.leases import LeasedRow
 from moot.shared.infrastructure.tables import Base
 
 
-class ResearchSessionRow(Base):
-    """The lease columns say which worker runs the session; a writer with an older `lease_token` has lost it."""
-
+class ResearchSessionRow(LeasedRow, Base):
     __tablename__ = "research_sessions"
     __table_args__ = (
         Index(None, "symbol", "created_at"),
@@ -33,8 +32,8 @@ class ResearchSessionRow(Base):
     status: Mapped[str] = mapped_column(String(20))
     selected_experts: Mapped[list[str]]
     options: Mapped[dict[str, Any]]
-    skip_debate: Mapped[bool] = mapped_column(server_default=false())
-    max_cost: Mapped[float | None] = mapped_column(Float)
+    question: Mapped[dict[str, Any] | None]
+    """What was asked, as far as it has no column of its own: what nobody searches by needs none."""
     trigger_source: Mapped[str] = mapped_column(String(50))
     requested_by: Mapped[str | None] = mapped_column(String(100))
     as_of: Mapped[datetime]
@@ -48,9 +47,6 @@ class ResearchSessionRow(Base):
     created_at: Mapped[datetime]
     completed_at: Mapped[datetime | None]
     duration_ms: Mapped[int | None]
-    lease_owner: Mapped[str | None] = mapped_column(String(100))
-    lease_token: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
-    lease_expires_at: Mapped[datetime | None]
     cancel_requested: Mapped[bool] = mapped_column(server_default=false())
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     request_digest: Mapped[str | None] = mapped_column(String(64))

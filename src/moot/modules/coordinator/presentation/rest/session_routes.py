@@ -1,23 +1,30 @@
-"""Looking back over HTTP: the sessions the desk has had, and the record and report of each."""
+"""Sessions over HTTP: what they tell while they run, how to stop them, and the record and report of each."""
 
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.application.report_page import render_page
-from moot.modules.coordinator.application.session_history import SessionDetail, SessionHistory, SessionPage
+from moot.modules.coordinator.application.session_history import (
+    SessionDetail,
+    SessionEvent,
+    SessionHistory,
+    SessionPage,
+)
 from moot.modules.coordinator.application.session_query import SessionQuery
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.texts import SAY
 from moot.modules.coordinator.presentation.rest.media_types import preferred
-from moot.modules.coordinator.presentation.rest.research_routes import container
+from moot.modules.coordinator.presentation.rest.research_routes import Runs, container
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.validation import refused
 from moot.shared.presentation.caller import Workspace
 from moot.shared.presentation.errors import ErrorBody, answer
 
@@ -119,3 +126,81 @@ async def report(request: Request, session_id: UUID, history: History, workspace
     result = await history.result(session_id, workspace)
     headers = {**AS_TEXT_ONLY, "Content-Language": result.locale}
     return Response(REPORTS[media_type](result), media_type=media_type, headers=headers)
+
+
+COME_BACK_MS = 2000
+MOST_DIGITS = 9
+EVENTS = {
+    "content": {"text/event-stream": {"schema": {"type": "string"}}},
+    "description": "`id`: number, `event`: session | node_started | node_retrying | node_finished | node_failed | "
+    "decision | debate | verdict | done, `data`: JSON. Ends after `done`",
+}
+
+
+async def story(
+    session_id: UUID,
+    response: Response,
+    history: History,
+    runs: Runs,
+    workspace: Workspace,
+    last_event_id: Annotated[str | None, Header(description="go on after this event")] = None,
+    after: Annotated[
+        int, Query(ge=0, lt=10**MOST_DIGITS, description="the same, for clients that cannot set headers")
+    ] = 0,
+) -> AsyncIterator[SessionEvent | None]:
+    """Begun before the answer is: a session that nobody knows is still a 404."""
+    last = after if last_event_id is None else _number(last_event_id)
+    told = history.events(session_id, workspace, after=last, closing=lambda: runs.closing)
+    response.headers["Cache-Control"] = "no-store"
+    return _begun(await anext(told, None), told)
+
+
+async def _begun(
+    first: SessionEvent | None, others: AsyncIterator[SessionEvent | None]
+) -> AsyncIterator[SessionEvent | None]:
+    yield first
+    async for event in others:
+        yield event
+
+
+def _number(text: str) -> int:
+    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
+        raise refused("int_parsing", "Last-Event-ID", text)
+    return int(text)
+
+
+@router.get(
+    "/{session_id}/events",
+    summary="What a session tells, from the beginning and as it happens",
+    response_class=EventSourceResponse,
+    responses={**OF_ONE, 200: EVENTS},
+)
+async def events(
+    told: Annotated[AsyncIterator[SessionEvent | None], Depends(story)],
+) -> AsyncIterator[ServerSentEvent]:
+    """Complete for whoever joins late or comes back; a session that has ended tells its whole story at once."""
+    yield ServerSentEvent(retry=COME_BACK_MS)
+    async for event in told:
+        if event is not None:
+            yield ServerSentEvent(id=str(event.seq), event=event.type, data={**event.data, "at": event.at})
+
+
+@router.post(
+    "/{session_id}/cancel",
+    summary="Stop a session",
+    response_model=SessionDetail,
+    responses={
+        **OF_ONE,
+        202: {"model": SessionDetail, "description": "another process runs it, and has been asked to stop"},
+        409: {"model": ErrorBody, "description": "the session has ended"},
+    },
+)
+async def cancel(
+    session_id: UUID, history: History, runs: Runs, workspace: Workspace, response: Response
+) -> SessionDetail:
+    """All experts stop, what was spent is settled, and the session is left as `cancelled`."""
+    await runs.cancel(session_id, workspace)
+    session = await history.session(session_id, workspace)
+    if not session.ended:
+        response.status_code = 202
+    return session

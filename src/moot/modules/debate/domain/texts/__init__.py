@@ -3,9 +3,10 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.messages import Catalogue, Locale
 
-SAY = Catalogue(Path(__file__).parent)
+SAY = Catalogue(Path(__file__).parent, EXPERT_TEXTS)
 
 
 def bullets(lines: Sequence[str], locale: Locale) -> str:

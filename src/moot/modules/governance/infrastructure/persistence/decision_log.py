@@ -22,8 +22,11 @@ from moot.modules.governance.infrastructure.persistence.tables import DecisionRo
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind
-from moot.shared.infrastructure.execution_context import count_audit_gap, current_execution_ctx
-from moot.shared.infrastructure.replay_context import current_replay
+from moot.shared.infrastructure.execution_context import (
+    count_audit_gap,
+    current_execution_ctx,
+    current_replay,
+)
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)

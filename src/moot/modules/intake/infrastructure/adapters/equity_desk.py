@@ -10,15 +10,14 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Exp
 from moot.modules.coordinator.application.expert_summary import summarise
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
+from moot.modules.intake.application.errand import Errand, Task
 from moot.modules.intake.application.report_text import sentences
 from moot.modules.intake.application.report_views import leaning, measured
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Step
-from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import Locale
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 TRIGGER = "intake"
 CAME_TO_NOTHING = ("SESSION_CANCELLED", "ALL_EXPERTS_FAILED")
@@ -29,30 +28,28 @@ class ResearchGraphDesk:
     def __init__(self, service: ResearchOrchestrationService) -> None:
         self._service = service
 
-    async def research(self, step: Step, *, locale: str) -> Finding:
-        language = reading_language(locale)
-        asked = {"symbol": step.symbol or "", "experts": list(step.experts) or EXPERTS, "locale": language}
+    async def research(self, step: Step, task: Task) -> Finding:
+        asked = {"symbol": step.symbol or "", "experts": list(step.experts) or EXPERTS, "locale": task.reader}
         try:
-            result = await self._result(step, asked)
+            result = await self._result(step, asked, task.errand)
         except AppError as e:
-            session = str(e.details.get("session_id") or "") or None
-            return Finding(step_id=step.id, status="failed", error=e.in_locale(language), session_id=session)
-        return _finding(step, result, language)
+            error, session = e.in_locale(task.reader), str(e.details.get("session_id") or "") or None
+            return Finding(step_id=step.id, status="failed", error=error, session_id=session)
+        return _finding(step, result, task.reader)
 
-    async def _result(self, step: Step, asked: dict[str, Any]) -> ResearchResult:
+    async def _result(self, step: Step, asked: dict[str, Any], errand: Errand) -> ResearchResult:
         """A turn that was interrupted goes on with the session it had begun.
 
         One that came to nothing before is retried, and keeps what its experts had found.
         """
-        context = current_execution_ctx.get() or ExecutionContext(session_id="")
         by: dict[str, Any] = {
             "trigger_source": TRIGGER,
-            "workspace": context.workspace,
-            "requested_by": context.caller or None,
+            "workspace": errand.workspace,
+            "requested_by": errand.caller or None,
         }
-        if not context.session_id:
+        if not errand.record:
             return await self._service.execute(asked, **by)
-        ask, key = partial(self._service.execute, asked), _key(context.session_id, step, asked)
+        ask, key = partial(self._service.execute, asked), _key(errand.record, step, asked)
         while True:
             seen: list[Any] = []
             try:
@@ -61,7 +58,7 @@ class ResearchGraphDesk:
                 if seen or e.code not in CAME_TO_NOTHING:
                     raise
                 past = UUID(e.details["session_id"])
-                ask, key = partial(self._service.retry, past), f"{TRIGGER}:{context.session_id}:{past}"
+                ask, key = partial(self._service.retry, past), f"{TRIGGER}:{errand.record}:{past}"
 
 
 def _key(turn: str, step: Step, asked: dict[str, Any]) -> str:

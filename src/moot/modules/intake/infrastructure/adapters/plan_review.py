@@ -6,41 +6,40 @@ from uuid import UUID
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
 from moot.modules.governance.application.decision_log import explained, recorded
-from moot.modules.intake.application.plan_repair import repaired
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.plan_rules import read_plan
+from moot.modules.intake.application.ports import PlanRuling
 from moot.modules.intake.domain.plan import Plan
-from moot.modules.intake.domain.ports import PlanRuling
 from moot.modules.intake.domain.question import Limits, reading_language
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 REQUESTER = "intake"
 Payload = Mapping[str, Any]
 
 
 class GovernedPlanReview:
-    """`PlanReview`. Whose turn it is and what it has cost is the execution context's to say.
+    """`PlanReview`. Reviewed again, after a crash or a person's yes, a plan has its name again.
 
-    Reviewed again, after a crash or a person's yes, a plan has its name again: what was approved for it holds.
+    So what was approved for it holds.
     """
 
     def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
         self._agent, self._clock = agent, clock
 
-    async def review(self, plan: Plan, *, goal: str, iteration: int) -> PlanRuling:
-        context = current_execution_ctx.get() or ExecutionContext(session_id="")
-        session_id = UUID(context.session_id) if context.session_id else None
+    async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
+        session_id = UUID(errand.record) if errand.record else None
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
             _payload(plan),
-            _facts(plan, context, goal, iteration),
-            context.caller or REQUESTER,
+            _facts(plan, errand, goal, iteration),
+            errand.caller or REQUESTER,
             self._clock.now(),
         )
-        decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
+        decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         if decision.may_proceed:
             return _as_allowed(plan, decision.payload)
-        return _not_allowed(plan, decision, context)
+        return _not_allowed(plan, decision, errand)
 
 
 def _payload(plan: Plan) -> dict[str, Any]:
@@ -53,13 +52,13 @@ def _payload(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _facts(plan: Plan, context: ExecutionContext, goal: str, iteration: int) -> dict[str, Any]:
+def _facts(plan: Plan, errand: Errand, goal: str, iteration: int) -> dict[str, Any]:
     return {
         "goal": goal,
         "iteration_count": iteration,
-        "token_used": context.tally.tokens,
-        "cost": context.tally.cost,
-        "workspace": context.workspace,
+        "token_used": errand.tally.tokens,
+        "cost": errand.tally.cost,
+        "workspace": errand.workspace,
         "locale": reading_language(plan.locale),
     }
 
@@ -70,7 +69,7 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
         return PlanRuling(plan)
     if not plan.steps:
         return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
-    changed, problems = repaired(
+    changed, problems = read_plan(
         {**allowed, "thought": plan.thought},
         _at_most(plan, allowed),
         locale=str(allowed["locale"]),
@@ -84,10 +83,10 @@ def _at_most(plan: Plan, allowed: Payload) -> Limits:
     return Limits(max_step_num=max(1, min(len(plan.steps), int(allowed["step_count"]))))
 
 
-def _not_allowed(plan: Plan, decision: Decision, context: ExecutionContext) -> PlanRuling:
+def _not_allowed(plan: Plan, decision: Decision, errand: Errand) -> PlanRuling:
     result = decision.result
     record = decision.record or recorded(
-        result.original_request, result, session_id=None, workspace=context.workspace
+        result.original_request, result, session_id=None, workspace=errand.workspace
     )
     why = explained(record).in_locale(reading_language(plan.locale))
     asked = str(decision.escalation.id) if decision.escalation else None

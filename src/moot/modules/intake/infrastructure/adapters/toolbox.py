@@ -14,21 +14,22 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
-from moot.modules.intake.application.tables import as_table
+from moot.modules.intake.application.errand import Task
+from moot.modules.intake.application.ports import ToolOutcome, ToolSpec
+from moot.modules.intake.application.report_text import as_table
 from moot.modules.intake.domain.findings import Citation
-from moot.modules.intake.domain.ports import ToolOutcome, ToolSpec
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.llm_platform.application.web_pages import WebPageService
-from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    WebPageService,
+    WebSearchRequest,
+    WebSearchService,
+)
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.application.query_result import QueryResult
-from moot.modules.market_data.application.sql_door import Statement
-from moot.modules.market_data.application.sql_tables import DATABASE_TOOL, DatabaseTool
+from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, QueryResult, Statement
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
-from moot.shared.domain.messages import LOG_LOCALE, Locale
+from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, checked
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 REQUESTER = "intake"
 LONGEST_PAGE, LONGEST_QUOTE, LONGEST_CELL = 12_000, 500, 200
@@ -94,59 +95,58 @@ class GovernedToolbox:
         self,
         name: str,
         arguments: Mapping[str, Any],
+        task: Task,
         *,
-        goal: str,
-        read: Sequence[str],
+        read: Sequence[str] = (),
         iteration: int,
         tokens: int = 0,
         seconds: float = 0.0,
-        locale: Locale = LOG_LOCALE,
     ) -> ToolOutcome:
         kind = self._kinds.get(name)
         if kind is None:
-            unknown = SAY("steps.tool.unknown", name=name, offered=list(self._kinds))
-            return ToolOutcome(unknown.in_locale(locale), failed=True)
-        known = {
-            "goal": goal,
-            "locale": locale,
-            "iteration_count": iteration,
-            "token_used": tokens,
-            "execution_time": seconds,
-        }
+            unknown = task.say("steps.tool.unknown", name=name, offered=list(self._kinds))
+            return ToolOutcome(unknown, failed=True)
+        spent = {"iteration_count": iteration, "token_used": tokens, "execution_time": seconds}
         try:
             asked = checked(kind.arguments, _encoded(arguments)).model_dump()
-            allowed = await self._allowed(name, asked, known, read)
-            outcome = await kind.run(checked(kind.arguments, allowed.args), locale)
+            allowed = await self._allow(name, asked, task, spent, read)
+            outcome = await kind.run(checked(kind.arguments, allowed.args), task.reader)
         except AppError as e:
-            return ToolOutcome(e.in_locale(locale), failed=True, ends=_ends(e))
+            return ToolOutcome(e.in_locale(task.reader), failed=True, ends=_ends(e))
         if name == "web_search":
-            self._remember(goal, outcome)
+            self._remember(task, outcome)
         if allowed.notice is None:
             return outcome
-        return outcome._replace(text=f"{allowed.notice.in_locale(locale)}\n\n{outcome.text}")
+        return outcome._replace(text=f"{allowed.notice.in_locale(task.reader)}\n\n{outcome.text}")
 
-    async def _allowed(
-        self, name: str, args: Mapping[str, Any], context: Mapping[str, Any], read: Sequence[str]
+    async def _allow(
+        self, name: str, args: Mapping[str, Any], task: Task, spent: Mapping[str, Any], read: Sequence[str]
     ) -> Allowed:
-        """Decisions about calls for the same question stand on the record in the order of the calls."""
-        goal, url = str(context["goal"]), str(args.get("url", ""))
+        """Decisions about calls for the same question stand on the record in the order of the calls.
+
+        The session is told, not bound to: what a person approves after the turn has ended is for the next that asks.
+        """
+        goal, workspace, url = task.goal, task.errand.workspace, str(args.get("url", ""))
         known = {
-            **context,
+            **spent,
+            "goal": goal,
+            "locale": task.reader,
             "trigger_source": REQUESTER,
             "tools": [spec.model_dump() for spec in self.tools],
             "tainted_arguments": _from_strangers(args, goal, read),
-            "session_id": _session(),
+            "session_id": task.errand.record,
             "open_breakers": [],  # what a tool depends on has a breaker of its own, which refuses the call itself
         }
-        if Found(_workspace(), goal, url) in self._found:
+        if Found(workspace, goal, url) in self._found:
             known["facts"] = {"found": [url]}
-        in_turn = self._turns.setdefault((_workspace(), goal), asyncio.Lock())
+        in_turn = self._turns.setdefault((workspace, goal), asyncio.Lock())
         async with in_turn:
-            return await self._rules.allowed(name, args, known, requester=REQUESTER, workspace=_workspace())
+            return await self._rules.allowed(name, args, known, requester=REQUESTER, workspace=workspace)
 
-    def _remember(self, goal: str, outcome: ToolOutcome) -> None:
+    def _remember(self, task: Task, outcome: ToolOutcome) -> None:
         """The newest findings of all questions, each for its own."""
-        self._found |= {Found(_workspace(), goal, each.url): None for each in outcome.citations if each.url}
+        workspace, urls = task.errand.workspace, [each.url for each in outcome.citations]
+        self._found |= {Found(workspace, task.goal, url): None for url in urls if url}
         for oldest in list(self._found)[:-MOST_FOUND]:
             del self._found[oldest]
 
@@ -177,7 +177,8 @@ class GovernedToolbox:
 
     async def _searched(self, asked: Words, locale: Locale) -> ToolOutcome:
         assert self._search is not None
-        answer = await self._search.search(WebSearchRequest(query=asked.query, count=asked.count))
+        request = WebSearchRequest(query=asked.query, count=asked.count)
+        answer = await self._search.search(request)
         results = answer.results[: asked.count]
         if not results:
             return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.query).in_locale(locale))
@@ -204,8 +205,7 @@ class GovernedToolbox:
         return ToolOutcome(f"{cited.title}\n{page.url}\n\n{text}", (cited,), tainted=True)
 
     async def _queried(self, asked: Statement, locale: Locale) -> ToolOutcome:
-        running = current_execution_ctx.get()
-        as_of = running.as_of if running and running.as_of else self._clock.now()
+        as_of = self._clock.now()
         result = await self._database.query(asked.sql, as_of=as_of)
         cited = Citation(
             title=" ".join(result.sql.split())[:LONGEST_QUOTE],
@@ -232,17 +232,6 @@ def _rows(result: QueryResult, locale: Locale) -> str:
     if result.truncated or len(result.rows) > MOST_ROWS:
         return f"{table}\n\n{SAY('steps.tool.more_rows', shown=MOST_ROWS).in_locale(locale)}"
     return table
-
-
-def _workspace() -> str:
-    running = current_execution_ctx.get()
-    return running.workspace if running else DEFAULT_WORKSPACE
-
-
-def _session() -> str:
-    """Told, not bound to: what a person approves after the turn has ended is for the next one that asks."""
-    running = current_execution_ctx.get()
-    return running.session_id if running else ""
 
 
 def _spec(name: str, description: str, arguments: type[BaseModel]) -> ToolSpec:

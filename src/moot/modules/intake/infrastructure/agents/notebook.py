@@ -4,9 +4,9 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from moot.modules.intake.application.errand import Task
+from moot.modules.intake.application.ports import ToolOutcome
 from moot.modules.intake.domain.findings import Citation
-from moot.modules.intake.domain.ports import ToolOutcome
-from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult
 from moot.shared.domain.messages import Locale
@@ -20,9 +20,7 @@ class Notebook:
     """`calls` counts those that failed too. `passages` are what the tools said, as a reader may see it."""
 
     opening: Sequence[ChatMessage]
-    goal: str
-    locale: Locale
-    limits: Limits
+    task: Task
     began: float = field(default_factory=time.monotonic)
     turns: list[ChatMessage] = field(default_factory=list)
     calls: int = 0
@@ -40,14 +38,11 @@ class Notebook:
 
     @property
     def calls_left(self) -> int:
-        return self.limits.max_tool_calls - self.calls
+        return self.task.limits.max_tool_calls - self.calls
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self.began
-
-    def heard(self, reply: ChatResult) -> None:
-        self.tokens += reply.usage.total_tokens or 0
 
     def asks_anew(self, reply: ChatResult) -> bool:
         """Whether any of its calls is one that has not been made before."""
@@ -62,16 +57,13 @@ class Notebook:
             ChatMessage(role="assistant", content=reply.content, tool_calls=list(reply.tool_calls))
         )
         for call, outcome in zip(reply.tool_calls, outcomes, strict=True):
-            content = self._shown(outcome)
+            content = as_data(outcome.text, self.task.reader) if outcome.tainted else outcome.text
             self.turns.append(ChatMessage(role="tool", content=content, tool_call_id=call.id))
             self._keep(outcome)
 
     def messages(self) -> list[ChatMessage]:
-        kept = list(_clipped(self.turns, SAY("steps.left_out").in_locale(self.locale)))
+        kept = list(_clipped(self.turns, self.task.say("steps.left_out")))
         return [*self.opening, *reversed(kept)]
-
-    def _shown(self, outcome: ToolOutcome) -> str:
-        return as_data(outcome.text, self.locale) if outcome.tainted else outcome.text
 
     def _keep(self, outcome: ToolOutcome) -> None:
         if outcome.ends:

@@ -1,28 +1,30 @@
 """Plans a question: by a model whose plan is checked field by field, by rules where there is none.
 
 Every plan is put to the desk's rules before anybody sees it. How often a plan may be made anew is bounded, whoever
-wants it: the rules, or a person.
+wants it: the rules, or a person. What the model is told of evidence is quoted; a person's wishes are not.
 """
 
-from collections.abc import Sequence
+import json
+import re
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import structlog
 
-from moot.modules.intake.application.plan_repair import EXPERTS, repaired, spelled, written_symbols
-from moot.modules.intake.application.plan_templates import plan_by_rules
+from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.plan_rules import (
+    EXPERTS,
+    LONGEST_TEXT,
+    draw_plan,
+    find_symbol,
+    read_plan,
+    symbols_in,
+)
+from moot.modules.intake.application.ports import Companies, PlanReview, PlanRuling
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, PlanProblem
-from moot.modules.intake.domain.ports import Companies, PlanReview, PlanRuling
-from moot.modules.intake.domain.question import Limits, Understanding
-from moot.modules.intake.infrastructure.agents.planning_talk import (
-    Task,
-    beside_the_question,
-    in_lines,
-    json_in,
-    rejection,
-    sent_back,
-)
+from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import (
@@ -33,6 +35,7 @@ from moot.modules.llm_platform.application.llm_service import (
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable, UpstreamFailed
+from moot.shared.domain.messages import Locale
 
 logger = structlog.get_logger(__name__)
 
@@ -40,16 +43,62 @@ AGENT = "planner"
 TURNS = 2
 """A plan that does not hold is sent back once, with what is wrong with it."""
 SCHEMA = ResponseSchema(name="Plan", json_schema=strict_schema(Plan))
+LONGEST_QUOTE = 2000
+MOST_STARTS = 50
+"""Places in an answer at which JSON is looked for."""
 
 Maker = Literal["model", "rules"]
 Ending = Literal["limit", "no_plan", "rejected", "escalated"]
+
+
+class Inquiry(NamedTuple):
+    """One question, and all that is known while it is planned.
+
+    `edits` is what a person wanted changed so far, `iteration` how many plans there were, the last `previous`.
+    """
+
+    question: str
+    understanding: Understanding
+    errand: Errand
+    limits: Limits = Limits()
+    background: Sequence[Citation] = ()
+    findings: Sequence[Finding] = ()
+    edits: Sequence[str] = ()
+    previous: Plan | None = None
+    iteration: int = 0
+
+    @property
+    def reader(self) -> Locale:
+        return reading_language(self.understanding.locale)
+
+    @property
+    def goal(self) -> str:
+        """What is asked, with what the desk takes it to mean: a nickname shares few words with any plan."""
+        title, mentions = self.understanding.title, self.understanding.mentions
+        question = self.question[:LONGEST_TEXT]
+        named = [
+            word for mention in mentions if mention.certain for word in (*mention.names, *mention.symbols)
+        ]
+        return self.say("plan.goal", question=question, about=" ".join([title, *named]))
+
+    @property
+    def something_found(self) -> bool:
+        """Of a company only research tells enough: strangers on the web cannot make it needless."""
+        found = any(finding.usable for finding in self.findings)
+        return found or (self.understanding.intent != "equity" and bool(self.background))
+
+    def say(self, key: str, **values: Any) -> str:
+        return SAY(key, **values).in_locale(self.reader)
+
+    def ask(self, key: str, **values: Any) -> ChatMessage:
+        return ChatMessage(role="user", content=self.say(key, **values))
 
 
 class Planned(NamedTuple):
     """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far.
 
     `code` says what came in between: no plan that holds, a limit, or the rules, whose words are `why` and `advice`.
-    `draft` is then what they were shown; while a person is asked about it, `reviewed_again` tells the answer.
+    `draft` is then what they were shown; while a person is asked about it, `review_again` tells the answer.
     """
 
     plan: Plan | None
@@ -87,165 +136,209 @@ class Planner:
         self._llm, self._prompts, self._review = llm, prompts, review
         self._clock, self._companies = clock, companies
 
-    async def plan(
-        self,
-        question: str,
-        understanding: Understanding,
-        *,
-        background: Sequence[Citation] = (),
-        limits: Limits,
-        edits: Sequence[str] = (),
-        findings: Sequence[Finding] = (),
-        previous: Plan | None = None,
-        iteration: int = 0,
-    ) -> Planned:
-        """`edits` is what a person wanted changed so far, `iteration` how many plans there were, the last `previous`.
-
-        At the limit `previous` stands as it is: it can still be accepted.
-        """
-        task = Task(question, understanding, limits, background, findings, edits, previous)
-        made, most = max(iteration, len(edits)), limits.max_plan_iterations
+    async def plan(self, inquiry: Inquiry) -> Planned:
+        """At the limit the previous plan stands as it is: it can still be accepted."""
+        previous, most = inquiry.previous, inquiry.limits.max_plan_iterations
+        made = max(inquiry.iteration, len(inquiry.edits))
         if made >= most:
-            reason = task.told("plan.ended.limit", most=most)
-            return Planned(
-                previous, made, warnings=(reason,) if previous else (), code="limit", reason=reason
-            )
-        return await self._until_allowed(task, made)
+            reason = inquiry.say("plan.ended.limit", most=most)
+            warnings = (reason,) if previous else ()
+            return Planned(previous, made, warnings=warnings, code="limit", reason=reason)
+        return await self._until_allowed(inquiry, made)
 
-    async def reviewed_again(
-        self, draft: Plan, question: str, understanding: Understanding, *, limits: Limits, iteration: int
-    ) -> Planned:
+    async def review_again(self, draft: Plan, inquiry: Inquiry) -> Planned:
         """A plan about which a person was asked: as they approved it, still waiting for them, or rejected."""
-        task = Task(question, understanding, limits)
-        ruling = await self._review.review(draft, goal=task.goal, iteration=iteration)
+        ruling = await self._rule_on(draft, inquiry, inquiry.iteration)
         if ruling.plan is not None:
-            return Planned(ruling.plan, iteration)
-        return _stopped(task, draft, ruling, iteration)
+            return Planned(ruling.plan, inquiry.iteration)
+        return _stop(inquiry, draft, ruling, inquiry.iteration)
 
-    async def _until_allowed(self, task: Task, made: int) -> Planned:
+    async def _rule_on(self, plan: Plan, inquiry: Inquiry, made: int) -> PlanRuling:
+        return await self._review.review(plan, goal=inquiry.goal, iteration=made, errand=inquiry.errand)
+
+    async def _until_allowed(self, inquiry: Inquiry, made: int) -> Planned:
         """A plan, and another for each that the rules send back, up to the limit."""
         talk: list[ChatMessage] = []
         while True:
             made += 1
-            draft = await self._draft(task, talk)
+            draft = await self._draft(inquiry, talk)
             if draft.plan is None:
-                reason = task.told("plan.ended.no_plan", why=" ".join(draft.warnings))
+                reason = inquiry.say("plan.ended.no_plan", why=" ".join(draft.warnings))
                 return Planned(None, made, draft.by, code="no_plan", reason=reason, why=draft.warnings)
-            ruling = await self._review.review(draft.plan, goal=task.goal, iteration=made)
+            ruling = await self._rule_on(draft.plan, inquiry, made)
             if ruling.plan is not None:
                 return Planned(ruling.plan, made, draft.by, draft.warnings)
-            last = made >= task.limits.max_plan_iterations
+            last = made >= inquiry.limits.max_plan_iterations
             if ruling.escalation_id or draft.by == "rules" or last:
-                stopped = _stopped(task, draft.plan, ruling, made)
+                stopped = _stop(inquiry, draft.plan, ruling, made)
                 return stopped._replace(by=draft.by, warnings=draft.warnings)
             logger.info("plan rejected, made anew", iteration=made, why=ruling.why)
-            talk.append(rejection(task, ruling))
+            advice = " ".join(ruling.advice) or SAY("plan.turn.no_advice")
+            talk.append(inquiry.ask("plan.turn.rejected", why=" ".join(ruling.why), advice=advice))
 
-    async def _draft(self, task: Task, talk: list[ChatMessage]) -> Draft:
+    async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Draft:
         """A plan that holds. What is said to the model, and by it, is added to `talk`."""
         if not self._llm.configured:
-            cannot = task.told("plan.ended.cannot_plan")
-            return _by_rules(task, task.told("common.no_model")) or Draft(None, "rules", (cannot,))
+            cannot = inquiry.say("plan.ended.cannot_plan")
+            return _by_rules(inquiry, inquiry.say("common.no_model")) or Draft(None, "rules", (cannot,))
         try:
-            plan, problems = await self._by_model(task, talk)
+            plan, problems = await self._by_model(inquiry, talk)
             why = tuple(in_lines(problems))
         except (Unavailable, UpstreamFailed) as e:
             logger.warning("model gave no plan", error=str(e))
-            plan, why = None, (e.in_locale(task.reader),)
+            plan, why = None, (e.in_locale(inquiry.reader),)
         if plan is not None:
             return Draft(plan, "model")
-        notice = task.told("plan.by_rules", why=" ".join(why))
-        return _by_rules(task, notice) or Draft(None, "model", why)
+        notice = inquiry.say("plan.by_rules", why=" ".join(why))
+        return _by_rules(inquiry, notice) or Draft(None, "model", why)
 
     async def _by_model(
-        self, task: Task, talk: list[ChatMessage]
+        self, inquiry: Inquiry, talk: list[ChatMessage]
     ) -> tuple[Plan | None, Sequence[PlanProblem]]:
         if not talk:
-            talk += self._opening(task)
+            talk += self._opening(inquiry)
         problems: list[PlanProblem] = []
         for _ in range(TURNS):
             if problems:
-                talk.append(sent_back(task, problems))
+                talk.append(inquiry.ask("plan.turn.again", problems="\n".join(in_lines(problems))))
             reply = await self._llm.chat(
                 talk, response_schema=SCHEMA, temperature=0.2, caller_module="intake", caller_agent=AGENT
             )
             talk.append(ChatMessage(role="assistant", content=reply.content or "{}"))
-            plan, problems = await self._read(task, reply)
+            plan, problems = await self._read(inquiry, reply)
             if plan is not None:
                 return plan, ()
             logger.warning("plan does not hold", problems=[problem.field for problem in problems])
         return None, problems
 
-    async def _read(self, task: Task, reply: ChatResult) -> tuple[Plan | None, list[PlanProblem]]:
+    async def _read(self, inquiry: Inquiry, reply: ChatResult) -> tuple[Plan | None, list[PlanProblem]]:
         if reply.finish_reason == "length":
-            return None, [PlanProblem("plan", task.told("plan.cut_off"))]
+            return None, [PlanProblem("plan", inquiry.say("plan.cut_off"))]
         try:
             data = json_in(reply.content)
         except ValueError:
-            return None, [PlanProblem("plan", task.told("plan.no_json"))]
-        plan, problems = repaired(
+            return None, [PlanProblem("plan", inquiry.say("plan.no_json"))]
+        plan, problems = read_plan(
             data,
-            task.limits,
-            locale=task.understanding.locale,
-            known_symbols=await self._known(task, data),
-            title=task.understanding.title,
-            ended=[finding.step_id for finding in task.findings],
+            inquiry.limits,
+            locale=inquiry.understanding.locale,
+            known_symbols=await self._known(inquiry, data),
+            title=inquiry.understanding.title,
+            ended=[finding.step_id for finding in inquiry.findings],
         )
-        if plan is not None and plan.has_enough_context and not task.something_found:
-            return None, [PlanProblem("has_enough_context", task.told("plan.nothing_found_yet"), "false")]
+        if plan is not None and plan.has_enough_context and not inquiry.something_found:
+            return None, [PlanProblem("has_enough_context", inquiry.say("plan.nothing_found_yet"), "false")]
         return plan, problems
 
-    async def _known(self, task: Task, data: Any) -> set[str]:
+    async def _known(self, inquiry: Inquiry, data: Any) -> set[str]:
         """The symbols of the question, and those in `data` that the directory knows by this very code or name."""
-        known = set(task.understanding.symbols)
+        known = set(inquiry.understanding.symbols)
         if self._companies is None:
             return known
-        for written in written_symbols(data)[: task.limits.max_step_num]:
-            if spelled(written, known) is None:
+        for written in symbols_in(data)[: inquiry.limits.max_step_num]:
+            if find_symbol(written, known) is None:
                 found = await self._companies.find(written)
-                exact = [m for m in found if written in m.names or spelled(written, m.symbols)]
+                exact = [m for m in found if written in m.names or find_symbol(written, m.symbols)]
                 known.update(mention.symbols[0] for mention in exact if mention.certain)
         return known
 
-    def _opening(self, task: Task) -> list[ChatMessage]:
+    def _opening(self, inquiry: Inquiry) -> list[ChatMessage]:
         variables = {
-            "locale": task.understanding.locale,
-            "max_step_num": task.limits.max_step_num,
-            "max_plan_iterations": task.limits.max_plan_iterations,
+            "locale": inquiry.understanding.locale,
+            "max_step_num": inquiry.limits.max_step_num,
+            "max_plan_iterations": inquiry.limits.max_plan_iterations,
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "experts": EXPERTS,
-            "symbols": task.understanding.symbols,
-            "user_input": [ChatMessage(role="user", content=task.question)],
+            "symbols": inquiry.understanding.symbols,
+            "user_input": [ChatMessage(role="user", content=inquiry.question)],
         }
-        return [*self._prompts.messages(AGENT, variables), *beside_the_question(task)]
+        return [*self._prompts.messages(AGENT, variables), *beside_the_question(inquiry)]
 
 
-def _by_rules(task: Task, notice: str) -> Draft | None:
+def _by_rules(inquiry: Inquiry, notice: str) -> Draft | None:
     """Rules plan once: what was found then is what there is to answer with."""
-    if task.findings:
+    if inquiry.findings:
         told = {
-            "thought": task.told("plan.enough"),
-            "title": task.understanding.title or task.told("plan.untitled"),
+            "thought": inquiry.say("plan.enough"),
+            "title": inquiry.understanding.title or inquiry.say("plan.untitled"),
         }
         return Draft(
-            Plan(locale=task.understanding.locale, has_enough_context=True, **told), "rules", (notice,)
+            Plan(locale=inquiry.understanding.locale, has_enough_context=True, **told), "rules", (notice,)
         )
-    drawn = plan_by_rules(task.understanding, task.limits)
+    drawn = draw_plan(inquiry.understanding, inquiry.limits)
     if drawn is None:
         return None
-    unheard = [task.told("plan.edit_without_model")] if task.edits else []
-    return Draft(drawn.plan, "rules", (notice, *unheard, *drawn.warnings))
+    plan, warnings = drawn
+    unheard = [inquiry.say("plan.edit_without_model")] if inquiry.edits else []
+    return Draft(plan, "rules", (notice, *unheard, *warnings))
 
 
-def _stopped(task: Task, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
+def _stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
     asked, said = ruling.escalation_id, {"why": " ".join(ruling.why), "advice": " ".join(ruling.advice)}
     return Planned(
         None,
         made,
         code="escalated" if asked else "rejected",
-        reason=task.told("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip(),
+        reason=inquiry.say("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip(),
         why=ruling.why,
         advice=ruling.advice,
         escalation_id=asked,
         draft=draft,
     )
+
+
+def beside_the_question(inquiry: Inquiry) -> list[ChatMessage]:
+    """Evidence as quoted data, then the plan so far and what a person thinks of it."""
+    said = []
+    if inquiry.background:
+        said.append(inquiry.ask("plan.turn.evidence", text=quote_sources(inquiry.background)))
+    if inquiry.findings:
+        lines = "\n".join(_found(finding, inquiry) for finding in inquiry.findings)
+        said.append(inquiry.ask("plan.turn.findings", text=lines))
+    if inquiry.previous is not None:
+        said.append(ChatMessage(role="assistant", content=inquiry.previous.model_dump_json()))
+    return said + [inquiry.ask("plan.turn.feedback", text=each[:LONGEST_TEXT]) for each in inquiry.edits]
+
+
+def quote_sources(sources: Sequence[Citation]) -> str:
+    """What strangers wrote, a line each."""
+    return "\n".join(_quoted(each.model_dump(exclude_none=True)) for each in sources)
+
+
+def in_lines(problems: Sequence[PlanProblem]) -> list[str]:
+    return [f"{p.field}: {p.message}" + (f" [{p.allowed}]" if p.allowed else "") for p in problems]
+
+
+def json_in(text: str) -> Any:
+    """The plan in an answer, whatever thoughts, fences and words are around it. `ValueError`: there is no JSON."""
+    text = text.rpartition("</think>")[2].strip()
+    found = []
+    for start in [0, *(mark.start() for mark in re.finditer(r"[\[{]", text))][:MOST_STARTS]:
+        try:
+            found.append(json.JSONDecoder(strict=False).raw_decode(text, start)[0])
+        except (ValueError, RecursionError):
+            continue
+        if _like_a_plan(found[-1]):
+            return found[-1]
+    if not found:
+        raise ValueError("no JSON")
+    return found[0]
+
+
+def _like_a_plan(found: Any) -> bool:
+    if isinstance(found, list):
+        return bool(found) and all(isinstance(each, dict) for each in found)
+    return isinstance(found, dict) and not {"steps", "plan", "has_enough_context"}.isdisjoint(found)
+
+
+def _found(finding: Finding, inquiry: Inquiry) -> str:
+    """A step that failed has found nothing, whatever its error says."""
+    if not finding.usable:
+        return f"{finding.step_id}: {inquiry.say('plan.turn.failed_step')}"
+    return f"{finding.step_id}: {_quoted(finding.text[:LONGEST_TEXT])}"
+
+
+def _quoted(said: str | Mapping[str, str]) -> str:
+    """As JSON: it cannot end its line, nor close what it stands in."""
+    texts = said if isinstance(said, str) else {name: text[:LONGEST_QUOTE] for name, text in said.items()}
+    return json.dumps(texts, ensure_ascii=False).replace("<", "\\u003c")

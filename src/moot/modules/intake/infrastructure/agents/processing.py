@@ -1,104 +1,152 @@
 """A processing step: works with what other steps have found. Models say what to compute; computing is done here."""
 
 import json
-from collections.abc import Sequence
+import math
+import re
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Literal, NamedTuple
 
 import structlog
-from pydantic import ValidationError
+from pydantic import Field, StringConstraints, ValidationError
 
-from moot.modules.intake.application.tables import as_table, side_by_side
-from moot.modules.intake.application.worksheet import Computed, Worksheet, computed
+from moot.modules.intake.application.errand import Task
+from moot.modules.intake.application.ports import Toolbox
+from moot.modules.intake.application.report_text import as_table, side_by_side
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
-from moot.modules.intake.domain.ports import Toolbox
-from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.notebook import as_data
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.errors import AppError, UpstreamFailed
-from moot.shared.domain.messages import Locale, Message
-from moot.shared.domain.validation import invalid_input
+from moot.shared.domain.grounding import SCALES
+from moot.shared.domain.messages import Message
+from moot.shared.domain.validation import Strict, invalid_input
 
 logger = structlog.get_logger(__name__)
 
 LONGEST_FINDING = 12_000
+MOST_VALUES, MOST_RESULTS, MOST_QUERIES = 60, 20, 3
+NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?")
+STARTS, ENDS = r"(?<![\d.,])(?<!(?<!\d)[-−])", r"(?!\d|[.,]\d)"
+"""Neither the rest of a longer number, nor one without its sign; in `3-5` there is no sign."""
+
+Name = Annotated[str, StringConstraints(pattern=r"^[A-Za-z_][A-Za-z0-9_]{0,39}$")]
+Operation = Literal["sum", "difference", "product", "ratio", "growth", "mean", "median", "min", "max", "rank"]
+OPERATIONS: Mapping[Operation, Callable[..., float]] = {
+    "sum": lambda *numbers: math.fsum(numbers),
+    "product": lambda *numbers: math.prod(numbers),
+    "mean": lambda *numbers: statistics.fmean(numbers),
+    "median": lambda *numbers: statistics.median(numbers),
+    "min": lambda *numbers: min(numbers),
+    "max": lambda *numbers: max(numbers),
+    "difference": lambda one, other: one - other,
+    "ratio": lambda one, other: one / other,
+    "growth": lambda before, after: (after - before) / abs(before) * 100,
+}
+
+
+class QuotedValue(Strict):
+    name: Name
+    quote: str = Field(
+        max_length=60, description="the number exactly as a finding writes it, e.g. 1,234.5 or 3.2亿"
+    )
+    step: str = Field(description="the id of the step whose finding it stands in")
+
+
+class Computation(Strict):
+    name: Name
+    label: str = Field(max_length=200, description="what it is, in the reader's language")
+    operation: Operation = Field(description="growth: in percent, from the first to the second")
+    of: list[Name] = Field(min_length=1, max_length=20, description="names of values or earlier computations")
+
+    @property
+    def told(self) -> str:
+        return f"{self.operation}({', '.join(self.of)})"
+
+
+class Query(Strict):
+    label: str = Field(max_length=200)
+    sql: str = Field(max_length=4000, description="one SELECT for the tool `database`")
+
+
+class Worksheet(Strict):
+    """What a model may ask to have worked out: operations over values it quotes, and queries. Never code."""
+
+    values: list[QuotedValue] = Field(default=[], max_length=MOST_VALUES)
+    computations: list[Computation] = Field(default=[], max_length=MOST_RESULTS)
+    queries: list[Query] = Field(default=[], max_length=MOST_QUERIES)
+
+
 SHEET = ResponseSchema(name="worksheet", json_schema=strict_schema(Worksheet))
+
+
+class Computed(NamedTuple):
+    """`rows` are label, how, and result; `quotes` what a finding vouches for, as it is written there."""
+
+    rows: list[list[str]]
+    quotes: dict[str, str]
+    problems: list[Message]
 
 
 class Processor:
     def __init__(self, llm: LLMService, toolbox: Toolbox, prompts: PromptTemplates) -> None:
         self._llm, self._toolbox, self._prompts = llm, toolbox, prompts
 
-    async def process(self, step: Step, findings: Sequence[Finding], *, locale: str, goal: str) -> Finding:
+    async def process(self, step: Step, findings: Sequence[Finding], task: Task) -> Finding:
         """From the usable ones of `findings` only: what failed is no evidence."""
         usable = [finding for finding in findings if finding.usable]
-        language = reading_language(locale)
-        table = comparison(usable)
-        if not self._llm.configured:
-            return _by_rules(step, usable, table, language, SAY("common.no_model"))
+        table = side_by_side([finding.figures for finding in usable])
         try:
-            return await self._computed(step, usable, table, locale=locale, goal=goal)
+            if self._llm.configured:
+                return await self._compute(step, usable, table, task)
+            why = task.say("common.no_model")
         except AppError as e:
             logger.warning("processing step without its model", step=step.id, error=str(e))
-            return _by_rules(step, usable, table, language, e.message)
+            why = e.in_locale(task.reader)
+        if not table:
+            return _failed(step, task.say("steps.nothing_to_compare", why=why))
+        return _finding(step, table, _sources(usable), [why], "completed")
 
-    async def _computed(
-        self, step: Step, usable: Sequence[Finding], table: str, *, locale: str, goal: str
-    ) -> Finding:
-        language = reading_language(locale)
-        sheet, done = await self._worksheet(step, usable, locale, goal)
-        tables, citations, troubles = await self._queried(sheet, goal, language)
-        text = "\n\n".join(part for part in (_results(done, language), *tables, table) if part)
-        problems = [problem.in_locale(language) for problem in done.problems] + troubles
+    async def _compute(self, step: Step, usable: Sequence[Finding], table: str, task: Task) -> Finding:
+        sheet = await self._sheet(step, usable, task)
+        done = compute(sheet, usable)
+        tables, citations, troubles = await self._query(sheet, task)
+        problems = [problem.in_locale(task.reader) for problem in done.problems] + troubles
+        text = "\n\n".join(part for part in (_results(done, task), *tables, table) if part)
         if not text:
-            error = " ".join(problems) or SAY("steps.nothing_computed").in_locale(language)
-            return Finding(step_id=step.id, status="failed", error=error)
-        return Finding(
-            step_id=step.id,
-            status="partial" if problems else "completed",
-            text=text,
-            citations=tuple(dict.fromkeys((*_sources(usable), *citations))),
-            warnings=tuple(problems),
-        )
+            return _failed(step, " ".join(problems) or task.say("steps.nothing_computed"))
+        status: Literal["partial", "completed"] = "partial" if problems else "completed"
+        return _finding(step, text, tuple(dict.fromkeys((*_sources(usable), *citations))), problems, status)
 
-    async def _worksheet(
-        self, step: Step, usable: Sequence[Finding], locale: str, goal: str
-    ) -> tuple[Worksheet, Computed]:
+    async def _sheet(self, step: Step, usable: Sequence[Finding], task: Task) -> Worksheet:
         """Asked for once, and once more with what is wrong with it; then what holds is what there is."""
-        language = reading_language(locale)
-        messages = self._opening(step, usable, locale, goal)
+        messages = self._opening(step, usable, task)
         said = await self._say(step, messages)
         try:
             sheet = _read(said)
-            done = computed(sheet, usable)
-            problems = list(done.problems)
+            problems = " ".join(problem.in_locale(task.reader) for problem in compute(sheet, usable).problems)
+            if not problems:
+                return sheet
         except UpstreamFailed as e:
-            problems = [
-                e.message if isinstance(e.message, Message) else SAY("steps.worksheet.unreadable", why=str(e))
-            ]
-        if not problems:
-            return sheet, done
-        told = " ".join(problem.in_locale(language) for problem in problems)
-        again = SAY("steps.worksheet.again", problems=told).in_locale(language)
+            problems = e.in_locale(task.reader)
+        again = task.say("steps.worksheet.again", problems=problems)
         correction = [ChatMessage(role="assistant", content=said), ChatMessage(role="user", content=again)]
-        sheet = _read(await self._say(step, [*messages, *correction]))
-        return sheet, computed(sheet, usable)
+        return _read(await self._say(step, [*messages, *correction]))
 
-    def _opening(self, step: Step, usable: Sequence[Finding], locale: str, goal: str) -> list[ChatMessage]:
-        language = reading_language(locale)
-        task = SAY("steps.task", goal=goal, title=step.title, description=step.description)
+    def _opening(self, step: Step, usable: Sequence[Finding], task: Task) -> list[ChatMessage]:
+        asked = task.say("steps.task", goal=task.goal, title=step.title, description=step.description)
         given = "\n\n".join(f"[{each.step_id}]\n{each.text[:LONGEST_FINDING]}" for each in usable)
-        content = f"{task.in_locale(language)}\n\n{as_data(given, language)}"
         tables = [tool.description for tool in self._toolbox.tools if tool.name == "database"]
         return self._prompts.messages(
             "processing",
             {
-                "locale": locale,
+                "locale": task.locale,
                 "schema": json.dumps(told_schema(Worksheet), ensure_ascii=False),
                 "database": " ".join(tables),
-                "user_input": [ChatMessage(role="user", content=content)],
+                "user_input": [ChatMessage(role="user", content=f"{asked}\n\n{as_data(given, task.reader)}")],
             },
         )
 
@@ -112,16 +160,13 @@ class Processor:
         )
         return reply.content or "{}"
 
-    async def _queried(
-        self, sheet: Worksheet, goal: str, language: Locale
-    ) -> tuple[list[str], list[Citation], list[str]]:
+    async def _query(self, sheet: Worksheet, task: Task) -> tuple[list[str], list[Citation], list[str]]:
+        """Tables, where they are from, and what came in between."""
         tables: list[str] = []
         citations: list[Citation] = []
         troubles: list[str] = []
         for place, query in enumerate(sheet.queries, 1):
-            outcome = await self._toolbox.call(
-                "database", {"sql": query.sql}, goal=goal, read=(), iteration=place, locale=language
-            )
+            outcome = await self._toolbox.call("database", {"sql": query.sql}, task, iteration=place)
             if outcome.failed:
                 troubles.append(f"{query.label}: {outcome.text}")
                 continue
@@ -130,35 +175,84 @@ class Processor:
         return tables, citations, troubles
 
 
-def comparison(findings: Sequence[Finding]) -> str:
-    """What the findings say of the same things."""
-    return side_by_side([finding.figures for finding in findings])
+def compute(sheet: Worksheet, findings: Sequence[Finding]) -> Computed:
+    """What can be worked out from numbers that the findings hold. The rest is a problem, said one by one."""
+    texts = {finding.step_id: finding.text for finding in findings}
+    known: dict[str, float] = {}
+    done = Computed([], {}, [])
+    for value in sheet.values:
+        number = read_number(value.quote.strip(), texts.get(value.step, ""))
+        if number is None:
+            done.problems.append(SAY("steps.worksheet.not_there", quote=value.quote, step=value.step))
+        else:
+            known[value.name], done.quotes[value.name] = number, value.quote
+    for asked in sheet.computations:
+        try:
+            result = _work_out(asked, known)
+        except (KeyError, ArithmeticError, ValueError, TypeError):
+            told = SAY(
+                "steps.worksheet.not_computed", label=asked.label, what=asked.told, known=sorted(known)
+            )
+            done.problems.append(told)
+            continue
+        if isinstance(result, float):
+            known[asked.name] = result
+        done.rows.append([asked.label, f"`{asked.told}`", _shown(result)])
+    return done
 
 
-def _by_rules(
-    step: Step, usable: Sequence[Finding], table: str, language: Locale, why: Message | str
-) -> Finding:
-    said = why if isinstance(why, str) else why.in_locale(language)
-    if not table:
-        error = SAY("steps.nothing_to_compare", why=said).in_locale(language)
-        return Finding(step_id=step.id, status="failed", error=error)
-    return Finding(
-        step_id=step.id, status="completed", text=table, citations=_sources(usable), warnings=(said,)
-    )
+def _work_out(asked: Computation, known: Mapping[str, float]) -> float | str:
+    """Raises what arithmetic raises: a name that is not known, one number too many, a division by nothing."""
+    numbers = [known[name] for name in asked.of]
+    if asked.operation == "rank":
+        return " > ".join(sorted(asked.of, key=lambda name: known[name], reverse=True))
+    result = OPERATIONS[asked.operation](*numbers)
+    if not math.isfinite(result):
+        raise OverflowError
+    return float(result)
 
 
-def _results(done: Computed, language: Locale) -> str:
-    if not done.results:
+def read_number(quote: str, text: str) -> float | None:
+    """The number, if the text holds it letter for letter and not as a part of another one; 12.5 % stays 12.5."""
+    digits = NUMBER.match(quote)
+    if digits is None or not re.search(rf"{STARTS}{re.escape(quote)}{ENDS}", text):
+        return None
+    unit = quote[digits.end() :].strip().lower()
+    if unit not in ("", "%", *SCALES):
+        return None
+    return float(digits[0].replace(",", "").replace("−", "-")) * SCALES.get(unit, 1.0)
+
+
+def _shown(result: float | str) -> str:
+    if isinstance(result, str):
+        return result
+    return f"{result:,.4f}".rstrip("0").rstrip(".") if abs(result) >= 0.001 else f"{result:.4g}"
+
+
+def _results(done: Computed, task: Task) -> str:
+    if not done.rows:
         return ""
-    head = [SAY(f"steps.result.{column}").in_locale(language) for column in ("what", "how", "value")]
-    rows = [[result.label, f"`{result.expression}`", result.shown] for result in done.results]
-    values = "; ".join(f"{name} = {quote}" for name, quote in done.values.items())
-    with_values = SAY("steps.result.with_values", values=values).in_locale(language) if values else ""
-    return "\n\n".join(part for part in (as_table([head, *rows]), with_values) if part)
+    head = [task.say(f"steps.result.{column}") for column in ("what", "how", "value")]
+    values = "; ".join(f"{name} = {quote}" for name, quote in done.quotes.items())
+    return f"{as_table([head, *done.rows])}\n\n{task.say('steps.result.with_values', values=values)}"
 
 
 def _sources(findings: Sequence[Finding]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(citation for finding in findings for citation in finding.citations))
+
+
+def _finding(
+    step: Step,
+    text: str,
+    citations: tuple[Citation, ...],
+    warnings: Sequence[str],
+    status: Literal["completed", "partial"],
+) -> Finding:
+    return Finding(step_id=step.id, status=status, text=text, citations=citations, warnings=tuple(warnings))
+
+
+def _failed(step: Step, error: str) -> Finding:
+    return Finding(step_id=step.id, status="failed", error=error)
 
 
 def _read(said: str) -> Worksheet:

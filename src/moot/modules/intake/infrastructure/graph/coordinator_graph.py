@@ -20,31 +20,34 @@ from moot.modules.intake.application.hand_off import (
     Reply,
     decided_by,
 )
+from moot.modules.intake.application.intake_state import CoordinatorState, question_of
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.graph.coordinator_state import (
-    CoordinatorState,
-    WorkingState,
-    question_of,
-)
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
 
 logger = structlog.get_logger(__name__)
 
 AGENT = "coordinator"
 BACKGROUND_INVESTIGATOR, PLANNER = "background_investigator", "planner"
 TOOL = Tool(**HAND_TO_PLANNER.model_dump())
-TO_FIND_OUT = ("equity", "research")
-"""Intents that lead to a plan."""
 LONGEST_TITLE = 200
 LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
+
+
+class WorkingState(CoordinatorState, total=False):
+    """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it."""
+
+    prompt: list[dict[str, Any]]
+    said: dict[str, Any]
+    understood: dict[str, Any]
+    by_model: bool
+
 
 Update = dict[str, Any]
 Route = Callable[[CoordinatorState], str | None]
@@ -75,6 +78,9 @@ class OfflineUnderstanding(Protocol):
     ) -> Understanding:
         """What can be told of a question without a model."""
 
+    async def say_what_works(self, locale: str) -> str:
+        """For whoever asks something else."""
+
 
 class Coordinator:
     """`default_locale` is for questions whose language nobody can tell. `routes` are tried in their order."""
@@ -95,13 +101,16 @@ class Coordinator:
         self._default_locale, self._routes = default_locale, routes
         self.graph = self._compiled()
 
-    async def run(self, state: CoordinatorState) -> CoordinatorState:
+    async def run(self, state: CoordinatorState, workspace: str) -> CoordinatorState:
         """A node of the main graph, timed. An `AppError` of prompt or model is the caller's to tell."""
         began = time.perf_counter()
         ending: Ending = "failed"
         try:
             ended = cast(CoordinatorState, await self.graph.ainvoke(state))
             ending = _ending(ended)
+            if handed := ended["handed_locale"]:
+                question, detected = question_of(state), ended["detected_locale"]
+                self._metrics.locale_handed(question, handed, detected, workspace=workspace)
             return ended
         finally:
             self._metrics.coordinated(ending, time.perf_counter() - began)
@@ -142,17 +151,24 @@ class Coordinator:
             previous=Understanding.model_validate(before) if before else None,
             default_locale=state["detected_locale"],
         )
-        said = await self._asked(state, understood) if self._llm.configured else None
+        said = await self._ask(state, understood) if self._llm.configured else None
         by_model = said is not None
-        said = said or _in_a_models_words(understood)
+        if said is None and (understood.intent == "equity" or self._llm.configured):
+            said = _hand_over(understood)
+        if said is None:
+            reply = understood.reply or await self._rules.say_what_works(understood.locale)
+            said = ChatMessage(role="assistant", content=reply)
         return {
             "understood": understood.model_dump(mode="json"),
             "said": said.model_dump(mode="json"),
             "by_model": by_model,
         }
 
-    async def _asked(self, state: WorkingState, understood: Understanding) -> ChatMessage | None:
-        """What the model says; None where it talks in place of calling the tool, as one does that knows no tools."""
+    async def _ask(self, state: WorkingState, understood: Understanding) -> ChatMessage | None:
+        """What the model says; None where it talks in place of calling the tool, as one does that knows no tools.
+
+        In a conversation about companies it may well talk: thanks name no company, and ask for no expert.
+        """
         answer = await self._llm.chat(
             [ChatMessage(**message) for message in state["prompt"]],
             [TOOL],
@@ -161,7 +177,10 @@ class Coordinator:
             caller_module="intake",
             caller_agent=AGENT,
         )
-        if not answer.tool_calls and (answer.finish_reason == "length" or understood.intent == "equity"):
+        talk = understood.follows and not understood.aspects
+        if not answer.tool_calls and (
+            answer.finish_reason == "length" or (understood.intent == "equity" and not talk)
+        ):
             logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
             return None
         return ChatMessage(role="assistant", content=answer.content, tool_calls=answer.tool_calls)
@@ -186,8 +205,6 @@ class Coordinator:
         title = (decision.title or question)[:LONGEST_TITLE]
         if state["by_model"]:
             self._metrics.hand_off_called(followed=True)
-            if decision.locale:
-                self._metrics.locale_handed(question, decision.locale, detected, workspace=_workspace())
         handed_locale = decision.locale if state["by_model"] else None
         if asked_back := _asked_back(state):
             return asked_back | {"handed_locale": handed_locale}
@@ -206,13 +223,13 @@ class Coordinator:
         if not decision.text:
             raise NothingSaid(SAY("coordinator.nothing_said"))
         locale = locale_of(decision.locale, question_of(state), state["detected_locale"])
-        remembered = {"understanding": state["understood"]} if _half_a_question(state) else {}
+        asked_back = not state["by_model"] and Understanding.model_validate(state["understood"]).ambiguous
+        remembered = {"understanding": state["understood"]} if asked_back else {}
         return {"locale": locale, "reply": decision.text, **remembered}
 
 
-def _in_a_models_words(understood: Understanding) -> ChatMessage:
-    if understood.intent not in TO_FIND_OUT:
-        return ChatMessage(role="assistant", content=understood.reply or "")
+def _hand_over(understood: Understanding) -> ChatMessage:
+    """As a model would."""
     arguments = {"task_title": understood.title, "locale": understood.locale}
     call = {"id": "rules", "name": HAND_TO_PLANNER.name, "arguments": json.dumps(arguments)}
     return ChatMessage.model_validate({"role": "assistant", "tool_calls": [call]})
@@ -221,7 +238,7 @@ def _in_a_models_words(understood: Understanding) -> ChatMessage:
 def _of_this_turn(state: WorkingState, locale: str, title: str) -> dict[str, Any]:
     """What the rules found, as the model sees it: it may hand over what they would not."""
     understood = Understanding.model_validate(state["understood"])
-    intent = understood.intent if understood.intent in TO_FIND_OUT else "research"
+    intent = understood.intent if understood.intent == "equity" else "research"
     by = "model" if state["by_model"] else "rules"
     change = {"intent": intent, "locale": locale, "title": title, "reply": None, "by": by}
     return understood.model_copy(update=change).model_dump(mode="json")
@@ -230,19 +247,9 @@ def _of_this_turn(state: WorkingState, locale: str, title: str) -> dict[str, Any
 def _asked_back(state: WorkingState) -> Update | None:
     """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
     understood = Understanding.model_validate(state["understood"])
-    if understood.intent != "unclear" or not understood.ambiguous:
+    if not understood.ambiguous:
         return None
     return {"locale": understood.locale, "reply": understood.reply, "understanding": state["understood"]}
-
-
-def _half_a_question(state: WorkingState) -> bool:
-    """Asked back by rules: the next turn may bring the other half."""
-    return not state["by_model"] and state["understood"]["intent"] == "unclear"
-
-
-def _workspace() -> str:
-    running = current_execution_ctx.get()
-    return running.workspace if running else DEFAULT_WORKSPACE
 
 
 def _failed(state: WorkingState, error: AppError) -> Update:

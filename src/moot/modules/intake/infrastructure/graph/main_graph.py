@@ -4,28 +4,33 @@ A node that stops for a person runs again from its top when the person has answe
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
-from moot.modules.intake.application.intake_graph import IntakeGraph, IntakeState, Stand
-from moot.modules.intake.application.keeping import keep, keep_plan, kept
+from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.application.intake_state import (
+    OPTIONS,
+    CoordinatorState,
+    IntakeGraph,
+    IntakeState,
+    Stand,
+    question_of,
+)
+from moot.modules.intake.application.keeper import Keeper
 from moot.modules.intake.application.language import locale_of
+from moot.modules.intake.application.ports import Toolbox
 from moot.modules.intake.application.team import Team
-from moot.modules.intake.application.telling import tell
-from moot.modules.intake.application.turns import OPTIONS
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
-from moot.modules.intake.domain.ports import Toolbox
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
-from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
-from moot.modules.intake.infrastructure.agents.planning_talk import quoted_sources
+from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner, quote_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.graph.checkpoints import Saver
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
@@ -33,9 +38,7 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     PLANNER,
     Coordinator,
 )
-from moot.modules.intake.infrastructure.graph.coordinator_state import CoordinatorState, question_of
 from moot.shared.domain.errors import AppError
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 COORDINATOR, HUMAN_FEEDBACK, APPROVAL, RESEARCH_TEAM, REPORTER = (
     "coordinator",
@@ -48,8 +51,9 @@ SEARCH = "web_search"
 LONGEST_QUERY = 400
 MOST_EDITS = 5
 Update = dict[str, Any]
-Node = Callable[[IntakeState], Awaitable[Update]]
-Compiled = CompiledStateGraph[IntakeState, Any, IntakeState, IntakeState]
+Node = Callable[..., Awaitable[Update]]
+Run = Runtime[Keeper]
+Compiled = CompiledStateGraph[IntakeState, Keeper, IntakeState, IntakeState]
 
 
 @dataclass(frozen=True)
@@ -68,15 +72,12 @@ class LangGraphIntake(IntakeGraph):
         self._parts = parts
         self._graph = self._compiled(saver, more or {})
 
-    async def begin(self, thread: str, state: IntakeState) -> Stand:
-        return await self._run(thread, state)
-
-    async def go_on(self, thread: str, feedback: Mapping[str, Any] | None = None) -> Stand:
-        return await self._run(thread, Command(resume=dict(feedback)) if feedback is not None else None)
-
-    async def _run(self, thread: str, given: Any) -> Stand:
-        config: RunnableConfig = {"configurable": {"thread_id": thread}}
-        ended = await self._graph.ainvoke(given, config, durability="sync")
+    async def run(
+        self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
+    ) -> Stand:
+        given: Any = Command(resume=dict(feedback)) if feedback is not None else state
+        config: RunnableConfig = {"configurable": {"thread_id": keeper.thread}}
+        ended = await self._graph.ainvoke(given, config, context=keeper, durability="sync")
         waits = bool(ended.pop("__interrupt__", None))
         return Stand(cast(IntakeState, ended), waits)
 
@@ -91,52 +92,43 @@ class LangGraphIntake(IntakeGraph):
             REPORTER: self._report,
             **more,
         }
-        graph = StateGraph(IntakeState)
+        graph = StateGraph(IntakeState, context_schema=Keeper)
         for name, node in nodes.items():
             graph.add_node(name, cast(Any, node))
             graph.add_conditional_edges(name, _by_goto, [*nodes, END])
         graph.add_edge(START, COORDINATOR)
         return graph.compile(checkpointer=saver, name="intake")
 
-    async def _coordinate(self, state: IntakeState) -> Update:
+    async def _coordinate(self, state: IntakeState, runtime: Run) -> Update:
         known = CoordinatorState.__annotations__
         asked = {name: value for name, value in state.items() if name in known and value is not None}
+        workspace = runtime.context.errand.workspace
         try:
-            return dict(await self._parts.coordinator.run(cast(CoordinatorState, asked)))
+            return dict(await self._parts.coordinator.run(cast(CoordinatorState, asked), workspace))
         except AppError as e:
-            locale = locale_of(state.get("locale"), _question(state), "")
+            locale = locale_of(state.get("locale"), question_of(state), "")
             said = e.in_locale(reading_language(locale))
             return {"goto": END, "locale": locale, "error": {"code": e.code, "message": said}}
 
-    async def _investigate(self, state: IntakeState) -> Update:
+    async def _investigate(self, state: IntakeState, runtime: Run) -> Update:
         """What the web says about it, in its own words, helps the planner; that it says nothing stops nobody."""
         if all(tool.name != SEARCH for tool in self._parts.toolbox.tools):
             return {"goto": PLANNER}
-        question, reader = _question(state), reading_language(state["locale"])
-        query = {"query": question[:LONGEST_QUERY], "count": _limits(state).max_search_results}
+        task, tell = _task(state, runtime), runtime.context.errand.tell
+        query = {"query": task.goal[:LONGEST_QUERY], "count": task.limits.max_search_results}
         tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
-        outcome = await self._parts.toolbox.call(
-            SEARCH, query, goal=question, read=(), iteration=0, locale=reader
-        )
+        outcome = await self._parts.toolbox.call(SEARCH, query, task, iteration=0)
         found = [] if outcome.failed else [each.model_dump(mode="json") for each in outcome.citations]
         for citation in found:
             tell("citation", step=BACKGROUND_INVESTIGATOR, **citation)
         return {"background": found, "goto": PLANNER}
 
-    async def _plan(self, state: IntakeState) -> Update:
-        planned = await self._parts.planner.plan(
-            _question(state),
-            _understanding(state),
-            background=_citations(state),
-            limits=_room_for_edits(state),
-            edits=state.get("edits", []),
-            findings=_findings(state),
-            previous=Plan.model_validate(state["plan"]) if state.get("plan") else None,
-            iteration=state.get("plan_iterations", 0),
-        )
+    async def _plan(self, state: IntakeState, runtime: Run) -> Update:
+        errand = runtime.context.errand
+        planned = await self._parts.planner.plan(_inquiry(state, errand))
         if planned.code == "limit" and state.get("escalation"):
             return {"warnings": [*state.get("warnings", []), *planned.warnings], "goto": HUMAN_FEEDBACK}
-        return _drawn_up(state, planned)
+        return _draw_up(state, planned, errand)
 
     async def _ask_a_person(self, state: IntakeState) -> Update:
         """What the rules want approved is nobody's to accept beforehand."""
@@ -153,76 +145,58 @@ class LangGraphIntake(IntakeGraph):
             return {"warnings": _warnings(state), "escalation": None, "goto": REPORTER}
         return {"rejected": True, "goto": END}
 
-    async def _see_whether_approved(self, state: IntakeState) -> Update:
+    async def _see_whether_approved(self, state: IntakeState, runtime: Run) -> Update:
         """The very plan that was escalated is put to the rules again, in the name of whoever had asked for it."""
         escalation = state["escalation"]
         assert escalation is not None
-        draft = Plan.model_validate(escalation["draft"])
-        with _in_the_name_of(escalation["requester"]):
-            planned = await self._parts.planner.reviewed_again(
-                draft,
-                _question(state),
-                _understanding(state),
-                limits=_limits(state),
-                iteration=state["plan_iterations"],
-            )
+        draft, errand = Plan.model_validate(escalation["draft"]), runtime.context.errand
+        inquiry = _inquiry(state, replace(errand, caller=escalation["requester"]))
+        planned = await self._parts.planner.review_again(draft, inquiry)
         if planned.code == "rejected" and not state.get("findings"):
             told = {"warnings": _warnings(state), "reply": planned.reason}
             return {"rejected": True, "escalation": None, **told, "goto": END}
-        update = _drawn_up(state, planned)
+        update = _draw_up(state, planned, errand)
         if planned.plan == draft and update["goto"] == HUMAN_FEEDBACK:
             return update | {"goto": RESEARCH_TEAM}
         return update
 
-    async def _research(self, state: IntakeState) -> Update:
-        plan, limits = Plan.model_validate(state["plan"]), _room_for_edits(state)
-        before = _findings(state)
-        done = {finding.step_id: finding for finding in [*_known(state, plan), *kept(), *before]}
-        await keep_plan(plan, _understanding(state))
-        found = await self._at_work(state, plan, done)
-        more = state.get("plan_iterations", 1) < limits.max_plan_iterations
+    async def _research(self, state: IntakeState, runtime: Run) -> Update:
+        plan, before, keeper = Plan.model_validate(state["plan"]), _findings(state), runtime.context
+        done = {finding.step_id: finding for finding in [*_known(state, plan), *keeper.findings, *before]}
+        told = {finding.step_id for finding in before}
+        for step in plan.steps:
+            if step.id in done.keys() - told:
+                _tell_step(step, done[step.id], keeper.errand)
+        await keeper.keep(plan=plan, understanding=_understanding(state), locale=plan.locale)
+        async with asyncio.TaskGroup() as writing:
+
+            def on_step(step: Step, finding: Finding | None) -> None:
+                _tell_step(step, finding, keeper.errand)
+                if finding is not None:
+                    writing.create_task(keeper.keep_finding(finding))
+
+            found = await self._parts.team.work(plan, _task(state, runtime), done=done, on_step=on_step)
+        more = state.get("plan_iterations", 1) < _room_for_edits(state).max_plan_iterations
         all_of_it = {finding.step_id: finding for finding in [*before, *found]}
         return {
             "findings": [finding.model_dump(mode="json") for finding in all_of_it.values()],
             "goto": PLANNER if more else REPORTER,
         }
 
-    async def _at_work(self, state: IntakeState, plan: Plan, done: Mapping[str, Finding]) -> list[Finding]:
-        told = {finding.step_id for finding in _findings(state)}
-        for step in plan.steps:
-            if step.id in done.keys() - told:
-                _tell_step(step, done[step.id])
-        async with asyncio.TaskGroup() as writing:
-
-            def on_step(step: Step, finding: Finding | None) -> None:
-                _tell_step(step, finding)
-                if finding is not None:
-                    writing.create_task(keep(finding))
-
-            return await self._parts.team.work(
-                plan,
-                locale=state["locale"],
-                goal=_question(state),
-                background=quoted_sources(_citations(state)),
-                limits=_limits(state),
-                done=done,
-                on_step=on_step,
-            )
-
-    async def _report(self, state: IntakeState) -> Update:
-        plan = state.get("plan")
+    async def _report(self, state: IntakeState, runtime: Run) -> Update:
+        plan, errand = state.get("plan"), runtime.context.errand
         answer = await self._parts.reporter.write(
-            _question(state),
+            question_of(state),
             Plan.model_validate(plan) if plan else None,
             _findings(state),
             locale=state["locale"],
             style=cast(Any, state.get("style", "research")),
             background=_citations(state),
             warnings=state.get("warnings", []),
-            on_chunk=lambda piece: tell("message_chunk", text=piece),
+            errand=errand,
         )
         told = answer.model_dump(mode="json")
-        tell("report", **told)
+        errand.tell("report", **told)
         return {"answer": told, "goto": END}
 
 
@@ -230,7 +204,7 @@ async def _by_goto(state: IntakeState) -> str:
     return state["goto"]
 
 
-def _drawn_up(state: IntakeState, planned: Planned) -> Update:
+def _draw_up(state: IntakeState, planned: Planned, errand: Errand) -> Update:
     """A plan goes to a person, even one that somebody else has to approve; without one it ends."""
     update: Update = {
         "plan_iterations": planned.iteration,
@@ -242,9 +216,9 @@ def _drawn_up(state: IntakeState, planned: Planned) -> Update:
         return update | _unplanned(state, update["warnings"], planned.reason)
     update["plan"] = _joined(state, plan).model_dump(mode="json")
     asked = {"escalation_id": planned.escalation_id} if planned.escalation_id else {}
-    tell("plan", plan=update["plan"], iteration=planned.iteration, **asked)
+    errand.tell("plan", plan=update["plan"], iteration=planned.iteration, **asked)
     if asked:
-        return update | _escalated(plan, update["warnings"], planned)
+        return update | _escalate(plan, update["warnings"], planned, errand)
     enough = plan.has_enough_context or not plan.steps
     return update | {"goto": REPORTER if enough else HUMAN_FEEDBACK}
 
@@ -256,12 +230,11 @@ def _unplanned(state: IntakeState, warnings: list[str], reason: str) -> Update:
     return {"goto": END, "error": {"code": "NO_PLAN", "message": reason}}
 
 
-def _escalated(plan: Plan, warnings: list[str], planned: Planned) -> Update:
-    running = current_execution_ctx.get()
+def _escalate(plan: Plan, warnings: list[str], planned: Planned, errand: Errand) -> Update:
     escalation = {
         "id": planned.escalation_id,
         "draft": plan.model_dump(mode="json"),
-        "requester": running.caller if running else "",
+        "requester": errand.caller,
         "told": planned.reason,
     }
     return {"escalation": escalation, "warnings": [*warnings, planned.reason], "goto": HUMAN_FEEDBACK}
@@ -273,18 +246,23 @@ def _warnings(state: IntakeState) -> list[str]:
     return [warning for warning in state.get("warnings", []) if warning != told]
 
 
-@contextmanager
-def _in_the_name_of(caller: str) -> Iterator[None]:
-    running = current_execution_ctx.get() or ExecutionContext(session_id="")
-    token = current_execution_ctx.set(running.model_copy(update={"caller": caller}))
-    try:
-        yield
-    finally:
-        current_execution_ctx.reset(token)
+def _task(state: IntakeState, runtime: Run) -> Task:
+    background = quote_sources(_citations(state))
+    return Task(question_of(state), state["locale"], runtime.context.errand, _limits(state), background)
 
 
-def _question(state: IntakeState) -> str:
-    return question_of(cast(CoordinatorState, state))
+def _inquiry(state: IntakeState, errand: Errand) -> Inquiry:
+    return Inquiry(
+        question_of(state),
+        _understanding(state),
+        errand,
+        limits=_room_for_edits(state),
+        background=_citations(state),
+        findings=_findings(state),
+        edits=state.get("edits", []),
+        previous=Plan.model_validate(state["plan"]) if state.get("plan") else None,
+        iteration=state.get("plan_iterations", 0),
+    )
 
 
 def _limits(state: IntakeState) -> Limits:
@@ -305,13 +283,13 @@ def _citations(state: IntakeState) -> list[Citation]:
     return [Citation.model_validate(each) for each in state.get("background", [])]
 
 
-def _tell_step(step: Step, finding: Finding | None) -> None:
+def _tell_step(step: Step, finding: Finding | None, errand: Errand) -> None:
     about: Update = {"id": step.id, "title": step.title, "type": step.type, "status": "started"}
     if finding is not None:
         about |= {"status": finding.status, "error": finding.error, "session_id": finding.session_id}
         for citation in finding.citations:
-            tell("citation", step=step.id, **citation.model_dump(mode="json"))
-    tell("step", **about)
+            errand.tell("citation", step=step.id, **citation.model_dump(mode="json"))
+    errand.tell("step", **about)
 
 
 def _findings(state: IntakeState) -> list[Finding]:

@@ -9,8 +9,7 @@ from moot.modules.intake.domain.conversation import Conversation, Conversations
 from moot.modules.intake.infrastructure.persistence.tables import ConversationRow
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
-from moot.shared.infrastructure.transactions import transaction
-from moot.shared.infrastructure.upsert import upsert
+from moot.shared.infrastructure.transactions import transaction, upsert
 
 ROW = ConversationRow
 FIXED = ("workspace_id", "requested_by", "created_at")

@@ -7,27 +7,26 @@ from uuid import UUID
 
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
-from fastapi.responses import StreamingResponse
+from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 from pydantic_core import to_json
 
+from moot.modules.intake.application.errand import Tell
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
 from moot.modules.intake.application.metrics import IntakeMetrics, IntakeSnapshot
-from moot.modules.intake.application.telling import Tell
 from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.hanging_up import unless_gone
 
 logger = structlog.get_logger(__name__)
 router = APIRouter(prefix="/coordinator/intake", tags=["intake"])
 
 STREAM, LINES = "text/event-stream", "application/x-ndjson"
 QUIET_SECONDS = 15
-STILL_HERE = b": still here\n\n"
-CLIENT_GONE = 499
 MOST_LISTED = 100
 ANSWERS: dict[int | str, dict[str, Any]] = {
     200: {
@@ -184,33 +183,14 @@ async def conversations(
 async def _answered(request: Request, run: Run, reader: Locale) -> Conversation | Response:
     """Whoever hangs up stops the question, whichever way it is told; `resume` goes on with it."""
     if STREAM not in request.headers.get("accept", ""):
-        return await _unless_gone(request, asyncio.create_task(run(None)))
-    telling = _Telling(run, reader)
-    first = await telling.first()
+        return await unless_gone(request, run(None))
+    turn = _ToldTurn(run, reader)
+    first = await turn.first()
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return StreamingResponse(telling.frames(first), media_type=STREAM, headers=headers)
+    return EventSourceResponse(turn.frames(first), headers=headers)
 
 
-async def _unless_gone(request: Request, answer: asyncio.Task[Conversation]) -> Conversation | Response:
-    gone = asyncio.create_task(_hung_up(request))
-    try:
-        await asyncio.wait({answer, gone}, return_when=asyncio.FIRST_COMPLETED)
-        if answer.done():
-            return answer.result()
-        answer.cancel()
-        await asyncio.wait({answer})
-        return Response(status_code=CLIENT_GONE)
-    finally:
-        answer.cancel()  # the server itself may give up on the request
-        gone.cancel()
-
-
-async def _hung_up(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-
-
-class _Telling:
+class _ToldTurn:
     """A turn under way, and what it has told that nobody has read yet."""
 
     def __init__(self, run: Run, reader: Locale) -> None:
@@ -245,11 +225,12 @@ class _Telling:
                 return await self._events.get()
         except TimeoutError:
             self._begun = True
-            return STILL_HERE
+            return KEEPALIVE_COMMENT
 
     def _tell(self, what: str, about: dict[str, Any]) -> None:
         self._begun = True
-        self._events.put_nowait(b"event: %s\ndata: %s\n\n" % (what.encode(), to_json(about, fallback=str)))
+        told = to_json(about, fallback=str).decode()
+        self._events.put_nowait(format_sse_event(event=what, data_str=told))
 
     async def _work(self, run: Run) -> None:
         try:

@@ -1,24 +1,34 @@
-"""A company's books, quarter by quarter: what it owns, earns, pays out, and when it says so.
+"""A company's books, quarter by quarter: what it owns, earns, pays out, and what it publishes of that.
 
 Equity is what is carried on: assets follow from it by leverage, revenue by turnover, profit by margin,
-and what is not paid out becomes the next quarter's equity.
+and what is not paid out becomes the next quarter's equity. Reports are ratios and per-share figures drawn from it.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import Any
 
 import numpy as np
 
-from moot.modules.market_data.infrastructure.demo import cycles
+from moot.modules.market_data.domain.facts import Dividend, FinancialReport
 from moot.modules.market_data.infrastructure.demo.calendar import (
     FIRST_TRADING_DAY,
     FIRST_YEAR,
+    SOURCE,
     is_trading_day,
+    moment,
     quarter_ends,
 )
-from moot.modules.market_data.infrastructure.demo.companies import Firm, at_years
-from moot.modules.market_data.infrastructure.demo.noise import Array, normals, uniforms, wander
+from moot.modules.market_data.infrastructure.demo.companies import Firm, WorkingCapital, at_years
+from moot.modules.market_data.infrastructure.demo.noise import (
+    Array,
+    by_quarter,
+    industry_tide,
+    normals,
+    uniforms,
+    wander,
+)
 
 HUNDRED_MILLION = 100_000_000
 WORST_QUARTER = -0.06  # of equity: nobody loses everything at once
@@ -107,7 +117,7 @@ def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
         last = _next(firm, drivers, last, end, payouts[-1] if payouts else None)
         statements.append(last)
         if end.month == 12:
-            payouts += _declared(firm, seed, last)
+            payouts += _declare(firm, seed, last)
     gone = firm.company.delist_date or date.max
     return Accounts(opening.shares, tuple(s for s in statements if s.announced_on < gone), tuple(payouts))
 
@@ -130,7 +140,7 @@ def trailing_year(
 def _drivers(firm: Firm, seed: int, count: int) -> _Drivers:
     books, key = firm.books, (seed, firm.symbol)
     years = FIRST_YEAR + (np.arange(count) + 0.5) / 4
-    tide = cycles.by_quarter(cycles.industry(seed, firm.industry.name, 3 * count))
+    tide = by_quarter(industry_tide(seed, firm.industry.name, 3 * count))
     own = wander(normals(count, *key, "margin"), 0.75)
     return _Drivers(
         margin=at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
@@ -186,7 +196,7 @@ def _announced_on(firm: Firm, drivers: _Drivers, last: Statement, end: date) -> 
     return max(end + timedelta(days=round(float(lag))), last.announced_on, prospectus)
 
 
-def _declared(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
+def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
     """The year's payout; none after a loss, and none to people who cannot hold the share."""
     year = full_year.period_end.year
     pick_day, pick_bonus, pick_size = uniforms(3, seed, firm.symbol, "payout", year).tolist()
@@ -204,3 +214,116 @@ def _ex_season(year: int) -> list[date]:
     first, last = (date(year, *day) for day in EX_SEASON)
     days = (first + timedelta(days=n) for n in range((last - first).days + 1))
     return [day for day in days if is_trading_day(day)]
+
+
+INTEREST = 0.04
+AFTER_TAX = 0.75
+PASS_THROUGH = 0.8  # of a change in the net margin, how much was one in the gross margin
+
+
+def published_reports(firm: Firm, seed: int, accounts: Accounts) -> list[FinancialReport]:
+    count = accounts.statements[-1].quarter + 1 if accounts.statements else 0
+    drift = np.exp(0.08 * wander(normals(count, seed, firm.symbol, "working capital"), 0.8))
+    return [_report(firm, statement, float(drift[statement.quarter])) for statement in accounts.statements]
+
+
+def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
+    business = firm.industry.working_capital
+    figures = _per_share(s) | _returns(s) | _statements(s) | {"gross_margin": _gross_margin(firm, s)}
+    if business:
+        figures |= _working_capital(firm, business, s, drift) | _free_cash(business, s)
+    return FinancialReport(
+        symbol=firm.symbol,
+        period_end=s.period_end,
+        announced_on=s.announced_on,
+        event_time=moment(s.period_end, 15),
+        available_at=moment(s.announced_on, 18),
+        source=SOURCE,
+        profit_dedt=round(s.net_profit - s.one_off, 2),
+        **{name: None if value is None else round(value, 4) for name, value in figures.items()},
+    )
+
+
+def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
+    """Announced in the evening a week before the share goes ex."""
+    return [
+        Dividend(
+            symbol=firm.symbol,
+            period_end=date(payout.fiscal_year, 12, 31),
+            announced_on=announced,
+            ex_date=payout.ex_date,
+            cash_per_share=round(payout.cash_per_ten / 10, 4),
+            bonus_per_share=payout.bonus_per_ten / 10,
+            event_time=moment(announced, 18),
+            available_at=moment(announced, 18),
+            source=SOURCE,
+        )
+        for payout in accounts.payouts
+        for announced in [payout.ex_date - timedelta(days=7)]
+    ]
+
+
+def _per_share(s: Statement) -> dict[str, Any]:
+    return {
+        "eps": s.net_profit / s.shares,
+        "bps": s.equity / s.shares,
+        "ocfps": s.operating_cash / s.shares,
+        "total_revenue_ps": s.revenue / s.shares if s.revenue_published else None,
+    }
+
+
+def _statements(s: Statement) -> dict[str, Any]:
+    return {
+        "total_revenue": s.revenue if s.revenue_published else None,
+        "net_profit": s.net_profit,
+        "equity": s.equity,
+        "n_cashflow_act": s.operating_cash,
+    }
+
+
+def _returns(s: Statement) -> dict[str, Any]:
+    return {
+        "netprofit_margin": 100 * s.net_profit / s.revenue,
+        "roe_waa": 100 * s.net_profit / _mean(s.opening_equity, s.equity),
+        "debt_to_assets": 100 * (1 - s.equity / s.assets),
+        "assets_turn": s.revenue / _mean(s.opening_assets, s.assets),
+    }
+
+
+def _gross_margin(firm: Firm, s: Statement) -> float | None:
+    """The usual gross margin, moved by what moved the net margin away from where it stood at first."""
+    usual = firm.books.gross_margin
+    if usual is None:
+        return None
+    moved = s.net_profit / s.revenue - firm.books.margin[0][1]
+    return 100 * min(max(usual + PASS_THROUGH * moved, 0.01), 0.97)
+
+
+def _working_capital(firm: Firm, business: WorkingCapital, s: Statement, drift: float) -> dict[str, Any]:
+    """Goods and bills lie longer, and cash is shorter, while the company earns less than is normal for it."""
+    yearly = s.net_profit / s.equity * 12 / s.period_end.month
+    strain = 1 + max(firm.trading.normal_roe - yearly, 0.0)
+    current = business.current_ratio / drift / strain
+    return {
+        "invturn_days": business.inventory_days * drift * strain,
+        "arturn_days": business.receivable_days * drift * strain,
+        "current_ratio": current,
+        "quick_ratio": current * business.quick_share,
+    }
+
+
+def _free_cash(business: WorkingCapital, s: Statement) -> dict[str, Any]:
+    debt = business.debt_share * (s.assets - s.equity)
+    interest = debt * INTEREST * AFTER_TAX * s.period_end.month / 12
+    fcff = s.operating_cash - business.capex * s.revenue + interest
+    return {
+        "interestdebt": debt,
+        "netdebt": debt - business.cash_share * s.assets,
+        "fcff": fcff,
+        "fcff_ps": fcff / s.shares,
+        "roic": 100 * (s.net_profit + interest) / (_mean(s.opening_equity, s.equity) + debt),
+    }
+
+
+def _mean(a: float, b: float) -> float:
+    return (a + b) / 2

@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from moot.modules.market_data.domain.facts import MacroObservation
-from moot.modules.market_data.infrastructure.demo import cycles
 from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, moment, month_end, months
 from moot.modules.market_data.infrastructure.demo.companies import Industry, industries
-from moot.modules.market_data.infrastructure.demo.noise import Array, normals, uniforms, wander
+from moot.modules.market_data.infrastructure.demo.noise import (
+    Array,
+    economy_tide,
+    industry_tide,
+    normals,
+    uniforms,
+    wander,
+)
 
 FIRST_PERIOD = date(2017, 1, 1)
 
@@ -51,10 +57,10 @@ PROSPERITY = Series(
 def macro_observations(seed: int, until: date) -> list[MacroObservation]:
     """Every figure for the months up to `until`, oldest month first."""
     periods = months(until)
-    economy = cycles.economy(seed, len(periods))
+    economy = economy_tide(seed, len(periods))
     found = [o for series in SERIES for o in _observations(seed, series, economy, periods)]
     for industry in industries():
-        tide = cycles.industry(seed, industry.name, len(periods))
+        tide = industry_tide(seed, industry.name, len(periods))
         found += _observations(seed, PROSPERITY, tide, periods, industry)
     return sorted(found, key=lambda o: (o.period, o.available_at, o.series, o.industry or ""))
 

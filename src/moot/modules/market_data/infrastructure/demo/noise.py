@@ -1,6 +1,7 @@
 """Random numbers that depend on their name alone: the same key gives the same stream, a longer draw only appends.
 
-Philox's raw output is stable across numpy versions, numpy's distributions are not: hence our own transforms.
+Philox's raw output is stable across numpy versions, numpy's distributions are not: hence our own transforms. The slow
+tides under everything, the economy's and each industry's, are monthly, around zero and of unit variance.
 """
 
 import hashlib
@@ -44,3 +45,22 @@ def wander(shocks: Array, memory: float) -> Array:
     for shock in shocks[1:].tolist():
         path.append(memory * path[-1] + fresh * shock)
     return np.array(path)
+
+
+MEMORY = 0.94  # month to month: a tide turns in about a year
+COMMON = 0.5  # how much of an industry's tide is the economy's
+
+
+def economy_tide(seed: int, months: int) -> Array:
+    return wander(normals(months, seed, "economy"), MEMORY)
+
+
+def industry_tide(seed: int, name: str, months: int) -> Array:
+    own = wander(normals(months, seed, "industry", name), MEMORY)
+    return COMMON * economy_tide(seed, months) + math.sqrt(1 - COMMON**2) * own
+
+
+def by_quarter(monthly: Array) -> Array:
+    """The mean of each three months; there must be whole quarters of them."""
+    first, second, third = monthly.reshape(-1, 3).T
+    return (first + second + third) / 3

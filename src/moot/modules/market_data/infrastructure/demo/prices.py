@@ -1,20 +1,72 @@
-"""Daily prices: pulled slowly towards what the published books are worth, pushed by market, industry and own noise.
+"""Daily prices and valuations: on which days a share trades, at what price, and what the market paid for the books.
 
+A price is pulled slowly towards what the published books are worth, and pushed by market, industry and own noise.
 Prices are whole fen inside, so that rounding, price limits and ex-right references are exact.
 """
 
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from math import exp, log
-from typing import TypeVar
+from datetime import date, timedelta
+from math import exp, isnan, log
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from moot.modules.market_data.domain.facts import DailyBar
-from moot.modules.market_data.infrastructure.demo.accounts import Accounts, trailing_year
+from moot.modules.market_data.domain.facts import DailyBar, DailyValuation
+from moot.modules.market_data.infrastructure.demo.accounts import Accounts, Statement, trailing_year
+from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, day_times, trading_days
 from moot.modules.market_data.infrastructure.demo.companies import Firm
-from moot.modules.market_data.infrastructure.demo.noise import Array, fat_tailed, normals, wander
-from moot.modules.market_data.infrastructure.demo.sessions import Sessions, daily_rows
+from moot.modules.market_data.infrastructure.demo.noise import Array, fat_tailed, normals, uniforms, wander
+
+Flags = NDArray[np.bool_]
+
+TRADING_DAYS_A_YEAR = 250
+HALT_DAYS = (2, 8)
+NO_HALTS = (6, 7)  # the months in which shares go ex-right
+
+
+@dataclass(frozen=True)
+class Sessions:
+    """The trading days on which the share is listed; `first` is the market's number of the first of them."""
+
+    days: tuple[date, ...]
+    first: int
+    halted: Flags
+    special: Flags
+
+
+def sessions(firm: Firm, seed: int, until: date) -> Sessions:
+    calendar = trading_days(until)
+    listed = [n for n, day in enumerate(calendar) if firm.listed_on(day)]
+    first = listed[0] if listed else len(calendar)
+    days = calendar[first : first + len(listed)]
+    halted = _halts(firm, seed, calendar)[first : first + len(listed)]
+    halted[:1] = False  # a share trades on its first day
+    special = np.array([firm.under_special_treatment(day) for day in days], dtype=bool)
+    return Sessions(days, first, halted, special)
+
+
+def daily_rows(sessions: Sessions, columns: Mapping[str, Sequence[object]]) -> Iterator[dict[str, Any]]:
+    """The columns as the fields of one fact a day, with its date and times."""
+    for day, *values in zip(sessions.days, *columns.values(), strict=True):
+        yield {
+            "trade_date": day,
+            "source": SOURCE,
+            **day_times(day),
+            **dict(zip(columns, values, strict=True)),
+        }
+
+
+def _halts(firm: Firm, seed: int, calendar: tuple[date, ...]) -> Flags:
+    shortest, longest = HALT_DAYS
+    chances = uniforms(2 * len(calendar), seed, firm.symbol, "halts").reshape(-1, 2)
+    allowed: Flags = np.array([day.month not in NO_HALTS for day in calendar], dtype=bool)
+    halted = np.zeros_like(allowed)
+    for start in np.flatnonzero(chances[:, 0] < firm.trading.halts_per_year / TRADING_DAYS_A_YEAR):
+        halted[start : start + shortest + int(chances[start, 1] * (longest - shortest + 1))] = True
+    return halted & allowed
+
 
 Ints = NDArray[np.int64]
 Fen = TypeVar("Fen", int, Ints)
@@ -188,3 +240,53 @@ def _adj_factor(pre_close: Ints, close: Ints) -> Array:
     steps = np.ones(len(close))
     steps[1:] = close[:-1] / pre_close[1:]
     return np.round(np.cumprod(steps), 6)
+
+
+YEAR = timedelta(days=365)
+Flow = Callable[[Statement], float | None]
+
+
+def daily_valuations(firm: Firm, accounts: Accounts, tape: Tape) -> list[DailyValuation]:
+    """Ratios begin on the second day: a share has no valuation history on its first."""
+    market_value = tape.close / 100 * tape.shares
+    equity = np.array([s.equity for s in accounts.statements])
+    ratios = {
+        "pe_ttm": market_value / _trailing(accounts, lambda s: s.net_profit)[tape.known],
+        "pb": market_value / equity[tape.known],
+        "ps_ttm": market_value / _trailing(accounts, _published_revenue)[tape.known],
+        "dv_ratio": 100 * _cash_of_the_year(accounts, tape) / market_value,
+    }
+    for ratio in ratios.values():
+        ratio[:1] = np.nan
+    columns = {
+        "close": (tape.close / 100).tolist(),
+        "total_mv": np.round(market_value, 2).tolist(),
+        "turnover_rate": np.round(100 * tape.volume / tape.shares, 4).tolist(),
+        **{name: _round(ratio) for name, ratio in ratios.items()},
+    }
+    return [DailyValuation(symbol=firm.symbol, **row) for row in daily_rows(tape.sessions, columns)]
+
+
+def _published_revenue(s: Statement) -> float | None:
+    return s.revenue if s.revenue_published else None
+
+
+def _trailing(accounts: Accounts, flow: Flow) -> Array:
+    """By statement; NaN stands for unknown until `_rounded` says None."""
+    statements = accounts.statements
+    years = (trailing_year(statements, n, flow) for n in range(len(statements)))
+    return np.array([np.nan if year is None else year for year in years])
+
+
+def _cash_of_the_year(accounts: Accounts, tape: Tape) -> Array:
+    """What went ex within the 365 days up to each day, as money for all shares."""
+    paid = np.zeros(len(tape.sessions.days))
+    days = np.array(tape.sessions.days, dtype="datetime64[D]")
+    for payout in accounts.payouts:
+        ex = np.datetime64(payout.ex_date)
+        paid[(ex <= days) & (days < ex + np.timedelta64(YEAR))] += payout.cash
+    return paid
+
+
+def _round(ratio: Array) -> list[float | None]:
+    return [None if isnan(value) else value for value in np.round(ratio, 4).tolist()]

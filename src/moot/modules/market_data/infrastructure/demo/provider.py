@@ -1,90 +1,74 @@
 """The synthetic market as a provider: the history that the seed implies, shown up to yesterday."""
 
-from collections.abc import Sequence
-from datetime import date, datetime, timedelta
+from collections.abc import Callable, Sequence
+from datetime import date, datetime
 from functools import cached_property, lru_cache
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from pydantic import BaseModel
+
+from moot.modules.market_data.domain.datasets import COMPANIES, MACRO, NEWS, Dataset
 from moot.modules.market_data.domain.facts import (
-    Company,
     DailyBar,
     DailyValuation,
     Dividend,
-    Fact,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
 from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.infrastructure.demo.accounts import Accounts, keep_accounts
-from moot.modules.market_data.infrastructure.demo.announcements import announcements
+from moot.modules.market_data.infrastructure.demo.accounts import (
+    Accounts,
+    declared_dividends,
+    keep_accounts,
+    published_reports,
+)
 from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
 from moot.modules.market_data.infrastructure.demo.macro import macro_observations
-from moot.modules.market_data.infrastructure.demo.prices import Tape, daily_bars, print_tape
-from moot.modules.market_data.infrastructure.demo.reports import declared_dividends, published_reports
-from moot.modules.market_data.infrastructure.demo.sessions import Sessions, sessions
-from moot.modules.market_data.infrastructure.demo.stories import company_stories, policy_notices
-from moot.modules.market_data.infrastructure.demo.valuations import daily_valuations
+from moot.modules.market_data.infrastructure.demo.news import announcements, company_stories, policy_notices
+from moot.modules.market_data.infrastructure.demo.prices import (
+    Sessions,
+    Tape,
+    daily_bars,
+    daily_valuations,
+    print_tape,
+    sessions,
+)
 from moot.shared.domain.clock import Clock
-from moot.shared.infrastructure.execution_context import moment_of_reading
+from moot.shared.domain.symbol import Market
 
-F = TypeVar("F", bound=Fact)
+M = TypeVar("M", bound=BaseModel)
 
 
 class DemoMarket:
     """A pure function of (seed, symbol, date). Nothing that became public today, or later, is there yet.
 
-    News is found by the day it became public, macro figures by their period.
+    `moment_of_reading` tells when a session that runs again first ran.
     """
 
-    def __init__(self, seed: int, clock: Clock) -> None:
-        self._seed = seed
-        self._clock = clock
+    def __init__(
+        self, seed: int, clock: Clock, moment_of_reading: Callable[[datetime], datetime] = lambda now: now
+    ) -> None:
+        self._seed, self._clock, self._moment = seed, clock, moment_of_reading
 
     @property
     def name(self) -> str:
         return SOURCE
 
-    async def companies(self) -> Batch[Company]:
-        return Batch(firm.company for firm in firms().values())
-
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
-        history = self._history(symbol)
-        return self._public([b for b in history.bars if start <= b.trade_date <= end] if history else [])
-
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
-        history = self._history(symbol)
-        return self._public(
-            [v for v in history.valuations if start <= v.trade_date <= end] if history else []
-        )
-
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
-        history = self._history(symbol)
-        return self._public(history.reports if history else [])
-
-    async def dividends(self, symbol: str) -> Batch[Dividend]:
-        history = self._history(symbol)
-        return self._public(history.dividends if history else [])
-
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
-        return self._public([o for o in self._all().macro if start <= o.period <= end])
-
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
-        first, after = moment(start, 0), moment(end + timedelta(days=1), 0)
-        concerning = [item for item in self._all().news if item.symbol in (symbol, None)]
-        return self._public([item for item in concerning if first <= item.available_at < after])
-
-    def _history(self, symbol: str) -> "_History | None":
-        return self._all().histories.get(symbol)
+    async def read(
+        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[M]:
+        found = dataset.between(self._all().facts(dataset, subject), start, end, Market.DEMO)
+        if dataset is COMPANIES:
+            return Batch(found)
+        midnight = moment(_today(self._moment(self._clock.now())), 0)
+        public = (fact for fact in found if fact.available_at < midnight)
+        return Batch(fact for fact in public if getattr(fact, "symbol", None) in (subject, None))
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""
         return _world(self._seed, date(_today(self._clock.now()).year + 1, 12, 31))
-
-    def _public(self, facts: Sequence[F]) -> Batch[F]:
-        midnight = moment(_today(moment_of_reading(self._clock.now())), 0)
-        return Batch(fact for fact in facts if fact.available_at < midnight)
 
 
 def _today(now: datetime) -> date:
@@ -104,6 +88,14 @@ class _World:
         self.until = until
         self._seed = seed
         self.histories = {symbol: _History(firm, seed, until) for symbol, firm in firms().items()}
+
+    def facts(self, dataset: Dataset[Any], subject: str) -> Sequence[Any]:
+        """All there will have been of a dataset; what is public is for the reader to say."""
+        if dataset is COMPANIES:
+            return [firm.company for firm in firms().values()]
+        home = self if dataset in (MACRO, NEWS) else self.histories.get(subject)
+        facts: Sequence[Any] = getattr(home, dataset.name, ())
+        return facts
 
     @cached_property
     def macro(self) -> list[MacroObservation]:

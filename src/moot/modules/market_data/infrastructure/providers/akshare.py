@@ -1,39 +1,56 @@
-"""AKShare as a provider: A-shares from Eastmoney's pages, the lists from the exchanges, factors from Sina."""
+"""AKShare as a provider: A-shares from Eastmoney's pages, the lists from the exchanges, factors from Sina.
 
+AKShare has no time-outs, takes an empty answer for a broken one, and drops an announcement's true time: what needs
+those is asked of the same pages here, as AKShare asks it.
+"""
+
+import importlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
+from functools import partial
+from types import ModuleType
+from typing import Any
 
-from moot.modules.market_data.domain.call_record import CallRecorder
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
-from moot.modules.market_data.domain.facts import (
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dividend,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
-from moot.modules.market_data.domain.provider import Batch, NotOffered
-from moot.modules.market_data.domain.screening import screened
+from moot.modules.market_data.domain import datasets
+from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
-from moot.modules.market_data.infrastructure.providers.akshare_client import (
-    F10_DATA_CENTRE,
-    REQUEST_SECONDS,
+from moot.modules.market_data.infrastructure.providers.akshare_rows import (
+    LISTINGS,
+    SERIES,
     SOURCE,
-    AkshareClient,
-    Question,
     Row,
+    Step,
 )
-from moot.modules.market_data.infrastructure.providers.akshare_rows import LISTINGS, SERIES, ZONE
-from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
-from moot.shared.domain.guard import Guard, unguarded
-from moot.shared.domain.symbol import Market, Symbol
+from moot.modules.market_data.infrastructure.providers.outside import (
+    HttpAnswer,
+    OutsideSource,
+    Pace,
+    Reader,
+    Trouble,
+    in_thread,
+)
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.symbol import Market
 
-PACE = Pace(calls=1, per_seconds=0.3, concurrency=1)
-"""Eastmoney shuts out who asks faster."""
-DEADLINE = 90.0
-"""Seconds for one AKShare function, which may read many pages."""
+REQUEST_SECONDS = 15.0
+FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
+NOTICES_URL = "https://np-anotice-stock.eastmoney.com/api/security/ann"
+NEWS_URL = "https://search-api-web.eastmoney.com/search/jsonp"
+NEWS_REFERER = "https://so.eastmoney.com/news/s"
+DATA_CENTRE = "https://datacenter-web.eastmoney.com/api/data/v1/get"
+F10_DATA_CENTRE = "https://datacenter.eastmoney.com/securities/api/data/v1/get"
+NOTHING_FOUND = 9201
+"""The data centre's code for a question that is in order and has no answer."""
+
+MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What AKShare raises over an answer it did not expect."""
+
+
 DAYS_BEFORE = timedelta(days=40)
 """Days asked for before the first one, for the close that its reference price rests on."""
 LONGEST_HOLIDAY = timedelta(days=12)
@@ -42,40 +59,61 @@ NOTICES_A_PAGE = 100
 ARTICLES = 100
 
 
-class AkshareProvider:
+@dataclass(frozen=True)
+class Page:
+    """A function that has all of a dataset for a symbol, by its `code` alone or as we spell it.
+
+    `report` of the data centre at `url` tells whether it has nothing, or AKShare could not read what it had.
+    """
+
+    function: str
+    row: Callable[[str, Row], Row | None]
+    report: str
+    spelled: str = "code"
+    column: str = "SECURITY_CODE"
+    url: str = DATA_CENTRE
+
+
+PAGES: dict[Dataset[Any], Page] = {
+    datasets.VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
+    datasets.DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
+    datasets.REPORTS: Page(
+        "stock_financial_analysis_indicator_em",
+        akshare_rows.report,
+        "RPT_F10_FINANCE_MAINFINADATA",
+        spelled="symbol",
+        column="SECUCODE",
+        url=F10_DATA_CENTRE,
+    ),
+}
+
+
+class AkshareProvider(OutsideSource):
     """Without a token. Suspended days are missing, ST is not marked, and older articles cannot be had."""
 
     name = SOURCE
+    market = Market.CN
+    pace = Pace(calls=1, per_seconds=0.3, concurrency=1)
+    """Eastmoney shuts out who asks faster."""
 
-    def __init__(
-        self,
-        *,
-        recorder: CallRecorder = NOT_RECORDED,
-        guard: Guard = unguarded,
-        pace: Pace = PACE,
-        deadline: float = DEADLINE,
-        pauses: tuple[float, ...] = PAUSES,
-    ) -> None:
-        outside = Outside(
-            SOURCE,
-            pace,
-            recorder=recorder,
-            guard=guard,
-            deadline=deadline,
-            pauses=pauses,
-            passing=(OSError,),
-        )
-        self._client = AkshareClient(outside)
+    def readers(self) -> dict[Dataset[Any], Reader]:
+        return {
+            datasets.COMPANIES: self._companies,
+            datasets.BARS: self._bars,
+            datasets.MACRO: self._macro,
+            datasets.NEWS: self._news,
+            **{dataset: partial(self._page, page) for dataset, page in PAGES.items()},
+        }
 
-    async def companies(self) -> Batch[Company]:
+    async def _companies(self, *_: object) -> list[Row]:
         rows: list[Row] = []
         for listing in LISTINGS:
-            found = await self._client.table(listing.function, listing.params)
+            found = await self._table(listing.function, listing.params)
             rows += [row for raw in found if (row := akshare_rows.company(listing, raw))]
-        return screened(Company, rows, SHAPES[Dataset.COMPANIES].key)
+        return rows
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
-        code, exchange = _parts(symbol)
+    async def _bars(self, symbol: str, start: date, end: date) -> list[Row]:
+        code, _, exchange = symbol.partition(".")
         asked = {
             "symbol": code,
             "period": "daily",
@@ -84,53 +122,29 @@ class AkshareProvider:
             "adjust": "",
             "timeout": REQUEST_SECONDS,
         }
-        days = await self._client.table("stock_zh_a_hist", asked)
+        days = await self._table("stock_zh_a_hist", asked)
         if not days:
-            return Batch()
-        factors = await self._client.factors(f"{exchange.lower()}{code}")
-        rows = akshare_rows.bars(symbol, days, factors)
-        wanted = [row for row in rows if row["trade_date"] is None or row["trade_date"] >= start]
-        return screened(DailyBar, wanted, SHAPES[Dataset.BARS].key)
+            return []
+        factors = await self._factors(f"{exchange.lower()}{code}")
+        return list(akshare_rows.bars(symbol, days, factors))
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
-        code, _ = _parts(symbol)
-        asked = Question("RPT_VALUEANALYSIS_DET", f'(SECURITY_CODE="{code}")')
-        found = await self._client.table("stock_value_em", {"symbol": code}, asked=asked)
-        rows = [akshare_rows.valuation(symbol, row) for row in found]
-        wanted = [row for row in rows if row["trade_date"] is None or start <= row["trade_date"] <= end]
-        return screened(DailyValuation, wanted, SHAPES[Dataset.VALUATIONS].key)
+    async def _page(self, page: Page, symbol: str, *_: object) -> list[Row]:
+        asked = symbol if page.spelled == "symbol" else symbol.partition(".")[0]
+        has_nothing = partial(_has_nothing, page, asked)
+        found = await self._table(page.function, {"symbol": asked}, has_nothing)
+        return [told for row in found if (told := page.row(symbol, row)) is not None]
 
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
-        _parts(symbol)
-        asked = Question("RPT_F10_FINANCE_MAINFINADATA", f'(SECUCODE="{symbol}")', F10_DATA_CENTRE)
-        found = await self._client.table(
-            "stock_financial_analysis_indicator_em", {"symbol": symbol}, asked=asked
-        )
-        rows = [akshare_rows.report(symbol, row) for row in found]
-        return screened(FinancialReport, rows, SHAPES[Dataset.REPORTS].key)
-
-    async def dividends(self, symbol: str) -> Batch[Dividend]:
-        code, _ = _parts(symbol)
-        asked = Question("RPT_SHAREBONUS_DET", f'(SECURITY_CODE="{code}")')
-        found = await self._client.table("stock_fhps_detail_em", {"symbol": code}, asked=asked)
-        rows = [row for raw in found if (row := akshare_rows.dividend(symbol, raw))]
-        return screened(Dividend, rows, SHAPES[Dataset.DIVIDENDS].key)
-
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
+    async def _macro(self, *_: object) -> list[Row]:
         rows: list[Row] = []
         for series in SERIES:
-            rows += akshare_rows.observations(series, await self._client.table(series.function))
-        batch = screened(MacroObservation, rows, SHAPES[Dataset.MACRO].key)
-        return Batch((o for o in batch if start <= o.period <= end), batch.refused)
+            rows += akshare_rows.observations(series, await self._table(series.function))
+        return rows
 
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
-        """Announcements and articles by the day they could be seen, oldest first."""
-        code, _ = _parts(symbol)
+    async def _news(self, symbol: str, start: date, end: date) -> list[Row]:
+        """Announcements and articles."""
+        code = symbol.partition(".")[0]
         rows = [akshare_rows.notice(symbol, row) for row in await self._notices(code, start, end)]
-        rows += [akshare_rows.article(symbol, row) for row in await self._client.articles(code, ARTICLES)]
-        batch = screened(NewsItem, rows, SHAPES[Dataset.NEWS].key)
-        seen = [item for item in batch if start <= item.available_at.astimezone(ZONE).date() <= end]
-        return Batch(sorted(seen, key=lambda item: (item.available_at, item.url)), batch.refused)
+        return rows + [akshare_rows.article(symbol, row) for row in await self._articles(code)]
 
     async def _notices(self, code: str, start: date, end: date) -> list[Row]:
         """All pages; the service goes by the printed day, so it is asked for the days after as well."""
@@ -148,14 +162,133 @@ class AkshareProvider:
         found: list[Row] = []
         page: Row = {"list": [None], "total_hits": 1}
         while page["list"] and len(found) < page["total_hits"]:
-            number = len(found) // NOTICES_A_PAGE + 1
-            page = await self._client.notices({**asked, "page_index": number})
+            turned = {**asked, "page_index": len(found) // NOTICES_A_PAGE + 1}
+            page = await self._ask("ann", turned, partial(_notices_page, turned))
             found += page["list"]
         return found
 
+    async def _table(
+        self,
+        function: str,
+        params: Mapping[str, Any] | None = None,
+        has_nothing: Callable[[], bool] = lambda: False,
+    ) -> list[Row]:
+        """The rows of an AKShare function, `None` for every missing value."""
+        call = getattr(await in_thread(_library), function)
+        fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
+        given = params or {}
+        rows: list[Row] = await self._ask(function, given, lambda: _rows(fresh(**given)), has_nothing)
+        return rows
 
-def _parts(symbol: str) -> tuple[str, str]:
-    if Symbol.parse(symbol).market is not Market.CN:
-        raise NotOffered(SAY("akshare.market", symbol=symbol))
-    code, _, exchange = symbol.partition(".")
-    return code, exchange
+    async def _factors(self, symbol: str) -> list[Step]:
+        """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
+        url = FACTORS_URL.format(symbol=symbol)
+        steps: list[Step] = await self._ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {})))
+        return steps
+
+    async def _articles(self, keyword: str) -> list[Row]:
+        """The newest articles that name the keyword."""
+        page = {"searchScope": "default", "sort": "time", "pageIndex": 1, "pageSize": ARTICLES}
+        inner = {
+            "uid": "",
+            "keyword": keyword,
+            "type": ["cmsArticleWebOld"],
+            "client": "web",
+            "clientType": "web",
+            "clientVersion": "curr",
+            "param": {"cmsArticleWebOld": {**page, "preTag": "", "postTag": ""}},
+        }
+        params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
+
+        def read() -> Any:
+            return _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
+
+        articles: list[Row] = await self._ask("search", {"keyword": keyword}, read)
+        return articles
+
+    async def _ask(
+        self,
+        operation: str,
+        params: Mapping[str, Any],
+        read: Callable[[], Any],
+        has_nothing: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        await in_thread(_library)  # loading it takes seconds
+        errors = importlib.import_module("akshare.exceptions")
+
+        async def attempt() -> Any:
+            try:
+                return await in_thread(read)
+            except json.JSONDecodeError as e:
+                raise Trouble(_unreadable(operation), passing=True) from e
+            except errors.AkshareException as e:
+                raise Trouble(
+                    Unavailable(SAY("akshare.refused", operation=operation, why=str(e))), passing=True
+                ) from e
+            except MISREAD as e:
+                if await in_thread(has_nothing):
+                    return []
+                raise Trouble(_unreadable(operation)) from e
+
+        return await self._outside.call(operation, params, attempt)
+
+
+def _library() -> ModuleType:
+    os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
+    try:
+        return importlib.import_module("akshare")
+    except ImportError as e:
+        raise NotOffered(SAY("akshare.not_installed")) from e
+
+
+def _rows(frame: Any) -> list[Row]:
+    plain = frame.astype(object)
+    rows: list[Row] = plain.where(frame.notna(), None).to_dict("records")
+    return rows
+
+
+def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
+    """The text at `url`; the news search answers only what looks like a browser."""
+    http = importlib.import_module("curl_cffi.requests" if browser else "requests")
+    headers = {"Referer": NEWS_REFERER} if browser else {}
+    answer = http.get(url, params=dict(params), headers=headers, timeout=REQUEST_SECONDS)
+    if answer.status_code != 200:
+        said = SAY("outside.status", source=SOURCE, status=answer.status_code, operation=url)
+        seen = HttpAnswer(answer.status_code, answer.text)
+        raise Trouble(
+            Unavailable(said), passing=answer.status_code >= 500 or answer.status_code == 429, answer=seen
+        )
+    text: str = answer.text
+    return text
+
+
+def _notices_page(params: Mapping[str, Any]) -> Row:
+    """A page of announcements, with the moment each became visible."""
+    page: Row = json.loads(_get(NOTICES_URL, params))["data"]
+    return page
+
+
+def _has_nothing(page: Page, asked: str) -> bool:
+    params = {"reportName": page.report, "columns": "ALL", "filter": f'({page.column}="{asked}")'}
+    paging = {"pageNumber": 1, "pageSize": 1, "source": "WEB", "client": "WEB"}
+    text = _get(page.url, params | paging)
+    try:
+        answer = json.loads(text)
+        return answer["result"] is None and answer["code"] == NOTHING_FOUND
+    except MISREAD:
+        return False
+
+
+def _steps(text: str) -> list[Step]:
+    """Sina's `var name={"total":…,"data":[{"d":day,"f":factor},…]}`, with a comment after it."""
+    told = json.loads(text.partition("=")[2].partition("\n")[0])
+    return sorted((date.fromisoformat(step["d"]), float(step["f"])) for step in told["data"])
+
+
+def _read_jsonp(text: str) -> Any:
+    """JSONP: `name({...})`, with or without a semicolon."""
+    return json.loads(text[text.find("(") + 1 : text.rfind(")")])
+
+
+def _unreadable(operation: str) -> Unavailable:
+    return Unavailable(SAY("akshare.unreadable", operation=operation))

@@ -4,23 +4,24 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, date, datetime
 from typing import Any
 
 from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import inferred
+from moot.modules.market_data.domain.spelling import infer
 from moot.modules.market_data.domain.trading_rules import board_of
-from moot.modules.market_data.infrastructure.providers.akshare_client import SOURCE, Row, Step
-from moot.modules.market_data.infrastructure.providers.moments import (
+from moot.modules.market_data.infrastructure.providers import release_times
+from moot.modules.market_data.infrastructure.providers.release_times import (
     ANNOUNCED_BY,
+    MACRO_RELEASES,
     announcement_times,
     day_times,
     moment,
     statutory_deadline,
 )
-from moot.modules.market_data.infrastructure.providers.tushare_macro import SERIES as TIMETABLE
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
+SOURCE = "akshare"
 ZONE = TIME_ZONES[Market.CN]
 LOT = 100
 TICK = 2
@@ -28,6 +29,9 @@ TICK = 2
 PER_TEN_SHARES = 10
 IMPLEMENTED = "实施分配"
 NOTICE_PAGE = "https://data.eastmoney.com/notices/detail/{code}/{art_code}.html"
+
+Row = dict[str, Any]
+Step = tuple[date, float]
 
 VALUATION = {
     "close": "当日收盘价",
@@ -112,7 +116,6 @@ SERIES = (
         "TRADE_DATE",
     ),
 )
-RELEASES = {series.name: series for series in TIMETABLE}
 
 
 def bars(symbol: str, rows: Sequence[Row], steps: Sequence[Step]) -> Iterator[Row]:
@@ -199,7 +202,7 @@ def dividend(symbol: str, row: Row) -> Row | None:
 
 def company(listing: Listing, row: Row) -> Row | None:
     """A company of the list; B shares stand in the same lists and are left out."""
-    symbol = inferred(str(row[listing.code]))
+    symbol = infer(str(row[listing.code]))
     if symbol is None:
         return None
     name = re.sub(r"\s", "", str(row[listing.name]))
@@ -219,23 +222,12 @@ def company(listing: Listing, row: Row) -> Row | None:
 
 
 def observations(series: Series, rows: Iterable[Row]) -> Iterator[Row]:
-    planned = RELEASES[series.name]
+    monthly = MACRO_RELEASES[series.name].monthly
     for row in rows:
-        if row[series.column] is None and not planned.monthly:
-            continue  # a day on which this rate was not quoted
-        period = _month(row[series.dated]) if planned.monthly else day(row[series.dated])
-        released = planned.release.of(period) if period else None
-        ended = _month_end(period) if period and planned.monthly else period
-        yield {
-            "series": series.name,
-            "period": period,
-            "value": row[series.column],
-            "unit": planned.unit,
-            "url": series.page,
-            "event_time": moment(ended, time(15), Market.CN) if ended and planned.monthly else released,
-            "available_at": released,
-            "source": SOURCE,
-        }
+        value, dated = row[series.column], row[series.dated]
+        if value is not None or monthly:  # without a value, it is a day on which this rate was not quoted
+            period = _month(dated) if monthly else day(dated)
+            yield release_times.observation(series.name, period, value, series.page, SOURCE)
 
 
 def notice(symbol: str, row: Row) -> Row:
@@ -291,7 +283,3 @@ def _evening(on: date) -> datetime:
 def _month(raw: Any) -> date | None:
     found = re.match(r"(\d{4})年(\d{1,2})月", str(raw))
     return date(int(found[1]), int(found[2]), 1) if found else None
-
-
-def _month_end(first: date) -> date:
-    return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)

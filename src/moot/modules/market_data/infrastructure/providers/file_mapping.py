@@ -1,13 +1,21 @@
-"""What a user says about his tables: a small YAML file, checked word by word, errors named by file and line."""
+"""What the columns of a user's table are: as a small YAML file says, or by the headers in use.
 
+The YAML is checked word by word, errors are named by file and line. Of a table nobody described, units are guessed
+by what the figures can only be.
+"""
+
+import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
+import polars as pl
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
@@ -24,15 +32,27 @@ UNITS: dict[str, float] = {
     "percent": 1.0,
     "fraction": 100.0,
 }
-REQUIRED: dict[Dataset, tuple[str, ...]] = {
-    Dataset.BARS: ("trade_date", "open", "high", "low", "close", "volume"),
-    Dataset.VALUATIONS: ("trade_date", "close", "total_mv"),
-    Dataset.REPORTS: ("period_end",),
-    Dataset.COMPANIES: ("name", "list_date"),
+REQUIRED: dict[Dataset[Any], tuple[str, ...]] = {
+    BARS: ("trade_date", "open", "high", "low", "close", "volume"),
+    VALUATIONS: ("trade_date", "close", "total_mv"),
+    REPORTS: ("period_end",),
+    COMPANIES: ("name", "list_date"),
 }
 WORKED_OUT = {"symbol", "event_time", "available_at", "source", "synthetic", "aliases", "st_history"}
 TRADING = "trading"
 """A column that says the opposite of `suspended`, as Baostock's `tradestatus` does."""
+UNIT_RATIOS: dict[float, tuple[str, str]] = {
+    1.0: ("shares", "yuan"),
+    100.0: ("lots", "yuan"),
+    0.1: ("lots", "thousand"),
+    0.01: ("lots", "ten_thousand"),
+    1e-3: ("shares", "thousand"),
+    1e-4: ("shares", "ten_thousand"),
+}
+"""How many closes amount / volume is, by the units of volume and amount."""
+RATIO_SLACK = 1.6
+DATES = {"period_end", "announced_on"}
+"""A table with no more than these says nothing."""
 
 
 class TableMapping(BaseModel):
@@ -52,7 +72,7 @@ class TableMapping(BaseModel):
         return UNITS[self.units[field]] if field in self.units else 1.0
 
 
-def read_mapping(path: Path) -> dict[Dataset, TableMapping]:
+def read_mapping(path: Path) -> dict[Dataset[Any], TableMapping]:
     """The tables a mapping file describes; `InvalidInput` says what is wrong with it, and where."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -71,11 +91,11 @@ def read_mapping(path: Path) -> dict[Dataset, TableMapping]:
     return {_dataset(path, name, lines): _table(path, name, body, lines) for name, body in tree.items()}
 
 
-def _dataset(path: Path, name: Any, lines: Mapping[tuple[str, ...], int]) -> Dataset:
-    if name not in [dataset.value for dataset in REQUIRED]:
+def _dataset(path: Path, name: Any, lines: Mapping[tuple[str, ...], int]) -> Dataset[Any]:
+    if name not in [dataset.name for dataset in REQUIRED]:
         why = SAY("files.dataset_unknown", dataset=name, known=_names(REQUIRED))
         raise _wrong(path, lines.get((str(name),)), why)
-    return Dataset(name)
+    return DATASETS[name]
 
 
 def _table(path: Path, name: str, body: Any, lines: Mapping[tuple[str, ...], int]) -> TableMapping:
@@ -87,27 +107,27 @@ def _table(path: Path, name: str, body: Any, lines: Mapping[tuple[str, ...], int
         line = lines.get(place) or lines.get(place[:2]) or lines.get((name,))
         why = SAY("files.bad_table", where=".".join(place), why=first["msg"])
         raise _wrong(path, line, why) from e
-    for place, complaint in complaints(Dataset(name), table):
+    for place, complaint in complaints(DATASETS[name], table):
         raise _wrong(path, lines.get((name, *place)) or lines.get((name,)), complaint)
     return table
 
 
-def complaints(dataset: Dataset, table: TableMapping) -> Iterator[tuple[tuple[str, ...], Message]]:
+def complaints(dataset: Dataset[Any], table: TableMapping) -> Iterator[tuple[tuple[str, ...], Message]]:
     """What keeps the mapping from being used, each with the place in the file."""
     known = sorted(fields_of(dataset))
     for field in table.columns:
         if field not in known:
             yield (
                 ("columns", field),
-                SAY("files.field_unknown", field=field, dataset=dataset.value, known=known),
+                SAY("files.field_unknown", field=field, dataset=dataset.name, known=known),
             )
     for field, unit in table.units.items():
         if unit not in UNITS:
             yield ("units", field), SAY("files.unit_unknown", unit=unit, field=field, known=list(UNITS))
     missing = [field for field in REQUIRED[dataset] if field not in table.columns]
     if missing:
-        yield ("columns",), SAY("files.fields_missing", dataset=dataset.value, fields=missing)
-    if dataset is Dataset.BARS:
+        yield ("columns",), SAY("files.fields_missing", dataset=dataset.name, fields=missing)
+    if dataset is BARS:
         yield from _bar_complaints(table)
 
 
@@ -118,10 +138,10 @@ def _bar_complaints(table: TableMapping) -> Iterator[tuple[tuple[str, ...], Mess
         yield ("columns",), SAY("files.no_factor")
 
 
-def fields_of(dataset: Dataset) -> set[str]:
+def fields_of(dataset: Dataset[Any]) -> set[str]:
     """What a column of the dataset may be."""
-    fields = set(SHAPES[dataset].model.model_fields) - WORKED_OUT
-    return fields | {TRADING} if dataset is Dataset.BARS else fields
+    fields = set(dataset.model.model_fields) - WORKED_OUT
+    return fields | {TRADING} if dataset is BARS else fields
 
 
 def _lines(node: yaml.Node | None, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
@@ -138,5 +158,69 @@ def _wrong(path: Path, line: int | None, why: Message) -> InvalidInput:
     return InvalidInput(SAY("files.mapping_wrong", where=where, why=why), field="mapping")
 
 
-def _names(datasets: Mapping[Dataset, Any]) -> list[str]:
-    return [dataset.value for dataset in datasets]
+def _names(datasets: Mapping[Dataset[Any], Any]) -> list[str]:
+    return [dataset.name for dataset in datasets]
+
+
+@dataclass(frozen=True)
+class Guess:
+    table: TableMapping
+    notes: tuple[Message, ...]
+
+
+def guess(frame: pl.DataFrame) -> dict[Dataset[Any], Guess]:
+    """The datasets the table could be, each with a mapping and what was assumed for it; empty if it is none."""
+    headers = {name.strip().lower().replace("（", "(").replace("）", ")"): name for name in frame.columns}
+    found = {dataset: _guess(dataset, headers, frame) for dataset in REQUIRED}
+    return {dataset: made for dataset, made in found.items() if made is not None}
+
+
+def _guess(dataset: Dataset[Any], headers: dict[str, str], frame: pl.DataFrame) -> Guess | None:
+    known = _headers()
+    symbol = _first(headers, known["symbol"])
+    columns = {field: _first(headers, names) for field, names in known[dataset.name].items()}
+    there = {field: theirs for field, theirs in columns.items() if theirs is not None}
+    if symbol is None or not set(REQUIRED[dataset]) <= there.keys() or there.keys() <= DATES:
+        return None
+    units = {field: unit for field, theirs in there.items() if (unit := known["units"].get(theirs.lower()))}
+    notes = [SAY("files.guessed_columns", dataset=dataset.label, columns=_pairs(there, symbol))]
+    if dataset is BARS and "amount" in there:
+        units |= (measured := _measured_units(frame, there))
+        notes += (
+            [SAY("files.guessed_units", units=[f"{f}: {u}" for f, u in measured.items()])] if measured else []
+        )
+    if dataset is BARS and "amount" not in there:
+        notes.append(SAY("files.guessed_amount"))
+    if dataset is VALUATIONS and units:
+        notes.append(SAY("files.guessed_units", units=[f"{f}: {u}" for f, u in units.items()]))
+    estimated = "estimated" if dataset is BARS and "amount" not in there else None
+    return Guess(TableMapping(columns=there, symbol=symbol, units=units, amount=estimated), tuple(notes))
+
+
+def _measured_units(frame: pl.DataFrame, columns: dict[str, str]) -> dict[str, str]:
+    """The units of volume and amount that make their ratio a price of the day; empty if none does."""
+    volume, amount, close = (
+        pl.col(columns[name]).cast(pl.String).str.replace_all(",", "").cast(pl.Float64, strict=False)
+        for name in ("volume", "amount", "close")
+    )
+    ratio = frame.select((amount / volume / close).alias("ratio")).filter(pl.col("ratio").is_finite())
+    middle = ratio["ratio"].median()
+    if not isinstance(middle, float):
+        return {}
+    for factor, (of_volume, of_amount) in UNIT_RATIOS.items():
+        if factor / RATIO_SLACK <= middle <= factor * RATIO_SLACK:
+            return {"volume": of_volume, "amount": of_amount}
+    return {}
+
+
+def _first(headers: dict[str, str], names: list[str]) -> str | None:
+    return next((headers[name] for name in names if name in headers), None)
+
+
+def _pairs(columns: dict[str, str], symbol: str) -> list[str]:
+    return [f"{ours} = {theirs}" for ours, theirs in {"symbol": symbol, **columns}.items()]
+
+
+@cache
+def _headers() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("file_headers.toml").read_text(encoding="utf-8"))

@@ -9,14 +9,13 @@ from typing import Any
 
 import polars as pl
 
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, REPORTS, Dataset
 from moot.modules.market_data.domain.facts import DailyBar
-from moot.modules.market_data.domain.provider import Batch, Refusal
-from moot.modules.market_data.domain.screening import screened
-from moot.modules.market_data.domain.spelling import canonical, inferred, market_of
+from moot.modules.market_data.domain.provider import Batch, Refusal, screen
+from moot.modules.market_data.domain.spelling import canonical, infer, market_of
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers.file_mapping import TRADING, TableMapping
-from moot.modules.market_data.infrastructure.providers.moments import (
+from moot.modules.market_data.infrastructure.providers.release_times import (
     announcement_times,
     day_times,
     statutory_deadline,
@@ -50,16 +49,15 @@ def read_frame(path: Path) -> pl.DataFrame:
     return frame.rename({name: name.strip() for name in frame.columns})
 
 
-def read_facts(dataset: Dataset, table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
+def read_facts(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
     """The rows of `frame` as facts of `dataset`, by symbol and day; `name` is the file's, for messages."""
-    shape = SHAPES[dataset]
-    rows = [_timed(dataset, row) for row in _rows(dataset, table, frame, name)]
-    refused = [Refusal(_name(row, shape.key), why) for row in rows if (why := _unit_doubt(row))]
+    rows = [_add_times(dataset, row) for row in _rows(dataset, table, frame, name)]
+    refused = [Refusal(_name(row, dataset.key), why) for row in rows if (why := _unit_doubt(row))]
     trusted = [row for row in rows if not _unit_doubt(row)]
-    batch: Batch[Any] = screened(shape.model, trusted, ("symbol", *(k for k in shape.key if k != "symbol")))
+    batch: Batch[Any] = screen(dataset, trusted, ("symbol", *(k for k in dataset.key if k != "symbol")))
     facts: Iterable[Any] = batch
-    if dataset is Dataset.BARS and "adj_factor" not in table.columns and table.adjusted is None:
-        facts = _factored(batch, rows)
+    if dataset is BARS and "adj_factor" not in table.columns and table.adjusted is None:
+        facts = _add_factors(batch, rows)
     return Batch(facts, [*refused, *batch.refused])
 
 
@@ -78,7 +76,7 @@ def by_symbol(batch: Batch[Any]) -> dict[str, Batch[Any]]:
     }
 
 
-def _rows(dataset: Dataset, table: TableMapping, frame: pl.DataFrame, name: str) -> Iterator[Row]:
+def _rows(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Iterator[Row]:
     constant = _constant_symbol(table, frame)
     wanted = dict(table.columns) if constant else {**table.columns, "symbol": table.symbol}
     missing = [theirs for theirs in wanted.values() if theirs not in frame.columns]
@@ -87,7 +85,7 @@ def _rows(dataset: Dataset, table: TableMapping, frame: pl.DataFrame, name: str)
             SAY("files.column_missing", file=name, columns=missing, there=frame.columns), field="file"
         )
     read = [_row(table, wanted, raw, constant) for raw in frame.iter_rows(named=True)]
-    yield from (_bars(table, read) if dataset is Dataset.BARS else read)
+    yield from (_bars(table, read) if dataset is BARS else read)
 
 
 def _constant_symbol(table: TableMapping, frame: pl.DataFrame) -> str | None:
@@ -104,7 +102,7 @@ def _row(table: TableMapping, wanted: Mapping[str, str], raw: Row, constant: str
 
 
 def _symbol(text: str) -> str:
-    return canonical(text) or inferred(text) or text
+    return canonical(text) or infer(text) or text
 
 
 def _value(table: TableMapping, field: str, value: Any) -> Any:
@@ -143,10 +141,10 @@ def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
     for row in sorted(rows, key=lambda r: (str(r["symbol"]), str(r.get("trade_date")))):
         last = before if before.get("symbol") == row["symbol"] else {}
         before = row
-        yield _completed(table, row, last)
+        yield _complete(table, row, last)
 
 
-def _completed(table: TableMapping, row: Row, last: Row) -> Row:
+def _complete(table: TableMapping, row: Row, last: Row) -> Row:
     full = {"adj_factor": 1.0, **row}
     if TRADING in full:
         full["suspended"] = not full.pop(TRADING)
@@ -171,15 +169,15 @@ def _middle(row: Row) -> float:
     return sum(prices) / len(prices) if prices else 0.0
 
 
-def _timed(dataset: Dataset, row: Row) -> Row:
+def _add_times(dataset: Dataset[Any], row: Row) -> Row:
     """With the two times of its kind, where symbol and day could be read."""
     market = market_of(row["symbol"])
-    if dataset is Dataset.COMPANIES:
+    if dataset is COMPANIES:
         return {"name_en": "", "industry": "", "industry_en": "", **row}
-    day = row.get("period_end" if dataset is Dataset.REPORTS else "trade_date")
+    day = row.get("period_end" if dataset is REPORTS else "trade_date")
     if market is None or not isinstance(day, date):
         return row
-    if dataset is not Dataset.REPORTS:
+    if dataset is not REPORTS:
         return row | day_times(day, market)
     announced = row.get("announced_on") or statutory_deadline(day, market, annual=day.month == 12)
     return row | announcement_times(day, announced, market) if isinstance(announced, date) else row
@@ -196,7 +194,7 @@ def _unit_doubt(row: Row) -> str | None:
     return f"amount / volume = {mean:.4g} lies far outside low..high = {low:g}..{high:g}: check the units"
 
 
-def _factored(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
+def _add_factors(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
     """Factors from reference prices: where `pre_close` is not the close before it, rights went ex.
 
     The factor starts at 1 and moves only between neighbouring rows: a refused row between two days is a gap,

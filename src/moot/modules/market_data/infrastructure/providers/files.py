@@ -4,27 +4,19 @@ import asyncio
 from collections.abc import Iterable
 from datetime import date
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any, TypeVar
 
 import polars as pl
+from pydantic import BaseModel
 
 from moot.modules.market_data.domain.datasets import Dataset
-from moot.modules.market_data.domain.facts import (
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dividend,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
 from moot.modules.market_data.domain.provider import Batch, NotOffered
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers.file_headers import guess
 from moot.modules.market_data.infrastructure.providers.file_mapping import (
     REQUIRED,
     TableMapping,
     complaints,
+    guess,
     read_mapping,
 )
 from moot.modules.market_data.infrastructure.providers.file_tables import (
@@ -35,10 +27,12 @@ from moot.modules.market_data.infrastructure.providers.file_tables import (
 )
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
+from moot.shared.domain.symbol import Symbol
 
 MAPPING_NAME = "moot-data.yaml"
 TYPES = (".csv", ".csv.gz", ".parquet")
 
+M = TypeVar("M", bound=BaseModel)
 State = tuple[tuple[Path, int], ...]
 """Which files, and when each was written."""
 
@@ -53,46 +47,26 @@ class FilesProvider:
         mapping = place / MAPPING_NAME if place.is_dir() else place
         self._folder = mapping.parent
         self._tables = read_mapping(mapping)
-        self._read: dict[Dataset, tuple[State, dict[str, Batch[Any]]]] = {}
+        self._read: dict[Dataset[Any], tuple[State, dict[str, Batch[Any]]]] = {}
 
     @property
     def name(self) -> str:
         return SOURCE
 
-    async def companies(self) -> Batch[Company]:
-        listed = (await self._facts(Dataset.COMPANIES)).values()
-        return Batch((c for batch in listed for c in batch), (r for batch in listed for r in batch.refused))
-
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
-        bars = await self._of(Dataset.BARS, symbol)
-        return Batch((b for b in bars if start <= b.trade_date <= end), bars.refused)
-
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
-        days = await self._of(Dataset.VALUATIONS, symbol)
-        return Batch((v for v in days if start <= v.trade_date <= end), days.refused)
-
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
-        return await self._of(Dataset.REPORTS, symbol)
-
-    async def dividends(self, symbol: str) -> Batch[Dividend]:
-        _not_here(Dataset.DIVIDENDS)
-
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
-        _not_here(Dataset.MACRO)
-
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
-        _not_here(Dataset.NEWS)
-
-    async def _of(self, dataset: Dataset, symbol: str) -> Batch[Any]:
-        return (await self._facts(dataset)).get(symbol, Batch())
-
-    async def _facts(self, dataset: Dataset) -> dict[str, Batch[Any]]:
+    async def read(
+        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[M]:
         table = self._tables.get(dataset)
         if table is None:
-            _not_here(dataset)
-        return await asyncio.to_thread(self._load, dataset, table)
+            raise NotOffered(SAY("files.not_offered", dataset=dataset.label))
+        facts = await asyncio.to_thread(self._load, dataset, table)
+        if not dataset.by_symbol:
+            there = facts.values()
+            return Batch((f for batch in there for f in batch), (r for batch in there for r in batch.refused))
+        found, days = facts.get(subject, Batch()), (start, end, Symbol.parse(subject).market)
+        return Batch(dataset.between(found, *days), found.refused)
 
-    def _load(self, dataset: Dataset, table: TableMapping) -> dict[str, Batch[Any]]:
+    def _load(self, dataset: Dataset[Any], table: TableMapping) -> dict[str, Batch[Any]]:
         paths = sorted(self._folder.glob(table.path)) if table.path else []
         if not paths:
             raise InvalidInput(
@@ -106,10 +80,10 @@ class FilesProvider:
         return kept[1]
 
 
-class Imported(dict[Dataset, Batch[Any]]):
+class Imported(dict[Dataset[Any], Batch[Any]]):
     """The facts of a file by kind, and what was assumed about its columns in order to read them."""
 
-    def __init__(self, facts: dict[Dataset, Batch[Any]], guessed: Iterable[Message] = ()) -> None:
+    def __init__(self, facts: dict[Dataset[Any], Batch[Any]], guessed: Iterable[Message] = ()) -> None:
         super().__init__(facts)
         self.guessed = tuple(guessed)
 
@@ -130,7 +104,7 @@ def read_import(path: Path, mapping: Path | None = None) -> Imported:
 def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
     guesses = guess(frame)
     if not guesses:
-        known = [SAY(f"dataset.{dataset.value}") for dataset in REQUIRED]
+        known = [dataset.label for dataset in REQUIRED]
         why = SAY("files.headers_unknown", file=path.name, there=frame.columns, known=known)
         raise InvalidInput(why, field="file")
     for dataset, made in guesses.items():
@@ -138,7 +112,3 @@ def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
             raise InvalidInput(SAY("files.guess_incomplete", file=path.name, why=complaint), field="file")
     facts = {d: read_facts(d, made.table, frame, path.name) for d, made in guesses.items()}
     return Imported(facts, (note for made in guesses.values() for note in made.notes))
-
-
-def _not_here(dataset: Dataset) -> NoReturn:
-    raise NotOffered(SAY("files.not_offered", dataset=SAY(f"dataset.{dataset.value}")))

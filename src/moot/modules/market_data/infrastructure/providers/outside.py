@@ -1,26 +1,42 @@
-"""What every call to a service outside has in common: its pace, guard and deadline, another attempt, its record."""
+"""What every source outside has in common: its pace, guard and deadline, another attempt, its record.
+
+A source is a table: for each dataset it has, a reader that fetches rows and tells them in our words.
+"""
 
 import asyncio
 import heapq
 import math
+import threading
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from datetime import date
+from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
-from moot.modules.market_data.domain.call_record import CallRecorder, cut
+from pydantic import BaseModel
+
+from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.guard import Dependency, Guard, unguarded
+from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
 T = TypeVar("T")
+M = TypeVar("M", bound=BaseModel)
+Row = Mapping[str, Any]
+"""What a service tells, or a fact before it is checked."""
+Reader = Callable[[str, date, date], Awaitable[Iterable[Row]]]
+"""The rows of a subject, in our words, for a range of days: more of them does no harm."""
 Now = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
 NOT_RECORDED = ExternalCalls(None)
+LONGEST_RESPONSE = 16_000
+"""Characters of an answer that are kept; enough to see what it was, small enough to keep for every call."""
 PAUSES = (3.0, 6.0, 12.0)
 """Seconds before the second, third and fourth attempt."""
 
@@ -70,7 +86,7 @@ class Outside:
         service: str,
         pace: Pace,
         *,
-        recorder: CallRecorder = NOT_RECORDED,
+        recorder: ExternalCalls = NOT_RECORDED,
         guard: Guard = unguarded,
         deadline: float = 30.0,
         pauses: tuple[float, ...] = PAUSES,
@@ -138,9 +154,96 @@ class Outside:
             status="failed" if failed else "success",
             latency_ms=round(took * 1000),
             status_code=http.status_code if http else None,
-            response_data=cut(http.text if http else (None if answer is None else str(answer))),
+            response_data=_cut(http.text if http else (None if answer is None else str(answer))),
             error_message=str(failed) if failed else None,
         )
+
+
+class OutsideSource:
+    """A provider made of `readers`; each names its service, its market and what it is allowed there."""
+
+    name: ClassVar[str]
+    market: ClassVar[Market]
+    pace: ClassVar[Pace]
+    deadline: ClassVar[float] = 90.0
+    """Seconds for one question, which may take many pages."""
+    passing: ClassVar[tuple[type[Exception], ...]] = (OSError,)
+
+    def __init__(
+        self,
+        *,
+        recorder: ExternalCalls = NOT_RECORDED,
+        guard: Guard = unguarded,
+        pace: Pace | None = None,
+        deadline: float | None = None,
+        pauses: tuple[float, ...] = PAUSES,
+    ) -> None:
+        self._outside = Outside(
+            self.name,
+            pace or self.pace,
+            recorder=recorder,
+            guard=guard,
+            deadline=deadline or self.deadline,
+            pauses=pauses,
+            passing=self.passing,
+        )
+        self._readers = self.readers()
+
+    def readers(self) -> dict[Dataset[Any], Reader]:
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Let go of what is open."""
+
+    async def read(
+        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+    ) -> Batch[M]:
+        if dataset not in self._readers:
+            raise NotOffered(SAY("outside.not_offered", source=self.name, dataset=dataset.label))
+        self._require_market(subject)
+        told = await self._readers[dataset](subject, start, end)
+        days = (start, end, self.market)
+        batch = screen(dataset, [row for row in told if dataset.covers(row.get(dataset.day), *days)])
+        return Batch(batch, (*batch.refused, *(told.refused if isinstance(told, Batch) else ())))
+
+    def _require_market(self, subject: str) -> None:
+        there = subject if subject in list(Market) else Symbol.parse(subject).market
+        if there != self.market:
+            raise NotOffered(
+                SAY("outside.market", source=self.name, market=self.market.value, symbol=subject)
+            )
+
+
+async def in_thread(fn: Callable[[], T]) -> T:
+    """What `fn` returns or raises. Its thread is a daemon: one that hangs beyond its deadline holds up no exit."""
+    loop = asyncio.get_running_loop()
+    answer: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if answer.done():
+            return
+        if error is not None:
+            answer.set_exception(error)
+        else:
+            answer.set_result(result)  # type: ignore[arg-type]  # no error means that there is a result
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = fn()
+        except BaseException as e:  # noqa: BLE001 - bulkhead: whatever it is, it goes to the one who waits
+            error = e
+        if not loop.is_closed():
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, daemon=True, name="provider call").start()
+    return await answer
+
+
+def _cut(text: str | None) -> str | None:
+    if text is None or len(text) <= LONGEST_RESPONSE:
+        return text
+    return f"{text[:LONGEST_RESPONSE]}… ({len(text)} characters)"
 
 
 def _outage(error: Exception) -> bool:

@@ -1,40 +1,44 @@
-"""Tushare Pro as a provider: which interfaces make up which dataset, and within which limits they are asked."""
+"""Tushare Pro as a provider: which interfaces make up which dataset, and within which limits they are asked.
+
+The wire: one endpoint, columnar tables, and HTTP 200 whatever happened; the text says what did.
+"""
 
 import asyncio
+import re
 import time
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from datetime import date, timedelta
-from typing import Any
+from functools import partial
+from typing import Any, Self
 
 import httpx
-from pydantic import SecretStr
+from pydantic import BaseModel, SecretStr, ValidationError, model_validator
 
-from moot.modules.market_data.domain.call_record import CallRecorder
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
-from moot.modules.market_data.domain.facts import (
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dividend,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
+from moot.modules.market_data.domain import datasets
+from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
-from moot.modules.market_data.domain.screening import screened
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
-from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
-from moot.modules.market_data.infrastructure.providers.tushare_client import TushareClient
-from moot.modules.market_data.infrastructure.providers.tushare_macro import SERIES
-from moot.modules.market_data.infrastructure.providers.tushare_reports import FIGURES, KEYS, report_rows
-from moot.modules.market_data.infrastructure.providers.tushare_rows import IMPLEMENTED, SOURCE, ZONE, Row
-from moot.shared.domain.guard import Guard, unguarded
-from moot.shared.domain.symbol import Market, Symbol
+from moot.modules.market_data.infrastructure.providers.outside import (
+    HttpAnswer,
+    OutsideSource,
+    Pace,
+    Reader,
+    Row,
+    Trouble,
+)
+from moot.modules.market_data.infrastructure.providers.tushare_rows import (
+    FIGURES,
+    KEYS,
+    SERIES,
+    SOURCE,
+)
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.symbol import Market
 
 BASE_URL = "https://api.tushare.pro"
-PACE = Pace(calls=195, per_seconds=60, concurrency=4)
 PAGE_ROWS = {"daily": 6000, "adj_factor": 6000, "daily_basic": 6000} | dict.fromkeys(FIGURES, 100)
 OTHER_PAGE_ROWS = 2000
 """A longer answer is cut short by the service."""
@@ -56,127 +60,172 @@ COLUMNS = {
     "anns_d": "ts_code,ann_date,title,url,rec_time",
 } | {api: ",".join((*KEYS, *figures.values())) for api, figures in FIGURES.items()}
 """What is asked for by name; the small macro tables come whole."""
+OK = 0
+HIDDEN = "***"
+LONGEST_QUOTE = 200
 
 
-class TushareProvider:
-    """A-shares, their companies and the Chinese economy, as far as the token's permissions reach."""
+@dataclass(frozen=True)
+class Refused:
+    """A way in which Tushare says no, known by what its text says or by the code it sends."""
+
+    key: str
+    text: str
+    codes: tuple[int, ...] = ()
+    error: type[Unavailable] = Unavailable
+    code: str | None = None
+    passing: bool = False
+
+
+REFUSALS = (  # in this order: the text about the rate speaks of permissions too, under the same code
+    Refused("tushare.busy", "每分钟.*最多访问", code="TUSHARE_BUSY", passing=True),
+    Refused("tushare.quota", "最多访问", code="TUSHARE_QUOTA"),
+    Refused("tushare.no_permission", "没有.*权限", (2002,), NotOffered),
+    Refused("tushare.token", "(?i)token", (40101,), code="TUSHARE_TOKEN"),
+    Refused("tushare.refused", ""),
+)
+
+
+class _Table(BaseModel):
+    """Columns may come in any order and number: they are read by name, in small letters."""
+
+    fields: list[str] = []
+    items: list[list[Any]] | None = None
+    has_more: bool | None = None
+
+    @model_validator(mode="after")
+    def _rows_fit(self) -> Self:
+        if any(len(item) != len(self.fields) for item in self.items or []):
+            raise ValueError("a row does not have one value for each field")
+        return self
+
+    def rows(self) -> list[Row]:
+        names = [name.lower() for name in self.fields]
+        return [dict(zip(names, item, strict=True)) for item in self.items or []]
+
+
+class _Envelope(BaseModel):
+    code: int
+    msg: str | None = None
+    data: _Table | None = None
+
+
+@dataclass(frozen=True)
+class _Page(HttpAnswer):
+    table: _Table
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface that has all of a dataset; `around` is how far its days may lie from those we go by."""
+
+    api: str
+    row: Callable[[Row], Row | None]
+    around: timedelta = timedelta()
+
+
+INTERFACES: dict[Dataset[Any], Interface] = {
+    datasets.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    datasets.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
+    datasets.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+}
+
+
+class TushareProvider(OutsideSource):
+    """A-shares, their companies and the Chinese economy, as far as the token's permissions reach.
+
+    The token goes out in the request and nowhere else.
+    """
 
     name = SOURCE
+    market = Market.CN
+    pace = Pace(calls=195, per_seconds=60, concurrency=4)
+    deadline = 30.0
+    passing = (httpx.TransportError,)
 
     def __init__(
         self,
         token: SecretStr,
         *,
         base_url: str = BASE_URL,
-        recorder: CallRecorder = NOT_RECORDED,
-        guard: Guard = unguarded,
-        timeout: float = 30.0,
-        pace: Pace = PACE,
-        pauses: tuple[float, ...] = PAUSES,
         client: Callable[[], httpx.AsyncClient] | None = None,
+        **limits: Any,
     ) -> None:
-        outside = Outside(
-            SOURCE,
-            pace,
-            recorder=recorder,
-            guard=guard,
-            deadline=timeout,
-            pauses=pauses,
-            passing=(httpx.TransportError,),
-        )
-
-        def by_environment() -> httpx.AsyncClient:
-            return httpx.AsyncClient(trust_env=True, timeout=2 * timeout)  # the deadline comes first
-
-        self._client = TushareClient(token, base_url, outside, client or by_environment)
+        super().__init__(**limits)
+        self._token, self._base_url = token, base_url
+        self._open_client = client or partial(httpx.AsyncClient, trust_env=True, timeout=2 * self.deadline)
+        self._opened: httpx.AsyncClient | None = None
         self._names: Mapping[str, list[Row]] | None = None
         self._names_until = 0.0
         self._reading_names = asyncio.Lock()
 
-    async def aclose(self) -> None:
-        await self._client.aclose()
+    def readers(self) -> dict[Dataset[Any], Reader]:
+        return {
+            datasets.COMPANIES: self._companies,
+            datasets.BARS: self._bars,
+            datasets.REPORTS: self._reports,
+            datasets.MACRO: self._macro,
+            **{dataset: partial(self._interface, dataset) for dataset in INTERFACES},
+        }
 
-    async def companies(self) -> Batch[Company]:
+    async def aclose(self) -> None:
+        if self._opened is not None:
+            await self._opened.aclose()
+            self._opened = None
+
+    async def _companies(self, *_: object) -> list[Row]:
         """Listed, delisted and paused ones; without permission for their names, without former names and ST."""
         found: list[Row] = []
         for status in LIST_STATES:
             found += await self._rows("stock_basic", {"exchange": "", "list_status": status})
         names = await self._names_by_symbol()
-        rows = [tushare_rows.company(row, names.get(row.get("ts_code", ""), [])) for row in found]
-        return screened(Company, rows, SHAPES[Dataset.COMPANIES].key)
+        return [tushare_rows.company(row, names.get(row.get("ts_code", ""), [])) for row in found]
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
-        asked = _in_range(symbol, start, end)
+    async def _bars(self, symbol: str, start: date, end: date) -> list[Row]:
+        asked = {"ts_code": symbol, **_days(start, end)}
         quotes = await self._rows("daily", asked)
         if not quotes:
-            return Batch()
-        factors = {
-            row.get("trade_date"): row.get("adj_factor") for row in await self._rows("adj_factor", asked)
-        }
+            return []
+        found = await self._rows("adj_factor", asked)
+        factors = {row.get("trade_date"): row.get("adj_factor") for row in found}
         spells = tushare_rows.special_treatments((await self._names_by_symbol()).get(symbol, []))
-        rows = [tushare_rows.bar(row, factors.get(row.get("trade_date")), spells) for row in quotes]
-        return screened(DailyBar, rows, SHAPES[Dataset.BARS].key)
+        return [tushare_rows.bar(row, factors.get(row.get("trade_date")), spells) for row in quotes]
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
-        found = await self._rows("daily_basic", _in_range(symbol, start, end))
-        return screened(DailyValuation, map(tushare_rows.valuation, found), SHAPES[Dataset.VALUATIONS].key)
+    async def _interface(self, dataset: Dataset[Any], symbol: str, start: date, end: date) -> list[Row]:
+        interface = INTERFACES[dataset]
+        days = {} if dataset.whole else _days(start - interface.around, end + interface.around)
+        found = await self._rows(interface.api, {"ts_code": symbol, **days})
+        return [told for row in found if (told := interface.row(row)) is not None]
 
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
+    async def _reports(self, symbol: str, *_: object) -> Batch[Row]:
         """Every version of every period; an interface the token may not use leaves its figures out, and says so."""
-        asked = _of(symbol)
-        tables, missing = await self._permitted({api: (api, asked) for api in FIGURES})
-        batch = screened(FinancialReport, report_rows(symbol, tables), SHAPES[Dataset.REPORTS].key)
-        return Batch(batch, (*batch.refused, *missing))
+        tables = await self._read_permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
+        return Batch(tushare_rows.report_rows(symbol, tables.rows), tables.missing)
 
-    async def dividends(self, symbol: str) -> Batch[Dividend]:
-        """Those that were carried out; plans are not dividends yet."""
-        found = await self._rows("dividend", _of(symbol))
-        paid = [tushare_rows.dividend(row) for row in found if row.get("div_proc") == IMPLEMENTED]
-        return screened(Dividend, paid, SHAPES[Dataset.DIVIDENDS].key)
-
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
+    async def _macro(self, _: str, start: date, end: date) -> Batch[Row]:
         asked = {series.name: (series.api, series.question(start, end)) for series in SERIES}
-        tables, missing = await self._permitted(asked)
-        rows = [s.observation(row) for s in SERIES for row in tables.get(s.name, [])]
-        batch = screened(MacroObservation, rows, SHAPES[Dataset.MACRO].key)
-        return Batch((o for o in batch if start <= o.period <= end), (*batch.refused, *missing))
-
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
-        """Announcements; the service goes by the printed day, so it is asked for the days around as well."""
-        asked = _in_range(symbol, start - LONGEST_HOLIDAY, end + LONGEST_HOLIDAY)
-        found = await self._rows("anns_d", asked)
-        batch = screened(NewsItem, map(tushare_rows.announcement, found), SHAPES[Dataset.NEWS].key)
-        seen = [item for item in batch if start <= item.available_at.astimezone(ZONE).date() <= end]
-        return Batch(sorted(seen, key=lambda item: (item.available_at, item.url)), batch.refused)
+        tables = await self._read_permitted(asked)
+        told = (s.observation(row) for s in SERIES for row in tables.rows.get(s.name, []))
+        return Batch(told, tables.missing)
 
     async def constituents(self, index: str, day: date) -> list[str]:
         """Published by the month: the newest list of the last two."""
-        params = {
-            "index_code": index,
-            "start_date": f"{day - TWO_MONTHS:%Y%m%d}",
-            "end_date": f"{day:%Y%m%d}",
-        }
-        found = await self._rows("index_weight", params)
+        asked = {"index_code": index, **_days(day - TWO_MONTHS, day)}
+        found = await self._rows("index_weight", asked)
         newest = max((row["trade_date"] for row in found), default=None)
         return sorted({row["con_code"] for row in found if row["trade_date"] == newest})
 
-    async def _rows(self, api: str, params: Mapping[str, Any]) -> list[Row]:
-        return await self._client.rows(api, params, COLUMNS.get(api, ""), PAGE_ROWS.get(api, OTHER_PAGE_ROWS))
-
-    async def _permitted(
-        self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]
-    ) -> tuple[dict[str, list[Row]], Sequence[Refusal]]:
+    async def _read_permitted(self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]) -> "_Permitted":
         """The tables the token may read, and what it may not; nothing at all is `NotOffered`."""
-        tables: dict[str, list[Row]] = {}
-        missing: list[Refusal] = []
+        tables = _Permitted({}, [])
         for name, (api, params) in asked.items():
             try:
-                tables[name] = await self._rows(api, params)
+                tables.rows[name] = await self._rows(api, params)
             except NotOffered as e:
-                missing.append(Refusal(api, str(e)))
-        if not tables:
-            raise NotOffered(SAY("tushare.no_permission", api=[refusal.row for refusal in missing]))
-        return tables, missing
+                tables.missing.append(Refusal(api, str(e)))
+        if not tables.rows:
+            raise NotOffered(SAY("tushare.no_permission", api=[refusal.row for refusal in tables.missing]))
+        return tables
 
     async def _names_by_symbol(self) -> Mapping[str, list[Row]]:
         """Every name every company ever had, read once a while; nothing where the token may not read it."""
@@ -192,12 +241,58 @@ class TushareProvider:
                 self._names_until = time.monotonic() + NAMES_HOLD
             return self._names
 
+    async def _rows(self, api: str, params: Mapping[str, Any]) -> list[Row]:
+        """Every row there is; a page that comes twice is refused, for the rest would be missing in silence."""
+        if not self._token.get_secret_value().strip():
+            raise Unavailable(SAY("tushare.token"), code="TUSHARE_TOKEN")
+        page_rows = PAGE_ROWS.get(api, OTHER_PAGE_ROWS)
+        found: list[Row] = []
+        page: list[Row] = []
+        while True:
+            asked = {**params, "limit": page_rows, "offset": len(found)}
+            answer = await self._outside.call(api, asked, partial(self._page, api, asked))
+            last, page = page, answer.table.rows()
+            if page and page == last:
+                raise Unavailable(SAY("tushare.same_page", api=api))
+            found += page
+            if not page or not (answer.table.has_more or len(page) == page_rows):
+                return found
 
-def _of(symbol: str) -> dict[str, str]:
-    if Symbol.parse(symbol).market is not Market.CN:
-        raise NotOffered(SAY("tushare.market", symbol=symbol))
-    return {"ts_code": symbol}
+    async def _page(self, api: str, params: Mapping[str, Any]) -> _Page:
+        token = self._token.get_secret_value()
+        body = {"api_name": api, "token": token, "params": params, "fields": COLUMNS.get(api, "")}
+        if self._opened is None:
+            self._opened = self._open_client()
+        response = await self._opened.post(self._base_url, json=body)
+        return _read(api, HttpAnswer(response.status_code, response.text.replace(token, HIDDEN)))
 
 
-def _in_range(symbol: str, start: date, end: date) -> dict[str, str]:
-    return _of(symbol) | {"start_date": f"{start:%Y%m%d}", "end_date": f"{end:%Y%m%d}"}
+@dataclass(frozen=True)
+class _Permitted:
+    rows: dict[str, list[Row]]
+    missing: list[Refusal]
+
+
+def _days(start: date, end: date) -> dict[str, str]:
+    return {"start_date": f"{start:%Y%m%d}", "end_date": f"{end:%Y%m%d}"}
+
+
+def _read(api: str, answer: HttpAnswer) -> _Page:
+    said = {"source": SOURCE, "operation": api, "status": answer.status_code}
+    if answer.status_code != httpx.codes.OK:
+        passing = answer.status_code >= 500 or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
+        raise Trouble(Unavailable(SAY("outside.status", **said)), passing=passing, answer=answer)
+    try:
+        envelope = _Envelope.model_validate_json(answer.text)
+    except ValidationError:
+        raise Trouble(Unavailable(SAY("outside.unreadable", **said)), answer=answer) from None
+    if envelope.code != OK:
+        raise _refusal(api, envelope, answer)
+    return _Page(answer.status_code, answer.text, envelope.data or _Table())
+
+
+def _refusal(api: str, envelope: _Envelope, answer: HttpAnswer) -> Trouble:
+    text = envelope.msg or ""
+    kind = next(k for k in REFUSALS if re.search(k.text, text) or envelope.code in k.codes)
+    said = SAY(kind.key, api=api, code=envelope.code, text=text[:LONGEST_QUOTE])
+    return Trouble(kind.error(said, code=kind.code), passing=kind.passing, answer=answer)

@@ -1,122 +1,171 @@
-"""Yahoo Finance as a provider, through yfinance: US shares, their dividends, statements and news."""
+"""Yahoo Finance as a provider, through yfinance: US shares, their dividends, statements and news.
 
-from datetime import date
-from typing import Any
+yfinance is asked beside the loop; what it swallows is told apart here: unknown, limited, broken.
+"""
 
-from moot.modules.market_data.domain.call_record import CallRecorder
-from moot.modules.market_data.domain.datasets import SHAPES, Dataset
-from moot.modules.market_data.domain.facts import (
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dividend,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
-from moot.modules.market_data.domain.provider import Batch, NotOffered
-from moot.modules.market_data.domain.screening import screened
+import importlib
+import json
+from collections.abc import Callable
+from functools import cached_property
+from types import ModuleType
+from typing import Any, TypeVar
+
+from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Dataset
+from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.provider import NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import yfinance_rows
-from moot.modules.market_data.infrastructure.providers.outside import NOT_RECORDED, PAUSES, Outside, Pace
-from moot.modules.market_data.infrastructure.providers.yfinance_client import (
-    REQUEST_SECONDS,
-    SOURCE,
-    YahooClient,
+from moot.modules.market_data.infrastructure.providers.outside import (
+    OutsideSource,
+    Pace,
+    Reader,
+    Trouble,
+    in_thread,
 )
-from moot.modules.market_data.infrastructure.providers.yfinance_rows import plain_history, plain_statements
-from moot.shared.domain.guard import Guard, unguarded
-from moot.shared.domain.symbol import TIME_ZONES, Market
+from moot.modules.market_data.infrastructure.providers.yfinance_rows import (
+    SOURCE,
+    Row,
+    Statements,
+    plain_history,
+    plain_statements,
+)
+from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.symbol import Market
 
-PACE = Pace(calls=30, per_seconds=60, concurrency=2)
-DEADLINE = 90.0
+REQUEST_SECONDS = 15.0
 ARTICLES = 100
+CHART_PATH = "/v8/finance/chart/"
+UNKNOWN = 404
+MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What yfinance raises over an answer it did not expect."""
+
+T = TypeVar("T")
 
 
-class YfinanceProvider:
+class YfinanceProvider(OutsideSource):
     """Without a key. No list of companies and no history of valuations; a report counts as known from its deadline.
 
     The whole history of a share is one answer, and factors must not depend on the range asked for: it is read whole.
     """
 
     name = SOURCE
+    market = Market.US
+    pace = Pace(calls=30, per_seconds=60, concurrency=2)
 
-    def __init__(
-        self,
-        *,
-        recorder: CallRecorder = NOT_RECORDED,
-        guard: Guard = unguarded,
-        pace: Pace = PACE,
-        deadline: float = DEADLINE,
-        pauses: tuple[float, ...] = PAUSES,
-    ) -> None:
-        outside = Outside(
-            SOURCE,
-            pace,
-            recorder=recorder,
-            guard=guard,
-            deadline=deadline,
-            pauses=pauses,
-            passing=(OSError,),
-        )
-        self._client = YahooClient(outside)
-
-    async def companies(self) -> Batch[Company]:
-        raise NotOffered(SAY("yfinance.no_list"))
+    def readers(self) -> dict[Dataset[Any], Reader]:
+        return {
+            BARS: self._bars,
+            REPORTS: self._reports,
+            DIVIDENDS: self._dividends,
+            NEWS: self._news,
+        }
 
     async def company(self, symbol: str) -> Company | None:
         """One company, by its symbol; nothing if Yahoo does not know it or not since when it trades."""
-        info = await self._client.ask("info", symbol, lambda ticker: dict(ticker.info))
+        info = await self._ask("info", symbol, lambda ticker: dict(ticker.info))
         rows = [yfinance_rows.company(symbol, info)] if info else []
-        return next(iter(screened(Company, rows, SHAPES[Dataset.COMPANIES].key)), None)
+        return next(iter(screen(COMPANIES, rows)), None)
 
-    async def daily_bars(self, symbol: str, start: date, end: date) -> Batch[DailyBar]:
-        rows = yfinance_rows.bars(symbol, await self._history(symbol))
-        wanted = [row for row in rows if start <= row["trade_date"] <= end]
-        return screened(DailyBar, wanted, SHAPES[Dataset.BARS].key)
+    async def _bars(self, symbol: str, *_: object) -> list[Row]:
+        return list(yfinance_rows.bars(symbol, await self._history(symbol)))
 
-    async def daily_valuations(self, symbol: str, start: date, end: date) -> Batch[DailyValuation]:
-        raise NotOffered(SAY("yfinance.no_history", dataset=SAY("dataset.valuations")))
+    async def _reports(self, symbol: str, *_: object) -> list[Row]:
+        tables = await self._ask("statements", symbol, _statements)
+        return list(yfinance_rows.reports(symbol, *tables)) if tables else []
 
-    async def financial_reports(self, symbol: str) -> Batch[FinancialReport]:
-        tables = await self._client.ask("statements", symbol, _statements)
-        rows = yfinance_rows.reports(symbol, *tables) if tables else ()
-        return screened(FinancialReport, rows, SHAPES[Dataset.REPORTS].key)
+    async def _dividends(self, symbol: str, *_: object) -> list[Row]:
+        return list(yfinance_rows.dividends(symbol, await self._history(symbol)))
 
-    async def dividends(self, symbol: str) -> Batch[Dividend]:
-        rows = yfinance_rows.dividends(symbol, await self._history(symbol))
-        return screened(Dividend, rows, SHAPES[Dataset.DIVIDENDS].key)
-
-    async def macro(self, start: date, end: date) -> Batch[MacroObservation]:
-        raise NotOffered(SAY("yfinance.no_history", dataset=SAY("dataset.macro")))
-
-    async def news(self, symbol: str, start: date, end: date) -> Batch[NewsItem]:
+    async def _news(self, symbol: str, *_: object) -> list[Row]:
         """The newest articles, as far back as Yahoo keeps them."""
-        found = await self._client.ask("news", symbol, lambda ticker: list(ticker.get_news(count=ARTICLES)))
-        batch = screened(
-            NewsItem,
-            [yfinance_rows.news(symbol, article) for article in found or []],
-            SHAPES[Dataset.NEWS].key,
-        )
-        zone = TIME_ZONES[Market.US]
-        seen = [item for item in batch if start <= item.available_at.astimezone(zone).date() <= end]
-        return Batch(sorted(seen, key=lambda item: (item.available_at, item.url)), batch.refused)
+        found = await self._ask("news", symbol, lambda ticker: list(ticker.get_news(count=ARTICLES)))
+        return [yfinance_rows.news(symbol, article) for article in found or []]
 
-    async def _history(self, symbol: str) -> list[yfinance_rows.Row]:
-        return await self._client.ask("history", symbol, _whole_history) or []
+    async def _history(self, symbol: str) -> list[Row]:
+        return await self._ask("history", symbol, _whole_history) or []
+
+    async def _ask(self, operation: str, symbol: str, read: Callable[[Any], T]) -> T | None:
+        """What `read` gets from the symbol's ticker; nothing for a symbol Yahoo does not know."""
+        self._require_market(symbol)
+        spelled = symbol.replace(".", "-")
+        errors = (await in_thread(lambda: self._library)).exceptions  # loading it takes a while
+
+        async def attempt() -> T | None:
+            try:
+                return await in_thread(lambda: read(self._ticker(spelled)))
+            except errors.YFRateLimitError as e:
+                raise Trouble(Unavailable(SAY("yfinance.rate")), passing=True) from e
+            except json.JSONDecodeError as e:
+                raise Trouble(_unreadable(operation), passing=True) from e
+            except OSError as e:  # the network, unless Yahoo said plainly that there is no such symbol
+                if getattr(getattr(e, "response", None), "status_code", None) == UNKNOWN:
+                    return None
+                raise
+            except (errors.YFException, *MISREAD) as e:
+                if await in_thread(lambda: self._is_unknown(spelled)):
+                    return None
+                raise Trouble(_unreadable(operation)) from e
+
+        return await self._outside.call(operation, {"symbol": spelled}, attempt)
+
+    def _ticker(self, spelled: str) -> Any:
+        data = importlib.import_module("yfinance.data")
+        data.YfData.cache_get.cache_clear()  # it keeps failures as well; the lake is what remembers answers
+        return self._library.Ticker(spelled, session=self._session)
+
+    def _is_unknown(self, spelled: str) -> bool:
+        data, const = (importlib.import_module(f"yfinance.{name}") for name in ("data", "const"))
+        url = f"{const._BASE_URL_}{CHART_PATH}{spelled}"
+        asked = {"range": "1d", "interval": "1d"}
+        try:
+            answer = data.YfData(session=self._session).get(url, params=asked, timeout=REQUEST_SECONDS)
+        except self._library.exceptions.YFException:
+            return False
+        return bool(answer.status_code == UNKNOWN)
+
+    @cached_property
+    def _library(self) -> ModuleType:
+        try:
+            library = importlib.import_module("yfinance")
+        except ImportError as e:
+            raise NotOffered(SAY("yfinance.not_installed")) from e
+        importlib.import_module("yfinance.config").YfConfig.debug.hide_exceptions = False
+        return library
+
+    @cached_property
+    def _session(self) -> Any:
+        return _strict_session()
 
 
-def _whole_history(ticker: Any) -> list[yfinance_rows.Row]:
+def _whole_history(ticker: Any) -> list[Row]:
     frame = ticker.history(
         period="max", interval="1d", auto_adjust=False, actions=True, keepna=True, timeout=REQUEST_SECONDS
     )
     return plain_history(frame)
 
 
-def _statements(ticker: Any) -> tuple[yfinance_rows.Statements, yfinance_rows.Statements]:
+def _statements(ticker: Any) -> tuple[Statements, Statements]:
     """Quarterly and annual statements."""
     readers = (ticker.get_income_stmt, ticker.get_balance_sheet, ticker.get_cash_flow)
     quarterly, annual = (
         plain_statements(*(read(freq=frequency) for read in readers)) for frequency in ("quarterly", "yearly")
     )
     return quarterly, annual
+
+
+def _strict_session() -> Any:
+    """A browser's session, as yfinance would make one, that takes no error page for an answer."""
+    http = importlib.import_module("curl_cffi.requests")
+
+    class StrictSession(http.Session):  # type: ignore[misc, name-defined]  # an optional library
+        def request(self, *args: Any, **kwargs: Any) -> Any:
+            answer = super().request(*args, **kwargs)
+            if answer.status_code >= 500:
+                raise http.exceptions.HTTPError(f"HTTP {answer.status_code}", 0, answer)
+            return answer
+
+    return StrictSession(impersonate="chrome")
+
+
+def _unreadable(operation: str) -> Unavailable:
+    return Unavailable(SAY("yfinance.unreadable", operation=operation))

@@ -9,18 +9,18 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from moot.modules.market_data.infrastructure.providers.moments import (
+from moot.modules.market_data.infrastructure.providers.release_times import (
     announcement_times,
     day_times,
     moment,
     statutory_deadline,
 )
-from moot.modules.market_data.infrastructure.providers.yfinance_client import SOURCE
 from moot.shared.domain.symbol import Market
 
 Row = dict[str, Any]
 Statements = Mapping[date, Mapping[str, float]]
 """By the last day of the period: the lines of all statements together."""
+SOURCE = "yfinance"
 OPENING = time(9, 30)
 CENTS = 4
 

@@ -1,7 +1,8 @@
-"""What research says to people."""
+"""What all experts say to people alike; what only one of them says stands in its own folder."""
 
 from pathlib import Path
 
 from moot.shared.domain.messages import Catalogue
 
-SAY = Catalogue(Path(__file__).parent)
+COMMON = Path(__file__).parent
+SAY = Catalogue(COMMON)

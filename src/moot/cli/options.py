@@ -1,0 +1,97 @@
+"""What can be typed: the options that several commands share, and how what was typed is read."""
+
+import getpass
+import os
+import sys
+from collections.abc import Mapping
+from datetime import date
+from typing import Annotated, Any, Literal
+from uuid import UUID
+
+import typer
+
+from moot.cli.texts import SAY, say
+from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.validation import refused
+from moot.shared.infrastructure.redaction import REDACT
+
+DAY = "YYYY-MM-DD"
+
+
+def group(key: str) -> typer.Typer:
+    """A group of commands; `key` is its text in the catalogue, as it is of options and arguments below."""
+    return typer.Typer(help=say(key), no_args_is_help=True, add_completion=False)
+
+
+def option(key: str, *names: str, told: Mapping[str, Any] | None = None, **more: Any) -> Any:
+    """`told` is what the text tells."""
+    return typer.Option(*names, help=say(key, **(told or {})), **more)
+
+
+def argument(key: str, **more: Any) -> Any:
+    return typer.Argument(help=say(key), **more)
+
+
+Profile = Literal["default", "research", "tools", "presets", "none"]
+
+AsJson = Annotated[bool, option("help.json", "--json")]
+SessionId = Annotated[str, argument("help.session_id")]
+Symbol = Annotated[str, argument("help.symbol")]
+SkipDebate = Annotated[bool, option("help.skip_debate", "--skip-debate")]
+
+
+def day(name: str, text: str | None) -> date | None:
+    try:
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        raise InvalidInput(SAY("bad_day", option=name, text=text)) from None
+
+
+def required_day(name: str, text: str) -> date:
+    found = day(name, text)
+    if found is None:
+        raise refused("date_malformed", name, text)
+    return found
+
+
+def uuid_of(field: str, text: str) -> UUID:
+    try:
+        return UUID(text)
+    except ValueError:
+        raise refused("uuid_parsing", field, text) from None
+
+
+def user_name() -> str:
+    """Whoever is at the keyboard, as this machine knows them."""
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError):  # a container may have no name for its user
+        return "cli"
+
+
+def secret_in(name: str, variable: str) -> str:
+    """The value of an environment variable."""
+    value = os.environ.get(variable, "").strip()
+    if not value:
+        raise InvalidInput(SAY("secret.no_variable", option=name, name=variable))
+    return _keep_secret(value)
+
+
+def secret_from_stdin() -> str:
+    """The first line of the standard input."""
+    value = sys.stdin.readline().strip()
+    if not value:
+        raise InvalidInput(SAY("secret.no_input"))
+    return _keep_secret(value)
+
+
+def ask_secret(question: str) -> str:
+    """What is answered, not shown as it is typed; empty when there is no answer."""
+    hidden = sys.stdin.isatty()  # what is piped in is not shown anyway
+    answer: str = typer.prompt(question, default="", show_default=False, hide_input=hidden)
+    return _keep_secret(answer.strip())
+
+
+def _keep_secret(value: str) -> str:
+    REDACT.learn(value)
+    return value

@@ -1,0 +1,142 @@
+"""How things are printed: JSON, tables, moments, sizes, amounts, and paragraphs in any script."""
+
+import json
+import re
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import Any
+
+from pydantic import BaseModel
+from rich.cells import cell_len
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+)
+from rich.table import Column, Table
+from rich.text import Text
+
+from moot.cli.texts import SAY, say
+from moot.shared.domain.messages import Message
+
+SMALLEST = 0.0001
+SIZES = ("B", "kB", "MB", "GB", "TB")
+
+WIDE = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
+OPENING, CLOSING = "（《「『“‘［(", "，。；：、？！）》」』”’］);,"
+UNITS = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}]+)[{CLOSING}]*|\s+")
+"""A wide character or a narrow word, with the punctuation that must not stand alone."""
+
+
+def print_json(body: Any) -> None:
+    """A model is printed exactly as the REST API gives it."""
+    model = isinstance(body, BaseModel)
+    text = body.model_dump_json(indent=2) if model else json.dumps(body, ensure_ascii=False, indent=2)
+    sys.stdout.write(text + "\n")
+
+
+def table(*columns: Column) -> Table:
+    return Table(*columns, box=None, pad_edge=False)
+
+
+def folding(key: str, **more: Any) -> Column:
+    """Nothing of it is cut in a narrow terminal."""
+    return Column(say(key), overflow="fold", **more)
+
+
+def whole(key: str, **more: Any) -> Column:
+    """On one line, whatever the width."""
+    return Column(say(key), no_wrap=True, **more)
+
+
+def number(key: str) -> Column:
+    return whole(key, justify="right")
+
+
+def facts(told: Mapping[str, RenderableType]) -> Table:
+    """A line each, with its name; what is empty is left out."""
+    rows = Table(box=None, show_header=False, pad_edge=False)
+    rows.add_column(style="bold", no_wrap=True)
+    rows.add_column(overflow="fold")
+    for name, value in told.items():
+        if value:
+            rows.add_row(name, Text(value) if isinstance(value, str) else value)
+    return rows
+
+
+def minute(moment: datetime | None) -> str:
+    return f"{moment:%Y-%m-%d %H:%M}" if moment else "—"
+
+
+def amount(cost: float) -> str:
+    """Single calls cost fractions of a cent; less than that is said to be less."""
+    return f"< {SMALLEST:.4f}" if 0 < cost < SMALLEST else f"{cost:,.4f}"
+
+
+def price(cost: float | None, currency: str) -> Message | str:
+    return SAY("research.price_unknown") if cost is None else f"{amount(cost)} {currency}"
+
+
+def readable_size(size: int) -> str:
+    """Bytes as people count them."""
+    power = min((len(str(size)) - 1) // 3, len(SIZES) - 1)
+    return f"{size / 1000**power:.1f} {SIZES[power]}" if power else f"{size} B"
+
+
+@contextmanager
+def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+    """On a terminal, how many are done: a bar where it is known of how many. Nothing anywhere else."""
+    console = Console(stderr=True)
+    count = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,}"))
+    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
+    columns = (*(count if total is None else bar), TimeElapsedColumn())
+    with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
+        task = progress.add_task(text, total=total)
+        yield lambda done: progress.update(task, completed=done)
+
+
+@dataclass(frozen=True)
+class Prose:
+    """A paragraph that fills the width it is given, cut after `most` cells.
+
+    Chinese has no spaces to break at, so it breaks between characters.
+    """
+
+    text: str
+    most: int | None = None
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        text = Text(" ".join(self.text.split("\n")))
+        if self.most is not None:
+            text.truncate(self.most, overflow="ellipsis")
+        for line in wrap(text.plain, options.max_width):
+            yield Text(line)
+
+    def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
+        return Measurement(min(20, options.max_width), min(cell_len(self.text), options.max_width))
+
+
+def wrap(text: str, width: int) -> list[str]:
+    """Lines of at most `width` cells; only a single unit that is wider than that stands out."""
+    first, *others = (text[a:b] for a, b in pairwise([0, *breaks(text, width), len(text)]))
+    return [first.rstrip(), *(line.strip() for line in others if line.strip())]
+
+
+def breaks(text: str, width: int) -> list[int]:
+    """Where a new line begins, so that none is wider than `width` cells unless a single unit is."""
+    found, filled = [], 0
+    for unit in UNITS.finditer(text):
+        if filled and filled + cell_len(unit[0].rstrip()) > width:
+            found.append(unit.start())
+            filled = 0
+        filled += cell_len(unit[0])
+    return found

@@ -1,0 +1,163 @@
+"""The answer of a session: what a run ends in, and the same put together again from its record."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from moot.modules.coordinator.domain.dtos.research_dtos import (
+    ExpertResultItem,
+    ModelUsage,
+    ResearchRequest,
+    ResearchResult,
+)
+from moot.modules.coordinator.domain.exceptions import Abstention
+from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.domain.model.session import (
+    NodeExecution,
+    OverallStatus,
+    ResearchSession,
+    VerdictStatus,
+)
+from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.infrastructure.execution_context import Tally
+from moot.shared.infrastructure.redaction import error_text
+
+EXPERTS = set(ExpertType)
+
+
+def conclude(
+    request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]
+) -> ResearchResult:
+    """What the last state of a run comes to, whatever engine ran it; `failures` are by node."""
+    ending = _ending(request, state, failures)
+    found, errors = state["results"], state["errors"]
+    return ResearchResult(
+        symbol=request.symbol,
+        overall_status=state["overall_status"],
+        expert_results=[_item(expert, found.get(expert), errors.get(expert)) for expert in request.panel],
+        debate_outcome=state.get("debate_outcome") or None,
+        verdict=state.get("verdict") or None,
+        verdict_status=ending.status,
+        reason=ending.reason.in_locale(request.locale) if ending.reason else None,
+        retry_count=request.retry_count,
+    )
+
+
+def past_result(
+    session: ResearchSession,
+    nodes: Sequence[NodeExecution],
+    calls: Iterable[Mapping[str, Any]],
+    currency: str,
+) -> ResearchResult:
+    """Of a session that has ended. Where the record has no row of an expert, the result says so."""
+    rows = {node.node_type: node for node in nodes}
+    reused = [ExpertType(node.node_type) for node in nodes if node.reused and node.node_type in EXPERTS]
+    missing = SAY("sessions.no_node").in_locale(session.locale)
+    experts = [
+        _item(name, _found(rows.get(name)), rows[name].error_message if name in rows else missing)
+        for name in dict.fromkeys([*reused, *session.experts])
+    ]
+    return ResearchResult(
+        symbol=session.symbol,
+        overall_status=_overall(session, experts),
+        expert_results=experts,
+        debate_outcome=_found(rows.get("debate")),
+        verdict=_found(rows.get("judge")),
+        verdict_status=session.verdict_status or "failed",
+        reason=session.reason,
+        session_id=str(session.id),
+        retry_count=session.retry_count,
+        as_of=session.as_of,
+        locale=session.locale,
+        audit_gaps=session.audit_gaps,
+        usage=usage(tally_of(calls), currency),
+        notices=notices(session.symbol, session.locale),
+    )
+
+
+def tally_of(calls: Iterable[Mapping[str, Any]]) -> Tally:
+    """What the calls took that were really made; an answer from the record costs nothing again."""
+    live = [call for call in calls if call["origin"] == "live"]
+    return Tally(
+        requests=len(live),
+        tokens=sum(call["total_tokens"] or 0 for call in live),
+        cost=sum(call["cost"] or 0.0 for call in live),
+        unpriced=sum(call["status"] == "success" and call["cost"] is None for call in live),
+    )
+
+
+def usage(tally: Tally, currency: str) -> ModelUsage:
+    cost = None if tally.unpriced else tally.cost
+    return ModelUsage(requests=tally.requests, tokens=tally.tokens, cost=cost, currency=currency)
+
+
+def notices(symbol: str, locale: Locale) -> list[str]:
+    """What a reader must know whatever the result says."""
+    about = [COMMON("synthetic")] if Symbol.parse(symbol).synthetic else []
+    return [message.in_locale(locale) for message in (*about, COMMON("not_advice"))]
+
+
+def error_type(error: Exception) -> str:
+    """What kind of error it is, on the record: ours by their code, others by their class."""
+    return error.code if isinstance(error, AppError) else type(error).__name__
+
+
+def to_columns(result: dict[str, Any]) -> dict[str, Any]:
+    """What a node's result is in the journal, with the evidence in a column of its own; `result` is left as it is."""
+    return {
+        "evidence": result.get("evidence", []),
+        "narrative_report": result.get("narrative_report"),
+        "result_data": {name: value for name, value in result.items() if name != "evidence"},
+    }
+
+
+def from_columns(node: NodeExecution) -> dict[str, Any]:
+    """The result as the node gave it. The judge cites no evidence of its own."""
+    cited = {} if node.node_type == "judge" and not node.evidence else {"evidence": node.evidence}
+    return {**(node.result_data or {}), **cited}
+
+
+def _item(expert: ExpertType, data: dict[str, Any] | None, error: str | None) -> ExpertResultItem:
+    if data is not None:
+        return ExpertResultItem(expert_type=expert, status="success", data=data)
+    return ExpertResultItem(expert_type=expert, status="failed", error=error)
+
+
+def _found(node: NodeExecution | None) -> dict[str, Any] | None:
+    return from_columns(node) if node is not None and node.status == "success" else None
+
+
+def _overall(session: ResearchSession, experts: Sequence[ExpertResultItem]) -> OverallStatus:
+    """How the experts fared; of a cancelled session nobody had said so yet."""
+    if session.status in ("completed", "partial", "failed"):
+        return session.status
+    succeeded = sum(item.status == "success" for item in experts)
+    return "failed" if not succeeded else "completed" if succeeded == len(experts) else "partial"
+
+
+class _Ending(NamedTuple):
+    status: VerdictStatus
+    reason: Message | None
+
+
+def _ending(request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]) -> _Ending:
+    if state.get("verdict"):
+        return _Ending("judged", None)
+    if state["overall_status"] == "failed":
+        return _Ending("failed", SAY("no_verdict.no_expert"))
+    if request.skip_debate:
+        return _Ending("skipped", SAY("no_verdict.skip_debate"))
+    for node in ("debate", "judge"):
+        if node in failures:
+            return _of_failure(node, failures[node], request.locale)
+    return _Ending("skipped", SAY("no_verdict.no_debate"))
+
+
+def _of_failure(node: str, error: Exception, locale: Locale) -> _Ending:
+    why = error_text(error, locale)
+    if isinstance(error, Abstention):
+        return _Ending("abstained", SAY("no_verdict.abstained", why=why))
+    return _Ending("failed", SAY("no_verdict.failed", node=SAY(f"node.{node}"), why=why))

@@ -1,0 +1,144 @@
+"""A run: one session under way in this process, what it tells on the way, and how it is stopped."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+from uuid import UUID
+
+import structlog
+
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
+from moot.modules.coordinator.domain.exceptions import (
+    ApprovalNeeded,
+    SessionCancelled,
+    SessionInterrupted,
+    SessionStopped,
+    SessionTakenOver,
+    SessionWaiting,
+)
+from moot.modules.coordinator.domain.model.events import EventType, SessionEvent, Told
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.shared.domain.clock import Clock
+from moot.shared.infrastructure.execution_context import (
+    ExecutionContext,
+    LeaseLost,
+    Tally,
+    current_execution_ctx,
+)
+
+logger = structlog.get_logger(__name__)
+
+Watch = Callable[[SessionEvent], None]
+Reason = Literal["cancelled", "interrupted", "taken over"]
+STOPPED: dict[Reason, type[SessionCancelled | SessionInterrupted | SessionTakenOver]] = {
+    "cancelled": SessionCancelled,
+    "interrupted": SessionInterrupted,
+    "taken over": SessionTakenOver,
+}
+
+
+@dataclass(eq=False)
+class Run:
+    """Of a session that is opened here, or was by a process that died: then `recorded` is what its nodes did there.
+
+    It may run while it is being stored: what follows is stored after it. `told` counts its events.
+    """
+
+    session_id: UUID
+    repository: IResearchSessionRepository
+    clock: Clock
+    watch: Watch | None = None
+    session: ResearchSession = field(init=False)
+    request: ResearchRequest = field(init=False)
+    lease_token: int | None = None
+    recorded: Mapping[str, NodeExecution] | None = None
+    tally: Tally = field(default_factory=Tally)
+    told: int = 0
+    storing: asyncio.Task[bool] | None = None
+    task: asyncio.Task[ResearchResult] | None = None
+    stopped: Reason | None = None
+    on_begun: Callable[[], None] | None = None
+    """Called when the first node has started."""
+
+    def context(self) -> ExecutionContext:
+        session = self.session
+        return ExecutionContext(
+            session_id=str(session.id) if self.repository.lasting else "",
+            as_of=session.as_of,
+            locale=session.locale,
+            workspace=session.workspace_id,
+            experts=tuple(self.request.panel),
+            max_cost=session.max_cost,
+            caller=session.requested_by or "",
+            began_at=session.created_at,
+            answers="live" if self.recorded is None else "resume",
+            lease_token=self.lease_token,
+            run=self,
+            tally=self.tally,
+        )
+
+    def note(self, kind: EventType, **data: Any) -> None:
+        """Tell something that is not part of a row, and have it stored soon."""
+        if kind == "node_started" and self.on_begun is not None:
+            self.on_begun()
+        for event in self.events([(kind, data)]):
+            self.repository.note_event(self.session_id, event)
+            self.tell([event])
+
+    def events(self, told: Iterable[Told]) -> list[SessionEvent]:
+        """The next ones, for somebody who stores and tells them; none where nobody would hear them."""
+        if self.watch is None and not self.repository.lasting:
+            return []
+        now, first = self.clock.now(), self.told + 1
+        events = [
+            SessionEvent(seq=n, type=kind, at=now, data=data) for n, (kind, data) in enumerate(told, first)
+        ]
+        self.told += len(events)
+        return events
+
+    def tell(self, events: Iterable[SessionEvent]) -> None:
+        if self.watch is not None:
+            for event in events:
+                show(self.watch, event)
+
+    async def stored(self) -> None:
+        """Return when the session is, or cannot be, stored."""
+        if self.storing is not None:
+            await asyncio.wait([self.storing])
+
+    async def result(self) -> ResearchResult:
+        """What the run comes to; who is cancelled while waiting for it cancels it."""
+        assert self.task is not None
+        try:
+            return await self.task
+        except asyncio.CancelledError:
+            if self.stopped is None:
+                raise
+            raise STOPPED[self.stopped](self.session_id) from None
+        except LeaseLost:
+            raise SessionTakenOver(self.session_id) from None
+        except SessionStopped as e:
+            raise e.error from None
+        except ApprovalNeeded as e:
+            raise SessionWaiting(self.session_id, e) from None
+
+    def stop(self, reason: Reason) -> None:
+        if self.stopped is None and self.task is not None and not self.task.done():
+            self.stopped = reason
+            self.task.cancel()
+
+
+def current_run() -> Run | None:
+    """The run a node belongs to; None when the node is called by itself, or replayed."""
+    context = current_execution_ctx.get()
+    run: Run | None = context.run if context else None
+    return run
+
+
+def show(watch: Watch, event: SessionEvent) -> None:
+    try:
+        watch(event)
+    except Exception:  # bulkhead: whoever watches must not change what is watched
+        logger.warning("watcher failed", event_type=event.type, exc_info=True)

@@ -1,0 +1,363 @@
+"""The door of the desk: sessions run while somebody waits, in the background, and again where a process died.
+
+It takes on so many at once, so many that wait, and no more.
+"""
+
+import asyncio
+import math
+import time
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from typing import Any
+from uuid import UUID
+
+import structlog
+
+from moot.modules.coordinator.application.journal import Journal
+from moot.modules.coordinator.application.results import notices, usage
+from moot.modules.coordinator.application.run import Reason, Run, Watch
+from moot.modules.coordinator.application.session_history import SessionHistory
+from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
+from moot.modules.coordinator.domain.exceptions import (
+    AllExpertsFailed,
+    DeskBusy,
+    DeskClosing,
+    KeyReused,
+    KeyTaken,
+    SessionCancelled,
+    SessionEnded,
+    SessionGivenUp,
+    SessionHeld,
+    SessionInterrupted,
+    SessionWaiting,
+)
+from moot.modules.coordinator.domain.model.session import ResearchSession
+from moot.modules.coordinator.domain.ports.nothing_kept import NO_RECORD, NOTHING_KEPT
+from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    IdempotencyKey,
+    IResearchSessionRepository,
+)
+from moot.modules.coordinator.domain.ports.session_leases import ISessionLeases
+from moot.modules.coordinator.domain.ports.session_record import SessionRecord
+from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.errors import AppError
+from moot.shared.domain.leases import passed
+
+logger = structlog.get_logger(__name__)
+
+MOST_OWNERS = 10
+"""A session that so many processes died of, or closed on, is taken to be the cause."""
+LOOK_AGAIN = 1.0
+"""Seconds between two looks at a session that runs elsewhere."""
+AT_MOST_LEFT_BEHIND = 500
+STARTING = 16
+"""So many begin at a time. A session begins with a burst of work and then waits for its experts: when hundreds come
+at once, the first are waiting before the last begin, instead of all of them working, and then all waiting."""
+USUAL_SECONDS = 10.0
+"""What a session is taken to last while none has ended yet."""
+WEIGHT = 0.2
+LONGEST_WAIT = 300
+
+
+class Sessions:
+    """First come, first served. What was accepted keeps its pace, because what would slow it down is refused."""
+
+    def __init__(
+        self,
+        orchestrator: IResearchOrchestrationPort,
+        *,
+        repository: IResearchSessionRepository = NOTHING_KEPT,
+        leases: ISessionLeases = NOTHING_KEPT,
+        record: SessionRecord = NO_RECORD,
+        clock: Clock | None = None,
+        currency: str = "",
+        lease_seconds: float = 15.0,
+        at_once: int = 256,
+        waiting: int = 256,
+        policy: NodePolicy | None = None,
+    ) -> None:
+        self._orchestrator, self._currency = orchestrator, currency
+        self._repository, self._leases = repository, leases
+        self._history = SessionHistory(repository, record, currency)
+        self._clock, self._policy = clock or SystemClock(), policy or AllowAll()
+        self._journal = Journal(repository, leases, record, self._clock, lease_seconds)
+        self._runs: dict[UUID, Run] = {}
+        self._unattended: set[asyncio.Task[None]] = set()
+        self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
+        self._at_once, self._most = at_once, at_once + waiting
+        self._inside, self._seconds = 0, USUAL_SECONDS
+        self._closed = asyncio.Event()
+
+    async def answer(
+        self, request: ResearchRequest, *, key: IdempotencyKey | None = None, watch: Watch | None = None
+    ) -> ResearchResult:
+        """Run `request` here and now. Under a known `key` it is not run again: the answer is that session's."""
+        if known := await self._opened_under(key, request.workspace_id):
+            return await self.outcome(known.id, request.workspace_id)
+        try:
+            async with self._turn() as begun:
+                run = await self._journal.open(request, key=key, watch=watch)
+                run.on_begun = begun
+                self._journal.held.hold(run.session_id, run.stop)
+                return await self._begin(run, self._run(run)).result()
+        except KeyTaken:
+            return await self.answer(request, key=key, watch=watch)
+
+    async def start(self, request: ResearchRequest, *, key: IdempotencyKey | None = None) -> ResearchSession:
+        """Accept `request` and return; it is stored by then, so that whatever happens it will be run."""
+        if known := await self._opened_under(key, request.workspace_id):
+            return known
+        try:
+            with self._place():
+                run = await self._journal.open(request, status="queued", key=key)
+                self.submit(run.session_id)
+                await asyncio.sleep(0)  # until the run stands in the line itself
+        except KeyTaken:
+            return await self.start(request, key=key)
+        return run.session
+
+    def submit(self, session_id: UUID) -> None:
+        """Have a stored session run to its end, with nobody waiting. One that runs already is left alone."""
+        if session_id in self or self.closing:
+            return
+        waiting = asyncio.create_task(_log_end(self._carry_on(session_id)))
+        self._unattended.add(waiting)
+        waiting.add_done_callback(self._unattended.discard)
+
+    async def resume(self, session_id: UUID, workspace: str, *, watch: Watch | None = None) -> ResearchResult:
+        """Go on with a session whose process died. Raises `SessionEnded`, or `SessionHeld` while somebody runs it."""
+        session = await self._repository.known_session(session_id, workspace)
+        if session.ended:
+            raise SessionEnded(session_id, session.status)
+        if session_id in self:
+            raise SessionHeld(session_id)
+        if session.status == "waiting":
+            raise SessionWaiting(session_id)
+        return await self._carry_on(session_id, watch).result()
+
+    async def wake(self, session_id: UUID) -> None:
+        """Somebody has decided what a session was waiting for: it goes on."""
+        if await self._leases.wake(session_id):
+            self.submit(session_id)
+
+    async def left_behind(self) -> list[UUID]:
+        """Sessions that nobody runs and that have not ended, of all workspaces."""
+        found = await self._leases.left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
+        return [session_id for session_id in found if session_id not in self]
+
+    async def interrupted(self, workspace: str) -> list[ResearchSession]:
+        """Those of one workspace."""
+        found = [await self._repository.get_session_by_id(i, workspace) for i in await self.left_behind()]
+        return [session for session in found if session is not None]
+
+    async def cancel(self, session_id: UUID, workspace: str) -> None:
+        """Stop a session, wherever it runs; elsewhere that takes until its owner looks up. Raises `SessionEnded`."""
+        session = await self._repository.known_session(session_id, workspace)
+        if session.status == "cancelled":
+            return
+        if session.ended:
+            raise SessionEnded(session_id, session.status)
+        await self._leases.wake(session_id)
+        if run := self._runs.get(session_id):
+            await _stop([run], "cancelled")
+        if (await self._repository.known_session(session_id, workspace)).ended:
+            return
+        await self._leases.request_cancel(session_id)
+        if taken := await self._journal.held.take(session_id):
+            run = Run(session_id, self._repository, self._clock)
+            await self._journal.reopen(run, taken.lease)
+            await self._end(run, SessionCancelled(session_id))
+
+    async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
+        """The answer of a session, when it has one; one that was left behind is run on here."""
+        while not (session := await self._repository.known_session(session_id, workspace)).ended:
+            if session.status == "waiting":
+                raise SessionWaiting(session_id)
+            if session_id not in self and self.closing:
+                raise SessionInterrupted(session_id)
+            self.submit(session_id)
+            if (run := self._runs.get(session_id)) and run.task:
+                await asyncio.wait({run.task}, timeout=LOOK_AGAIN)
+            ended = (await self._repository.known_session(session_id, workspace)).ended
+            if (
+                session_id not in self._runs and not ended
+            ):  # somebody else runs it, or its end is not stored yet
+                await self._repository.wait_for_events(session_id, LOOK_AGAIN)
+        if session.status == "cancelled":
+            raise SessionCancelled(session_id)
+        return _require_answer(await self._history.result(session_id, workspace))
+
+    async def look_after(self, seconds: float) -> None:
+        """Go on with whatever is left behind, now and from time to time, until the desk closes."""
+        while True:
+            try:
+                await self._policy.upkeep()
+                for session_id in await self.left_behind():
+                    logger.info("session taken up again", session_id=str(session_id))
+                    self.submit(session_id)
+            except AppError as e:  # the store may be back next time
+                logger.warning("no look at what was left behind", error=str(e))
+            if await passed(self._closed, seconds):
+                return
+
+    def close_doors(self) -> None:
+        """Take on nothing more."""
+        self._closed.set()
+
+    @property
+    def closing(self) -> bool:
+        return self._closed.is_set()
+
+    @property
+    def waiting(self) -> int:
+        """How many stand in the line."""
+        return max(0, self._inside - self._at_once)
+
+    async def close(self, *, grace: float = 0.0) -> None:
+        """Let what runs come to its end for so long; what has not is left to be resumed."""
+        self.close_doors()
+        if tasks := [run.task for run in self._runs.values() if run.task]:
+            await asyncio.wait(tasks, timeout=grace)
+        left = list(self._runs.values())
+        await _stop(left, "interrupted")
+        await self._journal.close(release=any(run.lease_token is not None for run in left))
+
+    def __contains__(self, session_id: UUID) -> bool:
+        return session_id in self._runs or session_id in self._journal.unstored
+
+    def _begin(self, run: Run, work: Coroutine[Any, Any, ResearchResult]) -> Run:
+        self._runs[run.session_id] = run
+        run.task = asyncio.create_task(work)
+        run.task.add_done_callback(lambda _: self._forget(run.session_id))
+        return run
+
+    def _forget(self, session_id: UUID) -> None:
+        self._runs.pop(session_id, None)
+        if session_id not in self._journal.unstored:
+            self._journal.held.let_go(session_id)
+
+    def _carry_on(self, session_id: UUID, watch: Watch | None = None) -> Run:
+        run = Run(session_id, self._repository, self._clock, watch)
+
+        async def work() -> ResearchResult:
+            async with self._turn(accepted=True) as begun:
+                taken = await self._journal.held.take(session_id)
+                if taken is None:
+                    raise SessionHeld(session_id)
+                self._journal.held.hold(session_id, run.stop)
+                run.on_begun = begun
+                await self._journal.reopen(run, taken.lease)
+                if taken.cancel_requested:
+                    await self._end(run, cancelled := SessionCancelled(session_id))
+                    raise cancelled
+                if taken.lease.token > MOST_OWNERS:
+                    await self._end(run, given_up := SessionGivenUp(session_id, MOST_OWNERS))
+                    raise given_up
+                return await self._run(run)
+
+        return self._begin(run, work())
+
+    async def _run(self, run: Run) -> ResearchResult:
+        return _require_answer(await self._journal.keep(run, self._researched(run)))
+
+    async def _researched(self, run: Run) -> ResearchResult:
+        request, session = run.request, run.session
+        await self._policy.session_begins(request.node_types)
+        try:
+            result = await self._orchestrator.run(await self._policy.admit(request))
+        finally:
+            await self._policy.session_ends()
+        await run.stored()
+        return result.model_copy(
+            update={
+                "session_id": str(session.id) if self._repository.lasting else "",
+                "as_of": session.as_of,
+                "locale": request.locale,
+                "audit_gaps": run.tally.audit_gaps,
+                "usage": usage(run.tally, self._currency),
+                "notices": notices(request.symbol, request.locale),
+            }
+        )
+
+    async def _end(self, run: Run, error: AppError) -> None:
+        """Close a session that will not be run."""
+
+        async def broken_off() -> ResearchResult:
+            raise error
+
+        try:
+            await self._journal.keep(run, broken_off())
+        except AppError as e:
+            if e is not error:
+                raise
+
+    async def _opened_under(self, key: IdempotencyKey | None, workspace: str) -> ResearchSession | None:
+        if key is None:
+            return None
+        known = await self._repository.get_session_by_key(workspace, key.key)
+        if known is not None and known.digest != key.digest:
+            raise KeyReused(known.session.id)
+        return known.session if known else None
+
+    @contextmanager
+    def _place(self, *, accepted: bool = False) -> Iterator[None]:
+        """A place in the line, for the length of the block. What was `accepted` before is never refused one."""
+        if self.closing and not accepted:
+            raise DeskClosing
+        if self._inside >= self._most and not accepted:
+            turns = 1 + self.waiting / self._at_once
+            raise DeskBusy(max(1, min(LONGEST_WAIT, math.ceil(self._seconds * turns))))
+        self._inside += 1
+        try:
+            yield
+        finally:
+            self._inside -= 1
+
+    @asynccontextmanager
+    async def _turn(self, *, accepted: bool = False) -> AsyncIterator[Callable[[], None]]:
+        """Wait for a turn and keep it for the length of the block, which says when it has begun, so that others can.
+
+        Nobody gets one when the desk has closed.
+        """
+        with self._place(accepted=accepted):
+            async with self._slots:
+                started, beginning = time.monotonic(), [self._starting]
+                await self._starting.acquire()
+
+                def begun() -> None:
+                    if beginning:
+                        beginning.pop().release()
+
+                try:
+                    if self.closing:
+                        raise DeskClosing
+                    yield begun
+                finally:
+                    begun()
+                    self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
+
+
+async def _stop(runs: list[Run], reason: Reason) -> None:
+    """Return when they have ended."""
+    for run in runs:
+        run.stop(reason)
+    if tasks := [run.task for run in runs if run.task]:
+        await asyncio.wait(tasks, timeout=10)
+
+
+async def _log_end(run: Run) -> None:
+    """For a run nobody waits for: how it ended is in the record, and in the log."""
+    try:
+        await run.result()
+    except AppError as e:
+        logger.info("session ended without an answer", session_id=str(run.session_id), error=str(e))
+    except Exception:  # bulkhead: nobody waits for this run; its session says that it failed
+        logger.error("session failed", session_id=str(run.session_id), exc_info=True)
+
+
+def _require_answer(result: ResearchResult) -> ResearchResult:
+    if result.overall_status == "failed":
+        raise AllExpertsFailed(result)
+    return result

@@ -1,0 +1,160 @@
+"""A question on its way: the state it begins with, the graph it goes through, and the turn that comes of it."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, Protocol, TypedDict, get_args
+
+from moot.modules.intake.application.keeper import Keeper
+from moot.modules.intake.application.language import locale_of
+from moot.modules.intake.domain.conversation import Conversation, PlanDecision, Turn, TurnStatus
+from moot.modules.intake.domain.question import reading_language
+from moot.modules.intake.domain.texts import SAY
+from moot.shared.domain.errors import AppError
+
+REMEMBERED = 10
+"""Turns that whoever answers the next one is told of."""
+LONGEST = 4000
+FRESH = timedelta(hours=12)
+"""For so long what was found out about a company is not looked up again."""
+OPTIONS: tuple[PlanDecision, ...] = get_args(PlanDecision)
+OF_THE_TURN = ("handed_locale", "detected_locale", "understanding", "plan", "answer", "findings", "warnings")
+"""Fields of the state that are fields of the turn."""
+
+
+class CoordinatorState(TypedDict, total=False):
+    """What the coordinator's sub-graph takes and gives: the last of `messages` by a user is the question.
+
+    `locale` comes in as that of the conversation or the request, if known, and goes out as what everybody writes in
+    from there on; `handed_locale` is as the model wrote it. `understanding` comes in as that of the turn before, and
+    stays so where nothing is to be found out. `goto` is where the question goes next.
+    """
+
+    messages: list[dict[str, Any]]
+    locale: str
+    limits: dict[str, Any]
+    enable_background_investigation: bool
+    understanding: dict[str, Any] | None
+    goto: str
+    task_title: str | None
+    reply: str | None
+    error: dict[str, Any] | None
+    detected_locale: str
+    handed_locale: str | None
+
+
+class IntakeState(CoordinatorState, total=False):
+    """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
+
+    `earlier` are findings of the turns before. `escalation`: the rules want somebody to approve the plan first.
+    """
+
+    auto_accepted_plan: bool
+    style: str
+    background: list[dict[str, Any]]
+    plan: dict[str, Any] | None
+    plan_iterations: int
+    escalation: dict[str, Any] | None
+    edits: list[str]
+    rejected: bool
+    findings: list[dict[str, Any]]
+    earlier: list[dict[str, Any]]
+    answer: dict[str, Any] | None
+    warnings: list[str]
+
+
+def question_of(state: CoordinatorState) -> str:
+    return next((turn["content"] for turn in reversed(state["messages"]) if turn["role"] == "user"), "")
+
+
+class Stand(NamedTuple):
+    """`waits`: for a person to accept, edit or reject the plan in `state`."""
+
+    state: IntakeState
+    waits: bool
+
+
+class IntakeGraph(Protocol):
+    async def run(
+        self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
+    ) -> Stand:
+        """From `state`; without, on from where it waits with what a person said, or from where a process died.
+
+        What is found on the way is given to the keeper of the turn.
+        """
+
+
+def begin_state(conversation: Conversation, given: IntakeState) -> IntakeState:
+    """For the last turn of the conversation, with what is remembered of those before."""
+    *before, turn = conversation.turns
+    known = next((each.understanding for each in reversed(before) if each.understanding), None)
+    return {
+        **given,
+        "messages": [*_history(before), {"role": "user", "content": turn.question}],
+        "understanding": known.model_dump(mode="json") if known else None,
+        "earlier": _earlier(before, turn.asked_at - FRESH),
+    }
+
+
+def _history(turns: Sequence[Turn]) -> list[dict[str, Any]]:
+    told: list[dict[str, Any]] = []
+    for turn in turns[-REMEMBERED:]:
+        told.append({"role": "user", "content": turn.question})
+        answer = "\n".join([turn.answer.title, *turn.answer.key_points])[:LONGEST] if turn.answer else None
+        if said := turn.reply or answer:
+            told.append({"role": "assistant", "content": said})
+    return told
+
+
+def _earlier(turns: Sequence[Turn], since: datetime) -> list[dict[str, Any]]:
+    """What research on a company has found out in this conversation, the newest of each company and its experts."""
+    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+    first_told: dict[str, datetime] = {}
+    for turn in turns:
+        steps = {step.id: step for step in turn.plan.steps} if turn.plan else {}
+        for finding in turn.findings:
+            step = steps.get(finding.step_id)
+            if step is None or not step.symbol or not finding.session_id or not finding.usable:
+                continue
+            if first_told.setdefault(finding.session_id, turn.asked_at) >= since:
+                about = {"symbol": step.symbol, "experts": list(step.experts)}
+                found[step.symbol, step.experts] = about | {"finding": finding.model_dump(mode="json")}
+    return list(found.values())
+
+
+def end_turn(turn: Turn, stand: Stand, now: datetime) -> Turn:
+    """As far as it has come: it may wait for a person."""
+    state, status = stand.state, _status(stand)
+    locale = state.get("locale") or ""
+    rejected = SAY("conversation.plan_rejected").in_locale(reading_language(locale))
+    return Turn.model_validate(
+        turn.model_dump()
+        | {name: state[name] for name in OF_THE_TURN if name in state}  # type: ignore[literal-required]
+        | {
+            "status": status,
+            "ended_at": None if status == "waiting" else now,
+            "locale": locale,
+            "escalation_id": (state.get("escalation") or {}).get("id"),
+            "reply": state.get("reply") or (rejected if state.get("rejected") else None),
+            "error": (state.get("error") or {}).get("message"),
+        }
+    )
+
+
+def fail_turn(turn: Turn, error: Exception, now: datetime) -> Turn:
+    """With what had been found by then."""
+    locale = turn.locale or locale_of(None, turn.question, "")
+    reader = reading_language(locale)
+    said = error.in_locale(reader) if isinstance(error, AppError) else None
+    failed = {"status": "failed", "error": said or SAY("conversation.failed").in_locale(reader)}
+    return turn.model_copy(update=failed | {"ended_at": now, "locale": locale})
+
+
+def _status(stand: Stand) -> TurnStatus:
+    state = stand.state
+    if stand.waits:
+        return "waiting"
+    if state.get("error"):
+        return "failed"
+    if state.get("rejected"):
+        return "rejected"
+    return "answered" if state.get("answer") else "replied"

@@ -1,0 +1,218 @@
+"""The services that search, over HTTP: Bocha, and an instance of SearXNG to run oneself.
+
+Both answer carelessly, so nothing is believed to be there before it is looked at.
+"""
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta, timezone
+from itertools import islice
+from typing import Any
+
+import aiohttp
+from pydantic import SecretStr
+
+from moot.modules.llm_platform.domain.exceptions import (
+    WebSearchConfigError,
+    WebSearchConnectionError,
+    WebSearchError,
+)
+from moot.modules.llm_platform.domain.search import (
+    SearchAnswer,
+    WebSearchRequest,
+    WebSearchResponse,
+    WebSearchResultItem,
+)
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.infrastructure.redaction import REDACT
+
+LARGEST_ANSWER = 8_000_000
+TOLD = 200
+"""Characters of a service's own words that are passed on when it refuses."""
+
+LAST_ON_EARTH = timezone(timedelta(hours=-12))
+"""A time without a zone is taken for the latest moment it can mean, so that nothing is believed known too early."""
+
+TIME_RANGE = {"oneDay": "day", "oneWeek": "week", "oneMonth": "month", "oneYear": "year"}
+
+Found = Mapping[str, Any]
+
+
+class JsonSearch:
+    """The way to one service. `secret` is taken out of whatever it says back."""
+
+    name: str
+
+    def __init__(self, base_url: str, timeout: float, secret: str = "") -> None:
+        self._base_url, self._secret = base_url.strip().rstrip("/"), secret
+        self._timeout = aiohttp.ClientTimeout(total=timeout)
+        self._session: aiohttp.ClientSession | None = None
+
+    async def aclose(self) -> None:
+        if self._session is not None:
+            await self._session.close()
+            self._session = None
+
+    async def _ask(self, method: str, path: str, **sent: Any) -> tuple[int, str, Found]:
+        """The status, the body, and the object in it, both as the record will hold them."""
+        try:
+            status, body = await self._exchange(method, self._base_url + path, sent)
+        except (
+            aiohttp.ClientError,
+            TimeoutError,
+            OSError,
+        ) as e:  # by kind only: its text may quote the request
+            message = SAY("search.unreachable", service=self.name, error=type(e).__name__)
+            raise WebSearchConnectionError(message) from e
+        found = json_object(body)
+        if status != 200:
+            raise self._refused(status, _said(found) or body)
+        if found is None:
+            raise WebSearchError(SAY("search.unreadable", service=self.name), status_code=status)
+        kept = REDACT(body)
+        return status, kept, found if kept == body else json_object(kept) or found
+
+    def _refused(self, status: int, words: str, code: object = None) -> WebSearchError:
+        """`code` is what the body said where the status said otherwise."""
+        quoted = words.replace(self._secret, "***") if self._secret else words
+        message = SAY("search.refused", service=self.name, code=code or status, said=quoted[:TOLD].strip())
+        return WebSearchError(message, status_code=status)
+
+    async def _exchange(self, method: str, url: str, sent: Mapping[str, Any]) -> tuple[int, str]:
+        if self._session is None:
+            self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
+        async with self._session.request(method, url, allow_redirects=False, **sent) as answer:
+            body = bytearray()
+            async for chunk in answer.content.iter_chunked(65_536):
+                body += chunk
+                if len(body) > LARGEST_ANSWER:
+                    raise aiohttp.ClientPayloadError("too large")
+            return answer.status, body.decode("utf-8", "replace")
+
+
+class BochaSearch(JsonSearch):
+    """One POST, a Bing-shaped answer in an envelope of its own."""
+
+    name = "bochai"
+
+    def __init__(self, api_key: SecretStr, base_url: str, *, timeout: float = 30.0) -> None:
+        super().__init__(base_url, timeout, api_key.get_secret_value().strip())
+
+    async def search(self, request: WebSearchRequest) -> SearchAnswer:
+        if not self._secret:
+            raise WebSearchConfigError(SAY("search.no_key"))
+        status, body, found = await self._ask(
+            "POST",
+            "/v1/web-search",
+            json=request.model_dump(exclude_none=True),
+            headers={"Authorization": f"Bearer {self._secret}"},
+        )
+        if (code := found.get("code", 200)) not in (200, "200"):
+            raise self._refused(status, _said(found), code)
+        return SearchAnswer(response=read_bocha(request, found), status_code=status, body=body)
+
+
+class SearxngSearch(JsonSearch):
+    """It has no summaries, and gives as many results as its engines do: the first `count` are kept.
+
+    Its JSON format must be switched on (`search.formats`).
+    """
+
+    name = "searxng"
+
+    def __init__(self, base_url: str, *, timeout: float = 30.0) -> None:
+        super().__init__(base_url, timeout)
+
+    async def search(self, request: WebSearchRequest) -> SearchAnswer:
+        params = {"q": request.query, "format": "json"}
+        if request.freshness in TIME_RANGE:
+            params["time_range"] = TIME_RANGE[request.freshness]
+        status, body, found = await self._ask("GET", "/search", params=params)
+        return SearchAnswer(response=read_searxng(request, found), status_code=status, body=body)
+
+
+def read_bocha(request: WebSearchRequest, found: Found) -> WebSearchResponse:
+    """`dateLastCrawled` is not read: it has a Z that does not mean UTC, and a crawl is no publication."""
+    pages = _inner(found, "data", "webPages")
+    total = _inner(pages, "totalEstimatedMatches")
+    return WebSearchResponse(
+        query=request.query,
+        total_matches=total if isinstance(total, int) else None,
+        results=[
+            WebSearchResultItem(
+                title=_text(entry, "name"),
+                url=_text(entry, "url"),
+                snippet=_text(entry, "snippet"),
+                summary=_text(entry, "summary") or None,
+                site_name=_text(entry, "siteName") or None,
+                published_date=_moment(_text(entry, "datePublished")),
+            )
+            for entry in _pages(_inner(pages, "value"))
+        ],
+    )
+
+
+def read_searxng(request: WebSearchRequest, found: Found) -> WebSearchResponse:
+    total = _inner(found, "number_of_results")
+    return WebSearchResponse(
+        query=request.query,
+        total_matches=total if isinstance(total, int) and total > 0 else None,  # 0: the engines did not say
+        results=[
+            WebSearchResultItem(
+                title=_text(entry, "title"),
+                url=_text(entry, "url"),
+                snippet=_text(entry, "content"),
+                site_name=_text(entry, "engine") or None,
+                published_date=_moment(_text(entry, "publishedDate")),
+            )
+            for entry in islice(_pages(_inner(found, "results")), request.count)
+        ],
+    )
+
+
+READERS = {BochaSearch.name: read_bocha, SearxngSearch.name: read_searxng}
+"""For the record: a search is read back by the code that read it when it was live."""
+
+
+def json_object(body: str) -> Found | None:
+    try:
+        found = json.loads(body)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, Mapping) else None
+
+
+def _said(found: Found | None) -> str:
+    """A service's own words about what went wrong."""
+    return next((_text(found, name) for name in ("message", "msg", "error") if _text(found, name)), "")
+
+
+def _inner(found: object, *path: str) -> object:
+    """What lies along `path`; None as soon as something is missing on the way."""
+    for name in path:
+        found = found.get(name) if isinstance(found, Mapping) else None
+    return found
+
+
+def _text(found: object, name: str) -> str:
+    """Only text is text: a missing key, null or anything else is the empty string."""
+    value = _inner(found, name)
+    return value.strip() if isinstance(value, str) else ""
+
+
+def _pages(listed: object) -> Iterator[Found]:
+    """The entries that lead to a page: others cannot be quoted, and must not be clicked on."""
+    for entry in listed if isinstance(listed, list) else []:
+        if isinstance(entry, Mapping) and _text(entry, "url").lower().startswith(("http://", "https://")):
+            yield entry
+
+
+def _moment(written: str) -> datetime | None:
+    """When, in UTC; None where the text is no moment."""
+    try:
+        when = datetime.fromisoformat(written)
+        if when.tzinfo is None:
+            when = when.replace(tzinfo=LAST_ON_EARTH)
+        return when.astimezone(UTC)
+    except (ValueError, OverflowError):
+        return None

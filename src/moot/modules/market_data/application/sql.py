@@ -1,0 +1,251 @@
+"""SQL over the desk's market data, the lake and the demo market alike, as known at a moment.
+
+`DatabaseTool` answers whatever SELECT runs; whether anybody may ask it is for the rules to say: `SqlDoor` asks them.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, date, datetime, timedelta
+from datetime import time as time_of_day
+from decimal import Decimal
+from typing import Annotated, Any, Protocol
+
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    field_serializer,
+)
+
+from moot.modules.market_data.application.market_data import as_known
+from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.provider import MarketDataProvider
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.moments import FIRST_DAY, Moment
+from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.validation import Strict, checked, refuse, refused
+
+DATABASE = "database"
+MOST_ROWS = 1_000
+LONGEST = 100_000
+NO_TEXT = re.compile("[\x00\ud800-\udfff]")
+
+TABLES: dict[str, list[str]] = {
+    dataset.name: list(dataset.model.model_fields) for dataset in DATASETS.values()
+}
+
+DATABASE_TOOL: dict[str, Any] = {
+    "name": DATABASE,
+    "description": "Runs one SELECT (DuckDB SQL) over market data as known at the session's moment. Tables: "
+    + "; ".join(f"{name}({', '.join(columns)})" for name, columns in TABLES.items()),
+    "parameters": {
+        "type": "object",
+        "properties": {
+            "sql": {"type": "string", "description": "One SELECT statement that names its columns."}
+        },
+        "required": ["sql"],
+        "additionalProperties": False,
+    },
+    "side_effects": False,
+    "sinks": (),
+    "sql": "sql",
+}
+"""As a tool's profile is written: the schema of its arguments, that it changes nothing, and which one is SQL."""
+
+
+class QueryResult(BaseModel):
+    """`sql` is what ran, and `notices` say why if it is not what was asked.
+
+    `truncated`: there are more rows than are handed out. In JSON, days and moments are text, and NaN is null.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    sql: str
+    as_of: AwareDatetime
+    columns: tuple[str, ...]
+    rows: tuple[tuple[Any, ...], ...]
+    truncated: bool
+    took_ms: float
+    notices: tuple[str, ...] = ()
+
+    @field_serializer("rows", when_used="json")
+    def _rows_in_json(self, rows: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:
+        return [[_in_json(value) for value in row] for row in rows]
+
+
+def _in_json(value: Any) -> Any:
+    if value is None or isinstance(value, str | int):
+        return value
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
+    if isinstance(value, date | time_of_day):
+        return value.isoformat()
+    if isinstance(value, list | tuple):
+        return [_in_json(member) for member in value]
+    if isinstance(value, Mapping):
+        return {str(name): _in_json(member) for name, member in value.items()}
+    return str(value)
+
+
+class SqlTables(Protocol):
+    """The lake, as SQL sees it. Refuses with `InvalidInput` what does not run, runs too long, or is no SELECT."""
+
+    def named(self, sql: str) -> set[Dataset[Any]]:
+        """The datasets that `sql` reads."""
+
+    def answer(
+        self, sql: str, added: Mapping[Dataset[Any], Sequence[BaseModel]], *, as_of: datetime, most: int
+    ) -> tuple[list[str], list[tuple[Any, ...]]]:
+        """Columns and rows, one more than `most` when there are more, of what was known at `as_of`.
+
+        `added` are rows from elsewhere, and all companies.
+        """
+
+
+class DatabaseTool:
+    """`kept` is the lake, whose companies are read here; `demo` is read here altogether."""
+
+    def __init__(
+        self,
+        tables: SqlTables,
+        kept: MarketDataProvider,
+        demo: MarketDataProvider,
+        most_rows: int = MOST_ROWS,
+    ) -> None:
+        self._tables = tables
+        self._kept = kept
+        self._demo = demo
+        self._most = most_rows
+
+    def tables(self) -> dict[str, list[str]]:
+        return {name: list(columns) for name, columns in TABLES.items()}
+
+    async def query(self, sql: str, *, as_of: datetime) -> QueryResult:
+        began = time.perf_counter()
+        wanted = await asyncio.to_thread(self._tables.named, sql)
+        added = {dataset: await self._rows(dataset, as_of) for dataset in wanted}
+        names, rows = await asyncio.to_thread(self._tables.answer, sql, added, as_of=as_of, most=self._most)
+        return QueryResult(
+            sql=sql,
+            as_of=as_of,
+            columns=tuple(names),
+            rows=tuple(rows[: self._most]),
+            truncated=len(rows) > self._most,
+            took_ms=round((time.perf_counter() - began) * 1000, 1),
+        )
+
+    async def _rows(self, dataset: Dataset[Any], as_of: datetime) -> Sequence[BaseModel]:
+        if dataset is COMPANIES:
+            kept = [c for market in Market for c in await self._kept.read(COMPANIES, market.value)]
+            return _list_at([*kept, *await self._companies()], as_of)
+        end = as_of.astimezone(UTC).date() + timedelta(days=1)
+        demo = [company.symbol for company in await self._companies()]
+        facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
+        for subject in demo if dataset.by_symbol else [Market.DEMO.value]:
+            for fact in await self._demo.read(dataset, subject, FIRST_DAY, end):
+                facts[tuple(getattr(fact, name, None) for name in ("symbol", *dataset.key))] = fact
+            await asyncio.sleep(0)  # the demo market is worked out on the spot: let others run in between
+        return list(facts.values())
+
+    async def _companies(self) -> list[Company]:
+        return await self._demo.read(COMPANIES, Market.DEMO.value)
+
+
+def _list_at(companies: Iterable[Company], as_of: datetime) -> list[Company]:
+    """The companies that were there at `as_of` or had been, without what happened to them later."""
+    known = []
+    for company in companies:
+        today = Symbol.parse(company.symbol).local_date(as_of)
+        if company.list_date <= today:
+            gone = company.delist_date if company.delist_date and company.delist_date <= today else None
+            known.append(as_known(company, today).model_copy(update={"delist_date": gone}))
+    return known
+
+
+def _storable(text: str) -> str:
+    """Whether it is SQL is for the rules to say; that it can be written down is asked for here."""
+    if not text.strip():
+        raise refuse("blank")
+    if NO_TEXT.search(text):
+        raise ValueError("holds a character that is none")
+    return text
+
+
+class Statement(Strict):
+    sql: Annotated[str, AfterValidator(_storable)] = Field(
+        max_length=LONGEST, description="one SELECT", examples=["SELECT symbol, name FROM companies"]
+    )
+
+
+class SqlQuestion(Statement):
+    as_of: Moment | None = Field(
+        default=None,
+        description="what was known then: a day (its end, in UTC) or a moment with zone; default: now",
+    )
+
+
+class Allowed(Protocol):
+    @property
+    def args(self) -> Mapping[str, Any]: ...
+
+    @property
+    def notice(self) -> Message | None: ...
+
+
+class ToolRules(Protocol):
+    """The rules, as a tool meets them."""
+
+    async def allowed(
+        self,
+        tool: str,
+        args: Mapping[str, Any],
+        context: Mapping[str, Any],
+        *,
+        requester: str,
+        workspace: str,
+    ) -> Allowed:
+        """What may be done, on the record already, and what was changed for which reason.
+
+        Raises `Forbidden` for no, and `Conflict` with an `escalation_id` where a person has to decide.
+        """
+
+
+class SqlDoor:
+    def __init__(self, tool: DatabaseTool, rules: ToolRules, clock: Clock) -> None:
+        self._tool, self._rules, self._clock = tool, rules, clock
+
+    def tables(self) -> dict[str, list[str]]:
+        return self._tool.tables()
+
+    async def query(
+        self, question: SqlQuestion | Mapping[str, Any], *, requester: str, workspace: str, locale: Locale
+    ) -> QueryResult:
+        """Raises `InvalidInput` for what cannot be run, and what `ToolRules` raises."""
+        asked = question if isinstance(question, SqlQuestion) else checked(SqlQuestion, question)
+        as_of = self._as_of(asked.as_of)
+        context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
+        allowed = await self._rules.allowed(
+            DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
+        )
+        result = await self._tool.query(checked(Statement, allowed.args).sql, as_of=as_of)
+        if allowed.notice is None:
+            return result
+        return result.model_copy(update={"notices": (allowed.notice.in_locale(locale),)})
+
+    def _as_of(self, asked: date | datetime | None) -> datetime:
+        """A day means its end in UTC; today's is now."""
+        now = self._clock.now().astimezone(UTC)
+        if asked is None or asked == now.date():
+            return now
+        if asked > now if isinstance(asked, datetime) else asked > now.date():
+            raise refused("in_future", "as_of", asked.isoformat())
+        moment = asked if isinstance(asked, datetime) else datetime.combine(asked, time_of_day.max, UTC)
+        return moment.astimezone(UTC)

@@ -1,0 +1,164 @@
+"""The catalyst detective weighs events by rule: what kind, which way, how fresh."""
+
+from collections.abc import Callable
+from datetime import datetime
+from pathlib import Path
+
+from moot.modules.research.application.catalyst_detective.snapshot import (
+    TOPICS,
+    Catalyst,
+    CatalystAssessment,
+    CatalystContext,
+    CatalystDetectiveAgentResult,
+    CatalystDimension,
+    CatalystResult,
+    catalyst_context,
+)
+from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.application.remit import Remit, judging_each, sources_were_given
+from moot.modules.research.domain.events import DOUBT, WINDOW_DAYS, Event, event_evidence, read_events
+from moot.modules.research.domain.evidence import measured
+from moot.modules.research.domain.rubric import Rubric, analyses, dimension_name, narrative, summary
+from moot.modules.research.domain.scorecard import Finding, Scorecard
+from moot.modules.research.domain.texts import COMMON
+from moot.modules.research.domain.voice import Voice
+from moot.modules.research.domain.web_context import WebSearch
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Catalogue, Locale
+
+FOLDER = Path(__file__).parent
+ASSESSED_AT = 0.2
+SILENCE_WEIGHT = 2.0
+"""What a dimension without any event is missing."""
+MOST_CATALYSTS = 5
+WEIGHT_FOR: dict[CatalystAssessment, Callable[[Event], float]] = {
+    "Positive (正面催化)": lambda event: event.points,
+    "Neutral (中性)": lambda event: abs(event.points),
+    "Negative (负面催化)": lambda event: -event.points,
+}
+
+
+def _marks(context: CatalystContext, say: Voice) -> Scorecard:
+    findings = [f for dimension in CatalystDimension for f in _findings(context, dimension, say)]
+    return Scorecard(tuple(findings), doubt=DOUBT)
+
+
+def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
+    name, events = dimension_name(dimension, say), context.about(TOPICS[dimension])
+    if not events:
+        return [Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension)]
+    return [Finding(name, _sentence(event, say), event.points, event.weight, dimension) for event in events]
+
+
+def _sentence(event: Event, say: Voice) -> str:
+    return say("event", published=event.published, title=event.title, impact=_impact(event, say))
+
+
+def _impact(event: Event, say: Voice) -> str:
+    return say(f"impact.{event.category}")
+
+
+def assessment_for(score: float) -> CatalystAssessment:
+    if abs(score) < ASSESSED_AT:
+        return "Neutral (中性)"
+    return "Positive (正面催化)" if score > 0 else "Negative (负面催化)"
+
+
+def _catalysts(events: list[Event], say: Voice) -> list[Catalyst]:
+    weightiest = sorted(events, key=lambda event: -abs(event.points))
+    return [
+        Catalyst(
+            event=say("event_name", published=event.published, title=event.title),
+            expected_impact=_impact(event, say),
+            timeframe=event.timeframe,
+            probability=event.probability,
+        )
+        for event in weightiest[:MOST_CATALYSTS]
+    ]
+
+
+def _lead(context: CatalystContext, assessment: CatalystAssessment, say: Voice) -> str:
+    """The weightiest event on the side of the assessment."""
+    pointing = [event for event in context.events if event.points]
+    return max(pointing, key=WEIGHT_FOR[assessment]).title if pointing else say("no_lead")
+
+
+def _none_found(side: str, say: Voice) -> list[Catalyst]:
+    """One side may be silent; that is said, and no event is made up for it."""
+    return [
+        Catalyst(
+            event=say(f"none_{side}"),
+            expected_impact=say("none_impact"),
+            timeframe="近期",
+            probability="低",
+        )
+    ]
+
+
+def _concludes(context: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
+    assessment = assessment_for(card.score or 0.0)
+    view = assessment.partition(" ")[0].lower()
+    say = say.also(lead=_lead(context, assessment, say))
+    good = _catalysts([event for event in context.events if event.points > 0], say)
+    bad = _catalysts([event for event in context.events if event.points < 0], say)
+    conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+    return CatalystResult(
+        catalyst_assessment=assessment,
+        confidence_score=card.confidence,
+        catalyst_summary=summary(card, say, conclusion),
+        dimension_analyses=analyses(CatalystDimension, card, say),
+        positive_catalysts=good or _none_found("positive", say),
+        negative_catalysts=bad or _none_found("negative", say),
+        information_sources=context.all_source_urls,
+        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+    )
+
+
+class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
+    expert = ExpertType.CATALYST_DETECTIVE
+    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
+    remit = Remit(
+        FOLDER,
+        judging_each(CatalystDimension, CatalystResult),
+        shows=("stock_name", "third_code", "industry", "current_date", "all_source_urls"),
+        quotes=(
+            *("company_events_context", "industry_catalyst_context"),
+            *("market_sentiment_context", "earnings_context"),
+        ),
+        checks=sources_were_given,
+    )
+    searches = (
+        WebSearch("company", "company_events_context", 8, "oneWeek"),
+        WebSearch("industry", "industry_catalyst_context", 6, "oneMonth"),
+        WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
+        WebSearch("earnings", "earnings_context", 6, "oneMonth"),
+    )
+
+    async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
+        case = await self._open(symbol, as_of, locale)
+        news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
+        of_interest = [item for item in news if item.kind != "policy" or item.industry]
+        events = read_events(of_interest, case.today, locale)
+        context, read = await self._search(case, catalyst_context(case, events))
+        if not context.all_source_urls:
+            raise self._refusal(case, "no_news", days=WINDOW_DAYS)
+        evidence = [
+            *(measured(self.expert.prefix, context, events[0]) if events else []),
+            *event_evidence(self.expert.prefix, context.events),
+            *read,
+        ]
+        opinion = await self._analyst.analyse(context, evidence, locale)
+        return CatalystDetectiveAgentResult(
+            result=opinion.result,
+            raw_llm_output=opinion.output,
+            user_prompt=opinion.input,
+            catalyst_context=context,
+            narrative_report=opinion.result.narrative_report,
+            evidence=evidence,
+            engine=opinion.engine,
+            grounding=opinion.grounding,
+            warnings=list(opinion.warnings),
+        )
+
+
+SERVICE = CatalystDetectiveService

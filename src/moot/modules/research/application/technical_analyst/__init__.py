@@ -1,0 +1,214 @@
+"""The technical analyst: what a year of prices shows, and how it is read by rule."""
+
+from datetime import date, datetime, timedelta
+from math import copysign
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict
+
+from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.application.remit import Answer, Remit, refuse_answer
+from moot.modules.research.domain.analyst import Confidence, ExpertResult
+from moot.modules.research.domain.evidence import DAYS, measured
+from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
+from moot.modules.research.domain.periods import difference
+from moot.modules.research.domain.rubric import Rubric, narrative, summary
+from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
+from moot.modules.research.domain.texts import COMMON
+from moot.modules.research.domain.voice import Voice
+from moot.shared.domain.experts import Direction, ExpertType
+from moot.shared.domain.messages import Catalogue, Locale
+
+FOLDER = Path(__file__).parent
+LOOKBACK_DAYS = 365
+HALF_A_CENT = 0.005 + 1e-9
+SIGNAL_AT = 0.2
+STALE_DAYS = 10
+
+BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
+OBV = {"Rising": 1.0, "Falling": -1.0, "Flat": 0.0}
+
+
+class TechnicalSnapshot(Indicators):
+    ticker: str
+    stock_name: str
+    analysis_date: date
+    days_since_last_trade: Annotated[int, DAYS]
+
+    @property
+    def price_over_ma20(self) -> float | None:
+        return _above(self.current_price, self.ma20)
+
+    @property
+    def ma20_over_ma60(self) -> float | None:
+        return _above(self.ma20, self.ma60)
+
+    @property
+    def price_over_ma200(self) -> float | None:
+        return _above(self.current_price, self.ma200)
+
+    @property
+    def price_over_vwap(self) -> float | None:
+        return _above(self.current_price, self.vwap_value)
+
+    @property
+    def macd_of_price(self) -> float | None:
+        return None if self.macd_histogram is None else 100 * self.macd_histogram / self.current_price
+
+    @property
+    def dif_of_price(self) -> float | None:
+        return None if self.macd_dif is None else 100 * self.macd_dif / self.current_price
+
+    @property
+    def trend(self) -> float | None:
+        """The strength of the trend, with the sign of its direction."""
+        side = self.price_over_ma20
+        return None if self.adx_value is None or side is None else copysign(self.adx_value, side)
+
+    @property
+    def kdj_gap(self) -> float | None:
+        return difference(self.kdj_k, self.kdj_d)
+
+    @property
+    def signed_volume(self) -> float | None:
+        """How busy the day was, with the sign of where it went."""
+        if self.volume_ratio is None or self.change_percent is None:
+            return None
+        return copysign(self.volume_ratio, self.change_percent)
+
+    @property
+    def obv_sign(self) -> float | None:
+        return None if self.obv_trend is None else OBV[self.obv_trend]
+
+    @property
+    def place_in_band(self) -> float | None:
+        """0 at the lower Bollinger band, 1 at the upper."""
+        if self.bb_upper is None or self.bb_lower is None or self.bb_upper == self.bb_lower:
+            return None
+        return (self.current_price - self.bb_lower) / (self.bb_upper - self.bb_lower)
+
+    @property
+    def pattern_balance(self) -> float:
+        return sum(1 if pattern in BULLISH_PATTERNS else -1 for pattern in self.detected_patterns)
+
+    @property
+    def room(self) -> float | None:
+        """What can be won up to resistance for each unit lost down to support."""
+        down = self.current_price - self.support
+        return (self.resistance - self.current_price) / down if down > 0 else None
+
+
+def _above(value: float | None, base: float | None) -> float | None:
+    """How far `value` lies above `base`, in per cent."""
+    return None if value is None or not base else 100 * (value / base - 1)
+
+
+class KeyTechnicalLevels(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    support: float
+    resistance: float
+
+
+class TechnicalResult(ExpertResult):
+    """`risk_warning` names the level at which the view is wrong."""
+
+    signal: Direction
+    confidence: Confidence
+    summary_reasoning: str
+    key_technical_levels: KeyTechnicalLevels
+    risk_warning: str
+
+
+def _marks(s: TechnicalSnapshot, say: Voice) -> Scorecard:
+    patterns = say.listing(say(f"pattern.{pattern}") for pattern in s.detected_patterns)
+    return mark(load_rules(FOLDER), s, say.also(patterns=patterns))
+
+
+def signal_for(score: float) -> Direction:
+    if abs(score) < SIGNAL_AT:
+        return "NEUTRAL"
+    return "BULLISH" if score > 0 else "BEARISH"
+
+
+def _concludes(s: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
+    signal = signal_for(card.score or 0.0)
+    conclusion, risk = say(f"conclusion.{signal}"), _risk(signal, s, say)
+    return TechnicalResult(
+        signal=signal,
+        confidence=card.confidence,
+        summary_reasoning=summary(card, say, conclusion),
+        key_technical_levels=KeyTechnicalLevels(support=s.support, resistance=s.resistance),
+        risk_warning=risk,
+        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+    )
+
+
+def _risk(signal: Direction, s: TechnicalSnapshot, say: Voice) -> str:
+    """The level that would prove the view wrong, and what weakens the levels themselves."""
+    caveats = {
+        "risk.no_support": not s.calculated_support_levels,
+        "risk.no_resistance": not s.calculated_resistance_levels,
+        "risk.stale": s.days_since_last_trade > STALE_DAYS,
+    }
+    said = [say(key) for key, holds in caveats.items() if holds]
+    return say.prose([say(f"risk.{signal}"), *said])
+
+
+def levels_were_given(snapshot: TechnicalSnapshot, answer: Answer) -> Answer:
+    """A level others act on is never the model's own."""
+    given = {
+        "support": [snapshot.support, *snapshot.calculated_support_levels],
+        "resistance": [snapshot.resistance, *snapshot.calculated_resistance_levels],
+    }
+    levels = answer.get("key_technical_levels")
+    for side, allowed in given.items():
+        if isinstance(levels, dict) and side in levels and not _is_one_of(levels[side], allowed):
+            raise refuse_answer("enum", "key_technical_levels", side, got=levels[side], allowed=allowed)
+    return answer
+
+
+def _is_one_of(level: Any, allowed: list[float]) -> bool:
+    try:
+        return any(abs(float(level) - one) <= HALF_A_CENT for one in allowed)
+    except (TypeError, ValueError):
+        return False
+
+
+class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult]):
+    expert = ExpertType.TECHNICAL_ANALYST
+    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
+    remit = Remit(
+        FOLDER,
+        TechnicalResult,
+        shows=(
+            *("stock_name", "ticker", "analysis_date", "last_trade_date"),
+            *("obv_trend", "price_vs_vwap_status", "detected_patterns"),
+        ),
+        checks=levels_were_given,
+    )
+
+    async def run(
+        self, ticker: str, analysis_date: date, *, as_of: datetime, locale: Locale
+    ) -> dict[str, Any]:
+        case = await self._open(ticker, as_of, locale, field="ticker")
+        if analysis_date > case.today:
+            raise self._refusal(case, "date_in_future", field="analysis_date", date=analysis_date)
+        start = analysis_date - timedelta(days=LOOKBACK_DAYS)
+        bars = await self._facts.bars(case.symbol, start, analysis_date, as_of=as_of)
+        if not bars:
+            raise self._refusal(case, "no_bars", start=start, end=analysis_date)
+        if len(bars) < MIN_BARS_REQUIRED:
+            raise self._refusal(case, "too_few_bars", actual=len(bars), required=MIN_BARS_REQUIRED)
+        snapshot = TechnicalSnapshot(
+            ticker=case.symbol.text,
+            stock_name=case.stock_name,
+            analysis_date=analysis_date,
+            days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
+            **self._sources.indicators.compute(bars).model_dump(),
+        )
+        return await self._report(case, snapshot, measured(self.expert.prefix, snapshot, bars[-1]))
+
+
+SERVICE = TechnicalAnalystService

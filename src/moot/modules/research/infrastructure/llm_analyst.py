@@ -1,0 +1,99 @@
+"""The analyst that is a language model: it reads the same evidence as the rubric and answers in the same shape."""
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cache, partial
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from moot.modules.llm_platform.application.engine_choice import EngineChoice
+from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.research.application.remit import Remit, nothing_blank
+from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
+from moot.modules.research.domain.evidence import Snapshot
+from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.messages import Locale
+
+S = TypeVar("S", bound=Snapshot)
+R = TypeVar("R", bound=ExpertResult)
+
+OWN_NUMBERS = frozenset({"confidence", "confidence_score", "score", "financial_score"})
+MISSING = "N/A"
+
+
+@dataclass(frozen=True)
+class LLMAnalyst(Generic[S, R]):
+    """The model or the rubric, as the desk is set up; the opinion says which of them it was."""
+
+    agent: str
+    remit: Remit[S, R]
+    speaker: Speaker
+    choice: EngineChoice
+    rubric: Analyst[S, R]
+
+    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
+        given = (snapshot, evidence, locale)
+        by_rule = partial(self.rubric.analyse, *given)
+        return await self.choice.make(self.agent, partial(self._ask, *given), by_rule)
+
+    async def _ask(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
+        spoken = await self.speaker.ask(self._brief(snapshot, evidence, locale))
+        result, remarks = self.remit.settles(spoken.answer)
+        warnings = (*spoken.warnings, *(remark.in_locale(locale) for remark in remarks))
+        return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings)
+
+    def _brief(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Brief[R]:
+        return Brief(
+            module="research",
+            agent=self.agent,
+            system=prompt(self.remit.folder, locale),
+            case=case_of(snapshot, self.remit.shows, self.remit.quotes),
+            evidence=evidence,
+            answer=self.remit.answer,
+            locale=locale,
+            normalise=lambda answer: self.remit.checks(snapshot, nothing_blank(answer)),
+            own=OWN_NUMBERS,
+        )
+
+
+@cache
+def prompt(folder: Path, locale: Locale) -> str:
+    return (folder / f"{locale}.md").read_text("utf-8").strip()
+
+
+def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> str:
+    """What a model is shown beside the evidence: whom it is about, what is missing, what others wrote.
+
+    Measurements come with the evidence; here they appear only where one is missing, lest it be overlooked.
+    """
+    holes = [name for name in snapshot.units() if _has_hole(getattr(snapshot, name))]
+    return "\n".join(
+        [
+            *(f"{name}: {_shown(getattr(snapshot, name))}" for name in [*shows, *holes]),
+            *(f"{name}:\n{_quoted(getattr(snapshot, name))}" for name in quotes),
+        ]
+    )
+
+
+def _has_hole(value: Any) -> bool:
+    return value is None or (isinstance(value, list) and None in value)
+
+
+def _shown(value: Any) -> str:
+    """On one line."""
+    if value is None:
+        return MISSING
+    if isinstance(value, list):
+        value = [MISSING if member is None else member for member in value]
+    return _no_markup(" ".join(json.dumps(value, ensure_ascii=False, default=str).splitlines()))
+
+
+def _quoted(text: str) -> str:
+    """Every line is marked, so that nothing in a text can pose as a line of the desk's own."""
+    return "\n".join(f"> {_no_markup(line)}" for line in text.splitlines())
+
+
+def _no_markup(text: str) -> str:
+    """Nor as one of the tags that frame the evidence."""
+    return text.replace("<", "\\u003c")

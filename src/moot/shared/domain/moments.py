@@ -1,0 +1,49 @@
+"""Days and moments as people write them: one way only, with a zone where there is a time."""
+
+from collections.abc import Callable
+from datetime import date, datetime
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator
+
+from moot.shared.domain.validation import refuse
+
+FIRST_DAY = date(1990, 1, 1)
+"""Before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
+
+
+def read_day(value: Any) -> date:
+    """No numbers, no times."""
+    day = _read(date.fromisoformat, value) if isinstance(value, str) else value
+    if type(day) is not date:
+        raise refuse("date_malformed", got=repr(value))
+    return _not_too_early(day, value)
+
+
+def read_moment(value: Any) -> date | datetime:
+    """A day, or a moment with its zone: without one it could be any of 24."""
+    is_text = isinstance(value, str)
+    moment = _read(date.fromisoformat, value) or _read(datetime.fromisoformat, value) if is_text else value
+    if isinstance(moment, datetime) and moment.tzinfo is not None:
+        _not_too_early(moment.date(), value)
+        return moment
+    if type(moment) is date:
+        return _not_too_early(moment, value)
+    raise refuse("moment_malformed", got=repr(value))
+
+
+Day = Annotated[date, BeforeValidator(read_day)]
+Moment = Annotated[date | datetime, BeforeValidator(read_moment)]
+
+
+def _read(parse: Callable[[str], date], text: str) -> date | None:
+    try:
+        return parse(text)
+    except ValueError:
+        return None
+
+
+def _not_too_early(day: date, value: Any) -> date:
+    if day < FIRST_DAY:
+        raise refuse("too_early", got=repr(value), allowed=[f">= {FIRST_DAY}"])
+    return day

@@ -1,0 +1,116 @@
+"""Leases in the rows they are for. Taking one is a single statement: there is one winner."""
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import (
+    BigInteger,
+    ColumnElement,
+    Connection,
+    String,
+    Update,
+    false,
+    or_,
+    select,
+    text,
+    update,
+)
+from sqlalchemy.orm import Mapped, mapped_column
+
+from moot.shared.domain.leases import Lease, Leases, Renewal, Taken
+from moot.shared.infrastructure.audit_trail import Fenced
+from moot.shared.infrastructure.database import Database
+
+
+class LeasedRow:
+    """The columns of a table whose rows are worked on; a writer with an older `lease_token` has lost its row."""
+
+    id: Mapped[UUID]
+    lease_owner: Mapped[str | None] = mapped_column(String(100))
+    lease_token: Mapped[int] = mapped_column(BigInteger, server_default=text("0"))
+    lease_expires_at: Mapped[datetime | None]
+
+
+class SqlLeases(Leases):
+    """`to_do` says which rows are to be worked on; `taking` what changes in a row when somebody begins."""
+
+    def __init__(
+        self,
+        database: Database,
+        row: type[LeasedRow],
+        *,
+        to_do: ColumnElement[bool],
+        cancel_requested: Any = None,
+        taking: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._database, self._row, self._to_do = database, row, to_do
+        self._cancel = false() if cancel_requested is None else cancel_requested
+        self._taking = taking or {}
+
+    async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
+        row = self._row
+        taking = (
+            self._update(row.id == row_id, self.free(now))
+            .values(
+                lease_owner=owner, lease_token=row.lease_token + 1, lease_expires_at=until, **self._taking
+            )
+            .returning(row.lease_token, self._cancel)
+        )
+        taken: list[Taken] = []
+
+        def take(db: Connection) -> None:
+            taken[:] = [
+                Taken(Lease(owner, token, until), bool(cancel)) for token, cancel in db.execute(taking)
+            ]
+
+        await self._database.write(take)
+        return taken[0] if taken else None
+
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> Renewal:
+        row = self._row
+        mine = self._update(row.id.in_(rows), row.lease_owner == owner)
+        states = select(row.id, row.lease_owner, self._cancel).where(row.id.in_(rows))
+        found = Renewal(set(), set())
+
+        def prolong(db: Connection) -> None:
+            db.execute(mine.values(lease_expires_at=until))
+            for row_id, holder, cancel in db.execute(states):
+                if holder != owner:
+                    found.lost.add(row_id)
+                elif cancel:
+                    found.cancel_requested.add(row_id)
+
+        await self._database.write(prolong)
+        return found
+
+    async def release(self, owner: str, now: datetime) -> None:
+        await self._write(
+            self._update(self._row.lease_owner == owner, self._to_do).values(lease_expires_at=now)
+        )
+
+    def free(self, now: datetime) -> ColumnElement[bool]:
+        """To be worked on, and held by nobody."""
+        expires = self._row.lease_expires_at
+        return self._to_do & or_(expires.is_(None), expires <= now)
+
+    def fence(self, db: Connection, tokens: Mapping[UUID, int]) -> None:
+        """What is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one.
+
+        The tokens are compared here: as a condition of the statement PostgreSQL would test it before it locks the
+        row, and let everything pass that is being taken over.
+        """
+        row = self._row
+        locked = select(row.id, row.lease_token).where(row.id.in_(tokens)).with_for_update(read=True)
+        if lost := [row_id for row_id, token in db.execute(locked) if token != tokens[row_id]]:
+            raise Fenced(lost)
+
+    async def _write(self, statement: Update) -> None:
+        def work(db: Connection) -> None:
+            db.execute(statement)
+
+        await self._database.write(work)
+
+    def _update(self, *conditions: ColumnElement[bool]) -> Update:
+        return update(self._row).where(*conditions).execution_options(synchronize_session=False)

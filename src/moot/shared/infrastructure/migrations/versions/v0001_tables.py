@@ -1,0 +1,309 @@
+"""All tables of the first release.
+
+Written by hand and independent of the models: a revision says what was true on its day.
+"""
+
+from typing import Any
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import postgresql
+
+revision = "0001"
+down_revision = None
+
+MOMENT = sa.DateTime(timezone=True)
+JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
+ZERO, NO = sa.text("0"), sa.false()
+METADATA = sa.MetaData(
+    naming_convention={
+        "pk": "pk_%(table_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    }
+)
+
+
+def upgrade() -> None:
+    METADATA.create_all(op.get_bind(), checkfirst=False)
+
+
+def downgrade() -> None:
+    METADATA.drop_all(op.get_bind(), checkfirst=False)
+
+
+def call_log() -> list[sa.Column[Any] | sa.Index]:
+    """What every log of calls has in common."""
+    return [
+        sa.Column("id", sa.Uuid, primary_key=True),
+        sa.Column("session_id", sa.Uuid),
+        sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
+        sa.Column("latency_ms", sa.Integer),
+        sa.Column("status", sa.String(20), nullable=False),
+        sa.Column("error_message", sa.Text),
+        sa.Column("created_at", MOMENT, nullable=False),
+        sa.Column("cost", sa.Float),
+        sa.Column("attempt", sa.Integer, server_default=sa.text("1"), nullable=False),
+        sa.Column("request_digest", sa.String(64)),
+        sa.Column("origin", sa.String(10), server_default="live", nullable=False),
+        sa.Index(None, "session_id", "created_at"),
+    ]
+
+
+sa.Table(
+    "research_sessions",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
+    sa.Column("symbol", sa.String(20), nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("selected_experts", JSON, nullable=False),
+    sa.Column("options", JSON, nullable=False),
+    sa.Column("question", JSON),
+    sa.Column("trigger_source", sa.String(50), nullable=False),
+    sa.Column("requested_by", sa.String(100)),
+    sa.Column("as_of", MOMENT, nullable=False),
+    sa.Column("locale", sa.String(10), nullable=False),
+    sa.Column("verdict_status", sa.String(20)),
+    sa.Column("verdict_action", sa.String(10)),
+    sa.Column("reason", sa.Text),
+    sa.Column("audit_gaps", sa.Integer, server_default=ZERO, nullable=False),
+    sa.Column("retry_count", sa.Integer, server_default=ZERO, nullable=False),
+    sa.Column("parent_session_id", sa.Uuid, sa.ForeignKey("research_sessions.id")),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Column("completed_at", MOMENT),
+    sa.Column("duration_ms", sa.Integer),
+    sa.Column("lease_owner", sa.String(100)),
+    sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
+    sa.Column("lease_expires_at", MOMENT),
+    sa.Column("cancel_requested", sa.Boolean, server_default=NO, nullable=False),
+    sa.Column("idempotency_key", sa.String(255)),
+    sa.Column("request_digest", sa.String(64)),
+    sa.Index(None, "parent_session_id", "created_at", "id"),
+    sa.Index(None, "status", "lease_expires_at"),
+    sa.Index(None, "symbol", "created_at"),
+    sa.Index(None, "workspace_id", "created_at", "id"),
+    sa.Index(None, "workspace_id", "idempotency_key", unique=True),
+    sa.Index(None, "workspace_id", "status", "created_at", "id"),
+    sa.Index(None, "workspace_id", "symbol", "created_at", "id"),
+    sa.Index(None, "workspace_id", "trigger_source", "created_at", "id"),
+    sa.Index(None, "workspace_id", "verdict_action", "created_at", "id"),
+)
+sa.Table(
+    "node_executions",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("session_id", sa.Uuid, sa.ForeignKey("research_sessions.id"), nullable=False),
+    sa.Column("node_type", sa.String(50), nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("result_data", JSON),
+    sa.Column("narrative_report", sa.Text),
+    sa.Column("error_type", sa.String(100)),
+    sa.Column("error_message", sa.Text),
+    sa.Column("attempts", sa.Integer, server_default=sa.text("1"), nullable=False),
+    sa.Column("reused", sa.Boolean, server_default=NO, nullable=False),
+    sa.Column("evidence", JSON, nullable=False),
+    sa.Column("started_at", MOMENT, nullable=False),
+    sa.Column("completed_at", MOMENT),
+    sa.Column("duration_ms", sa.Integer),
+    sa.Index(None, "session_id"),
+)
+sa.Table(
+    "session_events",
+    METADATA,
+    sa.Column("session_id", sa.Uuid, primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("type", sa.String(30), nullable=False),
+    sa.Column("at", MOMENT, nullable=False),
+    sa.Column("data", JSON, nullable=False),
+)
+sa.Table(
+    "llm_call_logs",
+    METADATA,
+    *call_log(),
+    sa.Column("caller_module", sa.String(50), nullable=False),
+    sa.Column("caller_agent", sa.String(50)),
+    sa.Column("model_name", sa.String(100), nullable=False),
+    sa.Column("vendor", sa.String(50), nullable=False),
+    sa.Column("alias", sa.String(64)),
+    sa.Column("prompt_text", sa.Text, nullable=False),
+    sa.Column("system_message", sa.Text),
+    sa.Column("completion_text", sa.Text),
+    sa.Column("reasoning_text", sa.Text),
+    sa.Column("tool_calls", JSON),
+    sa.Column("finish_reason", sa.String(50)),
+    sa.Column("prompt_tokens", sa.Integer),
+    sa.Column("completion_tokens", sa.Integer),
+    sa.Column("total_tokens", sa.Integer),
+    sa.Column("temperature", sa.Float, nullable=False),
+    sa.Column("ordinal", sa.Integer, server_default=ZERO, nullable=False),
+    sa.Index(None, "created_at"),
+)
+sa.Table(
+    "external_api_call_logs",
+    METADATA,
+    *call_log(),
+    sa.Column("service_name", sa.String(50), nullable=False),
+    sa.Column("operation", sa.String(100), nullable=False),
+    sa.Column("request_params", JSON, nullable=False),
+    sa.Column("response_data", sa.Text),
+    sa.Column("status_code", sa.Integer),
+)
+sa.Table(
+    "audit_chain",
+    METADATA,
+    sa.Column("session_id", sa.Uuid, primary_key=True),
+    sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("kind", sa.String(30), nullable=False),
+    sa.Column("row_id", sa.Uuid, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("previous_hash", sa.String(64), nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+)
+sa.Table(
+    "audit_heads",
+    METADATA,
+    sa.Column("session_id", sa.Uuid, primary_key=True),
+    sa.Column("length", sa.Integer, nullable=False),
+    sa.Column("hash", sa.String(64), nullable=False),
+)
+sa.Table(
+    "llm_configs",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
+    sa.Column("alias", sa.String(64), nullable=False),
+    sa.Column("vendor", sa.String(50), nullable=False),
+    sa.Column("provider_type", sa.String(20), nullable=False),
+    sa.Column("base_url", sa.Text, nullable=False),
+    sa.Column("model_name", sa.String(100), nullable=False),
+    sa.Column("encrypted_api_key", sa.Text, nullable=False),
+    sa.Column("description", sa.Text, nullable=False),
+    sa.Column("priority", sa.Integer, nullable=False),
+    sa.Column("tags", JSON, nullable=False),
+    sa.Column("price_in", sa.Float),
+    sa.Column("price_out", sa.Float),
+    sa.Column("context_size", sa.Integer),
+    sa.Column("knowledge_cutoff", sa.Date),
+    sa.Column("capabilities", JSON, nullable=False),
+    sa.Column("encrypted_proxy", sa.Text),
+    sa.Column("is_active", sa.Boolean, server_default=sa.true(), nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Column("updated_at", MOMENT, nullable=False),
+    sa.UniqueConstraint("workspace_id", "alias"),
+)
+sa.Table(
+    "llm_spending",
+    METADATA,
+    sa.Column("key", sa.String(150), primary_key=True),
+    sa.Column("tokens_spent", sa.BigInteger, server_default=ZERO, nullable=False),
+    sa.Column("tokens_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
+    sa.Column("cost_spent", sa.BigInteger, server_default=ZERO, nullable=False),
+    sa.Column("cost_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
+)
+sa.Table(
+    "web_search_cache",
+    METADATA,
+    sa.Column("cache_key", sa.String(64), primary_key=True),
+    sa.Column("request_params", JSON, nullable=False),
+    sa.Column("response_data", sa.Text, nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Column("expires_at", MOMENT, nullable=False),
+    sa.Index(None, "expires_at"),
+)
+sa.Table(
+    "api_keys",
+    METADATA,
+    sa.Column("id", sa.String(8), primary_key=True),
+    sa.Column("key_hash", sa.String(64), nullable=False),
+    sa.Column("name", sa.String(100), nullable=False),
+    sa.Column("scopes", JSON, nullable=False),
+    sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Column("revoked_at", MOMENT),
+    sa.Column("last_used_at", MOMENT),
+)
+sa.Table(
+    "rulesets",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("number", sa.Integer, nullable=False),
+    sa.Column("digest", sa.String(64), nullable=False),
+    sa.Column("rules", JSON, nullable=False),
+    sa.Column("note", sa.Text, nullable=False),
+    sa.Column("created_by", sa.String(100), nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Index(None, "workspace_id", "digest"),
+    sa.Index(None, "workspace_id", "number", unique=True),
+)
+sa.Table(
+    "ruleset_activations",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("sequence", sa.Integer, nullable=False),
+    sa.Column("ruleset_id", sa.Uuid, sa.ForeignKey("rulesets.id"), nullable=False),
+    sa.Column("activated_by", sa.String(100), nullable=False),
+    sa.Column("activated_at", MOMENT, nullable=False),
+    sa.Index(None, "workspace_id", "sequence", unique=True),
+)
+sa.Table(
+    "decisions",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("session_id", sa.Uuid),
+    sa.Column("decision_id", sa.String(200), nullable=False),
+    sa.Column("decision_type", sa.String(50), nullable=False),
+    sa.Column("requester", sa.String(100), nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("payload", JSON, nullable=False),
+    sa.Column("context", JSON, nullable=False),
+    sa.Column("result", JSON, nullable=False),
+    sa.Column("ruleset_digest", sa.String(64), nullable=False),
+    sa.Column("requested_at", MOMENT, nullable=False),
+    sa.Column("decided_at", MOMENT, nullable=False),
+    sa.Index(None, "session_id", "decided_at"),
+    sa.Index(None, "workspace_id", "decided_at", "id"),
+    sa.Index(None, "workspace_id", "status", "decided_at"),
+)
+sa.Table(
+    "escalations",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("session_id", sa.Uuid),
+    sa.Column("decision_row_id", sa.Uuid, sa.ForeignKey("decisions.id"), nullable=False),
+    sa.Column("decision_type", sa.String(50), nullable=False),
+    sa.Column("payload", JSON, nullable=False),
+    sa.Column("context", JSON, nullable=False),
+    sa.Column("payload_digest", sa.String(64), nullable=False),
+    sa.Column("why", JSON, nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("requester", sa.String(100), nullable=False),
+    sa.Column("requested_at", MOMENT, nullable=False),
+    sa.Column("expires_at", MOMENT, nullable=False),
+    sa.Column("decided_by", sa.String(100)),
+    sa.Column("decided_at", MOMENT),
+    sa.Column("reason", sa.Text),
+    sa.Column("approved_payload", JSON),
+    sa.Column("used_at", MOMENT),
+    sa.Column("used_for", sa.String(200)),
+    sa.Index(None, "session_id"),
+    sa.Index(None, "workspace_id", "status", "requested_at"),
+)
+sa.Table(
+    "conversations",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("workspace_id", sa.String(64), nullable=False),
+    sa.Column("requested_by", sa.String(100)),
+    sa.Column("title", sa.Text, nullable=False),
+    sa.Column("status", sa.String(20), nullable=False),
+    sa.Column("turns", JSON, nullable=False),
+    sa.Column("created_at", MOMENT, nullable=False),
+    sa.Column("updated_at", MOMENT, nullable=False),
+    sa.Index(None, "workspace_id", "updated_at"),
+)

@@ -1,0 +1,67 @@
+"""An expert like any other, as its folder would stand in `research/application`: how easily a share is traded."""
+
+from datetime import datetime, timedelta
+from pathlib import Path
+from statistics import fmean
+from typing import Any, Literal
+
+from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.application.remit import Remit
+from moot.modules.research.domain.analyst import Confidence, ExpertResult
+from moot.modules.research.domain.evidence import Count, Ratio, Snapshot, measured
+from moot.modules.research.domain.rubric import Rubric, narrative, summary
+from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
+from moot.modules.research.domain.texts import COMMON
+from moot.modules.research.domain.voice import Voice
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import Catalogue, Locale
+
+FOLDER = Path(__file__).parent
+
+
+class LiquiditySnapshot(Snapshot):
+    stock_name: str
+    traded_days: Count
+    average_volume: Ratio
+
+
+class LiquidityResult(ExpertResult):
+    signal: Literal["Liquid", "Illiquid"]
+    confidence: Confidence
+    summary_reasoning: str
+    risk_warning: str
+
+
+def _marks(s: LiquiditySnapshot, say: Voice) -> Scorecard:
+    return mark(load_rules(FOLDER), s, say)
+
+
+def _concludes(s: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
+    signal: Literal["Liquid", "Illiquid"] = "Liquid" if (card.score or 0) > 0 else "Illiquid"
+    conclusion, risk = say(f"conclusion.{signal}"), say("risk")
+    return LiquidityResult(
+        signal=signal,
+        confidence=card.confidence,
+        summary_reasoning=summary(card, say, conclusion),
+        risk_warning=risk,
+        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+    )
+
+
+class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult]):
+    expert = ExpertType.LIQUIDITY_WATCHER
+    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
+    remit = Remit(FOLDER, LiquidityResult, shows=("stock_name",))
+
+    async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
+        case = await self._open(symbol, as_of, locale)
+        start = case.today - timedelta(days=90)
+        bars = await self._facts.bars(case.symbol, start, case.today, as_of=as_of)
+        if not bars:
+            raise self._refusal(case, "no_trading")
+        volume = fmean(bar.volume for bar in bars)
+        snapshot = LiquiditySnapshot(stock_name=case.stock_name, traded_days=len(bars), average_volume=volume)
+        return await self._report(case, snapshot, measured(self.expert.prefix, snapshot, bars[-1]))
+
+
+SERVICE = LiquidityWatcherService
