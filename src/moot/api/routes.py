@@ -11,7 +11,6 @@ from moot.modules.governance.presentation.rest import (
     decision_routes,
     escalation_routes,
     rule_routes,
-    ruleset_routes,
     status_routes,
 )
 from moot.modules.intake.presentation.rest import intake_routes
@@ -36,7 +35,6 @@ ROUTERS = (
     session_routes.router,
     status_routes.router,
     rule_routes.router,
-    ruleset_routes.router,
     decision_routes.router,
     escalation_routes.router,
     intake_routes.router,

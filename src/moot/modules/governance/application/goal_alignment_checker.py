@@ -7,8 +7,7 @@ model, is asked before the rules are: `alignment_opinion`.
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +22,6 @@ from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
-from moot.shared.infrastructure.execution_context import current_execution_ctx, on_behalf_of
 
 UNDECIDED = 0.5
 """Where goal or action say nothing that could be compared."""
@@ -179,8 +177,11 @@ DIGITS = 4
 
 
 class AlignmentOpinion(Protocol):
-    async def score(self, goal: str, action: str) -> float:
-        """From 0 (has nothing to do with it) to 1; raises when there is no opinion to be had."""
+    async def score(self, goal: str, action: str, workspace: str) -> float:
+        """From 0 (has nothing to do with it) to 1; raises when there is no opinion to be had.
+
+        What an opinion costs is the workspace's.
+        """
 
 
 class OpinionOnAlignment:
@@ -203,9 +204,8 @@ class OpinionOnAlignment:
 
     async def _asked(self, goal: str, action: str, workspace: str) -> float | None:
         try:
-            with _for(workspace):
-                async with asyncio.timeout(self._patience):
-                    score = await self._opinion.score(goal, action)
+            async with asyncio.timeout(self._patience):
+                score = await self._opinion.score(goal, action, workspace)
         except Exception as e:  # bulkhead: no decision fails for want of an opinion
             expected = isinstance(e, AppError | TimeoutError)
             logger.warning("no opinion on alignment, the words decide", error=repr(e), exc_info=not expected)
@@ -214,17 +214,6 @@ class OpinionOnAlignment:
             logger.warning("opinion on alignment is no number, the words decide", score=score)
             return None
         return round(bounded(score), DIGITS)
-
-
-@contextmanager
-def _for(workspace: str) -> Iterator[None]:
-    """What an opinion costs is its workspace's, and its session's where one is under way."""
-    context = current_execution_ctx.get()
-    if context is not None and context.workspace == workspace:
-        yield
-    else:
-        with on_behalf_of(workspace):
-            yield
 
 
 def _looked_at(active: ActiveRules, decision_type: str) -> bool:
