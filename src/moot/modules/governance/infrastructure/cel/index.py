@@ -12,7 +12,7 @@ from moot.modules.governance.infrastructure.cel.atoms import Cover, cover
 from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
 from moot.modules.governance.infrastructure.cel.problems import problems_of
 from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding
-from moot.modules.governance.infrastructure.cel.references import EACH, Path
+from moot.modules.governance.infrastructure.cel.tree import EACH, Path
 from moot.modules.governance.infrastructure.cel.watches import (
     FLOW_FUNCTIONS,
     FieldWatch,
