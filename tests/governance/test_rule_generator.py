@@ -22,7 +22,7 @@ from moot.modules.governance.domain.rules import (
     RuleSource,
 )
 from moot.modules.governance.infrastructure.cel.index import CelConditions
-from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter
+from moot.modules.governance.infrastructure.when_needed import corrected_sql
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import InvalidInput
 
@@ -313,12 +313,12 @@ def test_one_statement_that_breaks_several_rules_is_rewritten_once_for_all(gener
     rules = accept(
         generator.generate_from_user_input("", "看一看", DESCRIPTION, {"max_rows": 100, "time_column": "day"})
     )
-    index, rewriter = ENGINE.index(rules, {}), SqlRewriter()
+    index = ENGINE.index(rules, {})
     columns = {"orders": ["day", "amount", "customer_name"]}
     validator = DecisionValidator(
         FixedRules(Active(index, "digest")),
         FactFinder(lambda *_: None, lambda *_: True),
-        corrections=Corrections(lambda sql, corrector: rewriter.corrected(sql, corrector, columns)),
+        corrections=Corrections(lambda sql, corrector: corrected_sql(sql, corrector, columns)),
     )
 
     def decided(sql: str) -> tuple[str, Any]:

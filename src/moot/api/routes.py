@@ -7,7 +7,7 @@ from fastapi.responses import JSONResponse
 
 from moot.api.openapi import document_keys
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
-from moot.modules.governance.presentation.rest import (
+from moot.modules.governance.presentation import (
     decision_routes,
     escalation_routes,
     rule_routes,

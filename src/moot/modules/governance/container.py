@@ -2,6 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Literal
 
 from moot.modules.governance.application.circuit_breaker import Breakers
@@ -35,13 +36,22 @@ from moot.modules.governance.infrastructure.alignment_measures import (
 from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
-from moot.modules.governance.infrastructure.shipped_rules import shipped_rules
 from moot.modules.governance.infrastructure.when_needed import Cel, Columns, corrected_sql, sql_guard
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 
 __all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook", "alignment_opinion"]
+
+
+FOLDER = Path(__file__).parent / "infrastructure" / "rules"
+PROFILES: dict[str, tuple[str, ...]] = {
+    "presets": ("presets",),
+    "tools": ("presets", "tools"),
+    "research": ("presets", "research", "tools"),
+    "default": ("presets", "research", "risk", "ashare", "tools"),
+}
+"""The rules that come with Moot: a file each, put together to profiles."""
 
 
 class RuleBook(RuleReader):
@@ -69,8 +79,12 @@ class RuleBook(RuleReader):
         self._corrections = Corrections(lambda sql, corrector: corrected_sql(sql, corrector, known))
 
     def shipped(self, profile: str = "default") -> list[EnhancedRule]:
+        """The rules of a profile. One whose metadata says so stands in the place of the rule it `replaces`."""
         if profile not in self._shipped:
-            self._shipped[profile] = shipped_rules(profile, self)
+            files = [FOLDER / f"{name}.yaml" for name in PROFILES[profile]]
+            rules = [rule for file in files for rule in self.read(file.read_text("utf-8"), file.name)]
+            replaced = {rule.metadata.get("replaces") for rule in rules}
+            self._shipped[profile] = [rule for rule in rules if rule.id not in replaced]
         return list(self._shipped[profile])
 
     def repository(self, rules: Sequence[EnhancedRule] = ()) -> EnhancedRuleRepository:

@@ -20,7 +20,7 @@ from moot.modules.governance.domain.exceptions import Complaint, NoSuchRule, Rul
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import CALL, Activation, Ruleset, as_data
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.presentation.rest.asking import (
+from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,

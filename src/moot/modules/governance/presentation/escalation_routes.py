@@ -10,7 +10,7 @@ from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.domain.decision_record import LAST_PAGE, MOST_PER_PAGE
 from moot.modules.governance.domain.escalations import Escalation, EscalationPage, OwnRequest
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.presentation.rest.asking import (
+from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
     LOCAL,
     NOT_FOUND,

@@ -10,14 +10,14 @@ from moot.modules.governance.application.coordinator_agent import GovernanceStat
 from moot.modules.governance.domain.rules import RuleCategory, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.workflow import WorkflowExecution
-from moot.modules.governance.presentation.rest.asking import (
+from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,
     Governance,
     OwnSession,
 )
-from moot.modules.governance.presentation.rest.rule_routes import RuleBody
+from moot.modules.governance.presentation.rule_routes import RuleBody
 from moot.shared.domain.errors import NotFound
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Workspace
