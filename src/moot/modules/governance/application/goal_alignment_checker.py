@@ -1,4 +1,4 @@
-"""How well an action serves a goal: a score behind a port, and what to say when it does not.
+"""How well an action serves a goal: a score, and what to say when it does not.
 
 The words decide: concepts that both languages share, and acts nobody asked for. Who knows more, embeddings or a
 model, is asked before the rules are: `alignment_opinion`.
@@ -33,20 +33,9 @@ ENOUGH_SHARED = 3
 PIECES = re.compile(r"[a-z][a-z0-9'-]*|[\u4e00-\u9fff]+")
 
 
-class AlignmentScorer(Protocol):
-    def score(self, goal: str, action: str) -> float:
-        """From 0 (has nothing to do with it) to 1; the same for the same texts."""
-
-
-class LexicalScorer:
-    def score(self, goal: str, action: str) -> float:
-        return compared(goal, action).score
-
-
 class GoalAlignmentChecker:
-    def __init__(self, threshold: float = 0.5, scorer: AlignmentScorer | None = None) -> None:
+    def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
-        self._scorer = scorer or LexicalScorer()
 
     def check_alignment(
         self,
@@ -57,7 +46,7 @@ class GoalAlignmentChecker:
     ) -> float:
         """From 0 to 1. `keywords` and the texts of `context` count as words of the goal."""
         more = [*(keywords or ()), *(value for value in (context or {}).values() if isinstance(value, str))]
-        return self._scorer.score("\n".join([goal, *more]), action_description)
+        return compared("\n".join([goal, *more]), action_description).score
 
     def is_aligned(self, goal: str, action_description: str) -> bool:
         return self.check_alignment(goal, action_description) >= self.threshold

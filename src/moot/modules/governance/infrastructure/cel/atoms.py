@@ -17,7 +17,7 @@ Constant = bool | int | float | str
 
 
 class Atom(NamedTuple):
-    """`term op one of values`: for `!=` none of them. `term` is a path or a call of a flow function.
+    """`term op one of values`: for `!=` none of them.
 
     `asked`: whatever stands beside it asks `has(term)`, so that it is false where the term is missing.
     """
@@ -41,7 +41,6 @@ COMPARISONS: Final[dict[str, Op]] = {
     "_==_": "==", "_!=_": "!=", "_>_": ">", "_>=_": ">", "_<_": "<", "_<=_": "<",
 }  # fmt: skip
 TEXTUAL: Final[dict[str, Op]] = {"startsWith": "starts", "endsWith": "within", "contains": "within"}
-FLOWS: Final = {"after", "tainted", "count"}
 
 
 def cover(program: Program) -> Cover | None:
@@ -106,24 +105,16 @@ def _atom(program: Program, node: Node) -> Atom | None:
 def _made(
     program: Program, node: Node, op: Op, values: list[Value], wanted: int | None = None
 ) -> Atom | None:
-    term, kinds = _term(program, node)
+    term = program.references.path(node)
+    kinds = None if term is None else _kinds(program, term)
     usable = [value for value in values if isinstance(value, Constant) and kinds_of_value(value) == kinds]
     if term is None or len(usable) != (len(values) if wanted is None else wanted):
         return None
     return Atom(term, op, frozenset(usable))
 
 
-def _term(program: Program, node: Node) -> tuple[Path | None, set[str]]:
-    """With the one kind its values are, once the guards have passed."""
-    if node.kind == "call" and node.name in FLOWS:
-        constants = [arg.value for arg in node.args if isinstance(arg.value, str)]
-        term = (f"{node.name}()", *constants) if len(constants) == len(node.args) else None
-        return term, {"number" if node.name == "count" else "boolean"}
-    path = program.references.path(node)
-    return path, set() if path is None else _kinds(program, path)
-
-
 def _kinds(program: Program, path: Path) -> set[str]:
+    """The one kind its values are, once the guards have passed."""
     if path in program.paths:
         return set(program.paths[path])
     kind = program.fields[str(path[0])].kind

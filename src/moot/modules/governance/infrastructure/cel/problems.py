@@ -11,7 +11,6 @@ from cel_expr_python import cel
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY, joined
-from moot.modules.governance.infrastructure.cel.atoms import FLOWS
 from moot.modules.governance.infrastructure.cel.environment import (
     ANY_HAS,
     HAS,
@@ -42,6 +41,7 @@ FUNCTIONS: Final = (
     "after", "all", "contains", "count", "duration", "endsWith", "exists", "exists_one", "filter", "has", "int",
     "lowerAscii", "map", "matches", "size", "startsWith", "string", "tainted", "timestamp", "trim", "upperAscii",
 )  # fmt: skip
+FLOWS: Final = {"after", "tainted", "count"}
 KINDS: Final = {
     "double": "number", "int": "integer", "string": "string", "bool": "boolean", "null_type": "null", "null": "null",
     "list(string)": "strings", "list": "list", "map": "map", "bytes": "bytes", "uint": "unsigned",

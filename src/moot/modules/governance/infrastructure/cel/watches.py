@@ -7,7 +7,6 @@ from typing import Any, Final
 
 from moot.modules.governance.domain.conditions import Facts, Kind
 from moot.modules.governance.infrastructure.cel.atoms import Atom, Op
-from moot.modules.governance.infrastructure.cel.environment import after, count, tainted
 from moot.modules.governance.infrastructure.cel.program import step_into
 from moot.modules.governance.infrastructure.cel.tree import Path
 from moot.modules.governance.infrastructure.cel.values import EXACT, READY, WrongValueError, expect
@@ -119,7 +118,6 @@ MAKERS: Final[dict[Op, Callable[[Places], Finder]]] = {
 }
 
 
-FLOW_FUNCTIONS: Final[Mapping[str, Any]] = {"after()": after, "tainted()": tainted, "count()": count}
 _MISSING: Final = object()
 
 
@@ -228,29 +226,6 @@ class PathWatch:
             found |= self.minding.everyone
             return
         if self._only in ("string", "boolean") or not self.minding.find:
-            self.minding.value(value, found)
-        else:
-            found |= self.minding.everyone
-
-
-class FlowWatch:
-    """What happened before, or where an argument comes from."""
-
-    def __init__(self, term: Path) -> None:
-        self.minding = Minding()
-        self._function = FLOW_FUNCTIONS[str(term[0])]
-        self._arguments = term[1:]
-
-    def close(self) -> None:
-        self.minding.close()
-
-    def look(self, _facts: Facts, found: Found) -> None:
-        try:
-            value = self._function(*self._arguments)
-        except Exception:  # noqa: BLE001 # bulkhead: whatever goes wrong in it goes wrong again when CEL asks
-            found |= self.minding.everyone
-            return
-        if isinstance(value, bool | int):
             self.minding.value(value, found)
         else:
             found |= self.minding.everyone
