@@ -16,7 +16,6 @@ from pydantic import SecretStr
 from moot.cli import Late, app
 from moot.desk import Moot
 from moot.main import create_app
-from moot.modules.governance.application.rule_files import check_rules
 from moot.modules.governance.container import RuleBook
 from moot.shared.infrastructure.settings import Settings
 
@@ -137,14 +136,8 @@ def test_commands_in_sentences_exist(page: Path) -> None:
 @every_page
 def test_rules_that_are_shown_can_be_put_in_force(page: Path) -> None:
     book = RuleBook()
-    known: dict[str, Any] = {
-        "engine": book.engine,
-        "tools": book.tools,
-        "conditions": book.conditions,
-        "facts": book.facts,
-    }
     shown = [block for block in blocks(page, "yaml") if block.startswith("rules:")]
-    assert [str(found.said) for text in shown for found in check_rules(text, **known)] == []
+    assert [str(found.said) for text in shown for found in book.reading(text).complaints] == []
 
 
 def test_the_validator_alone_says_what_the_page_shows() -> None:

@@ -12,7 +12,6 @@ from moot.api.openapi import serve_docs
 from moot.api.routes import register_routes
 from moot.desk import Moot
 from moot.modules.access.presentation import Guard
-from moot.modules.governance.presentation.rest.rule_edits import RuleEdits
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.presentation.errors import install_error_handlers
 
@@ -49,7 +48,6 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     app.state.market_data = serving.market_data
     app.state.llm_platform = serving.llm_platform
     app.state.governance = serving.governance
-    app.state.rule_edits = RuleEdits(serving.governance)
     app.add_middleware(Guard)
     install_error_handlers(app)
     register_routes(app)

@@ -8,7 +8,6 @@ import pytest
 
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import DecisionRequest
-from moot.modules.governance.application.rule_files import read_rules
 from moot.modules.governance.container import RuleBook
 from moot.shared.infrastructure.settings import Settings
 from tests.entry.inside import Run, inside
@@ -309,7 +308,7 @@ class TestGenerate:
         assert made.returncode == 0
         assert "in shadow" in made.stderr
         book = RuleBook()
-        rules = read_rules(made.stdout, engine=book.engine, tools=book.tools, conditions=book.conditions)
+        rules = book.read(made.stdout)
         assert {rule.mode for rule in rules} == {"shadow"}
         assert {"max_rows", "privacy", "tool_whitelist"} <= {rule.metadata["kind"] for rule in rules}
         (whitelist,) = (rule for rule in rules if rule.metadata["kind"] == "tool_whitelist")

@@ -182,7 +182,7 @@ class Opinionated:
         self._score = score
         self.asked: list[tuple[str, str]] = []
 
-    async def score(self, goal: str, action: str) -> float:
+    async def score(self, goal: str, action: str, _workspace: str) -> float:
         self.asked.append((goal, action))
         if isinstance(self._score, Exception):
             raise self._score

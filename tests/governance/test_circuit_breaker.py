@@ -102,11 +102,12 @@ class TestOpening:
         assert breaker.state is CLOSED
 
     async def test_which_errors_count_can_be_told(self, clock: HandClock) -> None:
-        breaker = CircuitBreaker("db", clock, failures=1, counts=lambda e: isinstance(e, TimeoutError))
-        await fail(breaker)
-        assert breaker.state is CLOSED
-        await fail(breaker, error=TimeoutError())
-        assert breaker.state is OPEN
+        breaker = CircuitBreaker("db", clock, failures=1)
+        for error, state in ((OSError(), CLOSED), (TimeoutError(), OPEN)):
+            with pytest.raises(type(error)):
+                async with breaker.call(lambda e: isinstance(e, TimeoutError)):
+                    raise error
+            assert breaker.state is state
 
     async def test_being_cancelled_is_nobodys_failure(self, breaker: CircuitBreaker) -> None:
         calls = Calls(breaker)
@@ -260,10 +261,10 @@ class TestReports:
         assert [each.name for each in breakers.seen_by("nobody").reports()] == ["data:tushare"]
 
     async def test_all_breakers_of_a_desk_share_its_limits(self, clock: HandClock) -> None:
-        breakers = Breakers(clock, 2, 5, counts=lambda e: isinstance(e, TimeoutError))
-        await fail(breakers.of("db"), 2)
+        breakers = Breakers(clock, 2, 5)
+        await fail(breakers.of("db"), 1)
         assert breakers.worst is CLOSED
-        await fail(breakers.of("db"), 2, TimeoutError())
+        await fail(breakers.of("db"), 1)
         assert breakers.worst is OPEN
         clock.move(5)
         assert breakers.worst is HALF_OPEN

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
+from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleIndex, RuleSource
@@ -27,7 +28,8 @@ class CountingEngine(CelConditions):
 
 
 def repository(*rules: EnhancedRule, **given: Any) -> EnhancedRuleRepository:
-    return EnhancedRuleRepository(rules, engine=given.pop("engine", ENGINE), **given)
+    reader = RuleReader(given.pop("engine", ENGINE), given.pop("tools", {}))
+    return EnhancedRuleRepository(rules, reader=reader, **given)
 
 
 def ids(rules: Sequence[EnhancedRule]) -> list[str]:

@@ -8,7 +8,7 @@ from moot.modules.governance.application.rulesets import RulesMovedOn
 from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.exceptions import DuplicateRuleError
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.presentation.rest.rule_edits import Edited, RuleEdits
+from moot.modules.governance.domain.rulesets import Ruleset
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 from tests.fakes.clock import HandClock
@@ -29,10 +29,10 @@ class Process:
 
     def __init__(self, database: Database) -> None:
         self.governance = GovernanceContainer(trail=AuditTrail(database), clock=HandClock(NOON))
-        self.edits = RuleEdits(self.governance)
 
-    async def add(self, rule_id: str) -> Edited:
-        return await self.edits.add(proven(rule_id), by="ann", workspace="default")
+    async def add(self, rule_id: str) -> Ruleset:
+        assert self.governance.rulesets is not None
+        return await self.governance.rulesets.add(proven(rule_id), by="ann", workspace="default")
 
     async def own_rules(self) -> set[str]:
         assert self.governance.rulesets is not None
@@ -61,7 +61,7 @@ async def test_rules_that_processes_add_at_the_same_moment_all_stay(processes: l
 
 async def test_of_two_who_add_the_same_rule_one_is_told_that_it_is_there(processes: list[Process]) -> None:
     done = await asyncio.gather(*(process.add("mine") for process in processes), return_exceptions=True)
-    assert sorted(type(each) for each in done if not isinstance(each, Edited)) == [DuplicateRuleError]
+    assert sorted(type(each) for each in done if not isinstance(each, Ruleset)) == [DuplicateRuleError]
     assert await processes[0].own_rules() == {"mine"}
 
 

@@ -2,11 +2,10 @@
 
 from collections.abc import Mapping
 from textwrap import dedent, indent
-from typing import Any
 
 import pytest
 
-from moot.modules.governance.application.rule_files import check_rules, read_rules, write_rules
+from moot.modules.governance.application.rule_files import RuleReader, write_rules
 from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleAction, RuleCategory
@@ -35,6 +34,7 @@ def remove_is_called(facts: Facts) -> bool:
 
 
 CONDITIONS: Mapping[str, NamedCondition] = {"removes@1": remove_is_called}
+READER = RuleReader(ENGINE, conditions=CONDITIONS)
 
 
 def file_of(*rules: str) -> str:
@@ -43,11 +43,11 @@ def file_of(*rules: str) -> str:
 
 
 def read(text: str) -> list[EnhancedRule]:
-    return read_rules(text, where="mine.yaml", engine=ENGINE, tools={}, conditions=CONDITIONS)
+    return READER.read(text, "mine.yaml")
 
 
 def check(text: str) -> list[Complaint]:
-    return check_rules(text, where="mine.yaml", engine=ENGINE, tools={}, conditions=CONDITIONS)
+    return READER.reading(text, "mine.yaml").complaints
 
 
 def the_complaint(text: str) -> Complaint:
@@ -303,7 +303,6 @@ def test_facts_for_examples_can_come_from_the_validator() -> None:
 
     trusting = FactFinder(lambda *_: None, lambda *_: False)
     tainted = RULE.replace("payload.tool == 'rm'", "payload.tool == 'rm' && tainted('path')")
-    given: dict[str, Any] = {"engine": ENGINE, "tools": {}, "conditions": {}}
-    assert read_rules(file_of(tainted), **given)[0].enabled
+    assert RuleReader(ENGINE).read(file_of(tainted))[0].enabled
     with pytest.raises(RuleRefused):
-        read_rules(file_of(tainted), **given, facts=trusting)
+        RuleReader(ENGINE, facts=trusting).read(file_of(tainted))

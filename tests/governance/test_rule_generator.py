@@ -9,7 +9,7 @@ import pytest
 from moot.modules.governance.application.corrections import Corrections, patched
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_files import complaints, read_rules, tried, write_rules
+from moot.modules.governance.application.rule_files import RuleReader, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
@@ -22,13 +22,14 @@ from moot.modules.governance.domain.rules import (
     RuleSource,
 )
 from moot.modules.governance.infrastructure.cel.index import CelConditions
-from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter
+from moot.modules.governance.infrastructure.when_needed import corrected_sql
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import InvalidInput
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 TODAY = NOW.date()
 ENGINE = CelConditions()
+READER = RuleReader(ENGINE)
 
 START = "我有一份包含客户信息的Excel"
 GOAL = "生成销售分析报表"
@@ -138,23 +139,23 @@ def test_goal_rules_can_be_had_alone_with_a_threshold_of_ones_own(generator):
 
 def test_every_generated_rule_is_sound_and_bears_out_its_examples(generator):
     for rule in everything(generator):
-        assert complaints(rule, ENGINE, {}) == [], rule.condition
-        assert tried(rule, ENGINE, {}) == [], rule.condition
+        assert READER.complaints(rule) == [], rule.condition
+        assert READER.tried(rule) == [], rule.condition
         assert not rule.is_draft
         assert set(rule.metadata["suggestion"]) == {"zh-CN", "en-US"}
 
 
 def test_generated_rules_go_into_a_file_and_come_back_the_same(generator):
     rules = everything(generator)
-    assert read_rules(write_rules(rules), engine=ENGINE, tools={}, conditions={}) == rules
+    assert READER.read(write_rules(rules)) == rules
 
 
 def test_tool_rules_also_fit_a_tool_whose_arguments_are_typed(generator):
     schema = {"timeout": {"type": "integer"}, "method": {"type": "string"}, "url": {"type": "string"}}
     profile = ToolProfile(name="http", parameters={"type": "object", "properties": schema})
     for rule in generator.generate_tool_rules(["http"], {"http": HTTP}):
-        assert complaints(rule, ENGINE, {"http": profile}) == [], rule.condition
-        assert tried(rule, ENGINE, {"http": profile}) == [], rule.condition
+        assert RuleReader(ENGINE, {"http": profile}).complaints(rule) == [], rule.condition
+        assert RuleReader(ENGINE, {"http": profile}).tried(rule) == [], rule.condition
 
 
 def test_what_comes_from_a_user_is_in_shadow_until_it_is_accepted(generator):
@@ -312,12 +313,12 @@ def test_one_statement_that_breaks_several_rules_is_rewritten_once_for_all(gener
     rules = accept(
         generator.generate_from_user_input("", "看一看", DESCRIPTION, {"max_rows": 100, "time_column": "day"})
     )
-    index, rewriter = ENGINE.index(rules, {}), SqlRewriter()
+    index = ENGINE.index(rules, {})
     columns = {"orders": ["day", "amount", "customer_name"]}
     validator = DecisionValidator(
         FixedRules(Active(index, "digest")),
         FactFinder(lambda *_: None, lambda *_: True),
-        corrections=Corrections(lambda sql, corrector: rewriter.corrected(sql, corrector, columns)),
+        corrections=Corrections(lambda sql, corrector: corrected_sql(sql, corrector, columns)),
     )
 
     def decided(sql: str) -> tuple[str, Any]:
@@ -577,7 +578,7 @@ def test_no_generated_rule_can_loosen_anything(generator):
 def test_text_of_a_user_cannot_break_out_of_a_condition(generator):
     nasty = '") || true || ("\\'
     (rule,) = generator.generate_tool_rules([nasty])
-    assert complaints(rule, ENGINE, {}) == []
+    assert READER.complaints(rule) == []
     assert broken([rule], tool=nasty) == set()
     assert broken([rule], tool="shell") == {"tool_whitelist"}
 

@@ -1,7 +1,6 @@
 """Rulesets: kept under numbers, put in force and taken back, and never mixed in one decision."""
 
 import asyncio
-from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,6 +9,7 @@ import pytest
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.enhanced_rule_repository import Active
 from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.domain.decisions import ValidationResult
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRuleset, RuleRefused
@@ -49,9 +49,7 @@ class Desk:
         conditions: dict[str, NamedCondition] = given.pop("conditions", {"removes@1": removes})
         self.service = RulesetService(
             self.store,
-            engine=ENGINE,
-            tools={},
-            conditions=conditions,
+            RuleReader(ENGINE, conditions=conditions),
             clock=self.clock,
             shipped=lambda: given.get("shipped", SHIPPED_RULES),
         )
@@ -182,7 +180,7 @@ class TestActivation:
             await desks[0].save(proven(name))
         done = await asyncio.gather(*(each.activate(n + 1) for n, each in enumerate(desks)))
         assert sorted(each.sequence for each in done) == [1, 2, 3, 4]
-        last = max(done)
+        last = max(done, key=lambda each: each.sequence)
         assert await desks[0].store.active("default") == last
 
     async def test_a_workspace_is_not_touched_by_another(self, desk: Desk) -> None:
@@ -226,8 +224,7 @@ class TestSuperseding:
     """What was made out of one ruleset takes the place of that one, and of no other."""
 
     async def activate(self, desk: Desk, number: int, instead_of: int) -> Activation:
-        before = replace(await desk.active(), number=instead_of)
-        return await desk.service.supersede(before, number, by="ann", workspace="default")
+        return await desk.service.activate(number, instead_of, by="ann", workspace="default")
 
     async def test_the_second_of_two_is_told_and_changes_nothing(self, database: Database) -> None:
         one, other = Desk(database), Desk(database)

@@ -5,11 +5,10 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.container import RuleBook
+from moot.modules.governance.container import FOLDER, PROFILES, RuleBook
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import ValidationResult, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
-from moot.modules.governance.infrastructure.shipped_rules import FOLDER, PROFILES
 from tests.governance.factories import request
 
 BOOK = RuleBook()

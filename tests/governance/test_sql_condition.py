@@ -7,12 +7,11 @@ import pytest
 from moot.modules.governance.domain.conditions import Finding, ToolProfile
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.sql.condition import sql_condition
-from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from tests.governance.factories import facts
 
 DATABASE = ToolProfile(name="database", sql="sql")
 TABLES = {"database": {"bars": ["symbol", "close"]}}
-CONDITION = sql_condition(SqlGuard(), TABLES)
+CONDITION = sql_condition(TABLES)
 
 
 def found(tool: str = "database", profile: ToolProfile | None = None, **args: Any) -> Finding | None:

@@ -7,7 +7,8 @@ import pytest
 
 from moot.modules.governance.domain.rules import RewriteSql
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
-from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter, exposes, rewrite
+from moot.modules.governance.infrastructure.sql.rewriting import exposes, rewrite
+from moot.modules.governance.infrastructure.when_needed import corrected_sql
 
 COLUMNS = {
     "customers": ["id", "name", "email", "region"],
@@ -230,7 +231,7 @@ def test_exposes_names_the_columns_a_statement_can_tell_of() -> None:
 
 def test_the_corrector_of_a_rule_says_what_to_rewrite() -> None:
     corrector = RewriteSql(kind="sql", path="payload.args.sql", mask=("email",), limit=5)
-    assert SqlRewriter().corrected("SELECT id, email FROM customers", corrector) == (
+    assert corrected_sql("SELECT id, email FROM customers", corrector, {}) == (
         "SELECT id, '***' AS email FROM customers LIMIT 5"
     )
-    assert SqlRewriter().corrected("DROP TABLE customers", corrector, COLUMNS) is None
+    assert corrected_sql("DROP TABLE customers", corrector, COLUMNS) is None

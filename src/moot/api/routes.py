@@ -7,11 +7,10 @@ from fastapi.responses import JSONResponse
 
 from moot.api.openapi import document_keys
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
-from moot.modules.governance.presentation.rest import (
+from moot.modules.governance.presentation import (
     decision_routes,
     escalation_routes,
     rule_routes,
-    ruleset_routes,
     status_routes,
 )
 from moot.modules.intake.presentation.rest import intake_routes
@@ -31,7 +30,6 @@ ROUTERS = (
     session_routes.router,
     status_routes.router,
     rule_routes.router,
-    ruleset_routes.router,
     decision_routes.router,
     escalation_routes.router,
     intake_routes.router,

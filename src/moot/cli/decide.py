@@ -19,8 +19,6 @@ from moot.modules.governance.application.rule_files import (
     Complaint,
     EnhancedRule,
     RuleRefused,
-    check_rules,
-    read_rules,
 )
 from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
@@ -142,7 +140,7 @@ def text_of(path: Path) -> str:
 
 
 def rules_in(book: "RuleBook", path: Path) -> list[EnhancedRule]:
-    return read_rules(text_of(path), where=str(path), **_vocabulary(book))
+    return book.read(text_of(path), str(path))
 
 
 def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
@@ -171,7 +169,7 @@ def is_draft(rule: EnhancedRule) -> bool:
 
 def is_sound(book: "RuleBook", file: Path) -> bool:
     text = text_of(file)
-    found = check_rules(text, where=str(file), **_vocabulary(book))
+    found = book.reading(text, str(file)).complaints
     for complaint in found:
         typer.echo(_describe(complaint, text))
     errors = sum(complaint.severity == "error" for complaint in found)
@@ -181,11 +179,6 @@ def is_sound(book: "RuleBook", file: Path) -> bool:
     count, drafts = len(rules_in(book, file)), len(found)
     typer.echo(say("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts))
     return True
-
-
-def _vocabulary(book: "RuleBook") -> dict[str, Any]:
-    """What a rule may speak of."""
-    return {name: getattr(book, name) for name in ("engine", "tools", "conditions", "facts")}
 
 
 def _describe(complaint: Complaint, text: str) -> str:

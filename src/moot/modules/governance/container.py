@@ -1,7 +1,8 @@
 """Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
+from pathlib import Path
 from typing import Any, Literal
 
 from moot.modules.governance.application.circuit_breaker import Breakers
@@ -19,6 +20,7 @@ from moot.modules.governance.application.goal_alignment_checker import (
     OpinionOnAlignment,
 )
 from moot.modules.governance.application.provenance import tainted
+from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.application.system_conditions import payload_schema, unproven_argument
@@ -34,7 +36,6 @@ from moot.modules.governance.infrastructure.alignment_measures import (
 from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
-from moot.modules.governance.infrastructure.shipped_rules import shipped_rules
 from moot.modules.governance.infrastructure.when_needed import Cel, Columns, corrected_sql, sql_guard
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock
@@ -43,7 +44,17 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 __all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook", "alignment_opinion"]
 
 
-class RuleBook:
+FOLDER = Path(__file__).parent / "infrastructure" / "rules"
+PROFILES: dict[str, tuple[str, ...]] = {
+    "presets": ("presets",),
+    "tools": ("presets", "tools"),
+    "research": ("presets", "research", "tools"),
+    "default": ("presets", "research", "risk", "ashare", "tools"),
+}
+"""The rules that come with Moot: a file each, put together to profiles."""
+
+
+class RuleBook(RuleReader):
     """What is needed to read rules and to decide by them: no database, no desk.
 
     `tables` are those that SQL may read, by the tool it is for.
@@ -54,32 +65,30 @@ class RuleBook:
         tools: Mapping[str, ToolProfile | Mapping[str, Any]] | None = None,
         *,
         tables: Mapping[str, Columns] | None = None,
-        goal_checker: GoalAlignmentChecker | None = None,
     ) -> None:
-        self.tools = {name: ToolProfile.model_validate(tool) for name, tool in (tools or {}).items()}
-        self.engine = Cel()
-        self.conditions: dict[str, NamedCondition] = {
+        profiles = {name: ToolProfile.model_validate(tool) for name, tool in (tools or {}).items()}
+        conditions: dict[str, NamedCondition] = {
             "payload_schema@1": payload_schema,
             "sql_guard@1": sql_guard(tables),
-            "unproven_argument@1": unproven_argument(self.tools),
+            "unproven_argument@1": unproven_argument(profiles),
         }
-        checker = goal_checker or GoalAlignmentChecker()
-        self.facts = FactFinder(self._profile, _tainted, checker.check_alignment)
+        facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker().check_alignment)
+        super().__init__(Cel(), profiles, conditions, facts)
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
         self._shipped: dict[str, list[EnhancedRule]] = {}
         self._corrections = Corrections(lambda sql, corrector: corrected_sql(sql, corrector, known))
 
     def shipped(self, profile: str = "default") -> list[EnhancedRule]:
+        """The rules of a profile. One whose metadata says so stands in the place of the rule it `replaces`."""
         if profile not in self._shipped:
-            self._shipped[profile] = shipped_rules(
-                profile, engine=self.engine, tools=self.tools, conditions=self.conditions, facts=self.facts
-            )
+            files = [FOLDER / f"{name}.yaml" for name in PROFILES[profile]]
+            rules = [rule for file in files for rule in self.read(file.read_text("utf-8"), file.name)]
+            replaced = {rule.metadata.get("replaces") for rule in rules}
+            self._shipped[profile] = [rule for rule in rules if rule.id not in replaced]
         return list(self._shipped[profile])
 
     def repository(self, rules: Sequence[EnhancedRule] = ()) -> EnhancedRuleRepository:
-        return EnhancedRuleRepository(
-            rules, engine=self.engine, tools=self.tools, defaults=self.shipped("presets")
-        )
+        return EnhancedRuleRepository(rules, reader=self, defaults=self.shipped("presets"))
 
     def validator(self, repository: Rules, *, clock: Clock | None = None) -> DecisionValidator:
         return DecisionValidator(repository, self.facts, corrections=self._corrections, clock=clock)
@@ -121,10 +130,13 @@ class GovernanceContainer:
         opinion: AlignmentOpinion | None = None,
     ) -> None:
         self.book = book or RuleBook()
-        self._clock, self._profile = clock, profile
-        validator = self.book.validator(_Shipped(self.book, profile), clock=clock)
+        self._clock = clock
+        self._shipped = _Shipped(self.book, profile)
+        validator = self.book.validator(self._shipped, clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
-        self.rulesets = self._rulesets(trail) if trail else None
+        shipped = partial(self.book.shipped, profile)
+        store = SqlRulesetStore(trail.database) if trail else None
+        self.rulesets = RulesetService(store, self.book, clock=clock, shipped=shipped) if store else None
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = self._escalations(trail, on_answer) if trail else None
         self.agent = CoordinatorAgent(
@@ -138,19 +150,12 @@ class GovernanceContainer:
             alignment=OpinionOnAlignment(opinion) if opinion else None,
         )
 
+    async def in_force(self, workspace: str) -> Active:
+        """The rules of the workspace; where nothing is stored, those that came with the package."""
+        return await self.rulesets.active(workspace) if self.rulesets else self._shipped.active
+
     def rule_generator(self) -> RuleGenerator:
         return RuleGenerator(self._clock)
-
-    def _rulesets(self, trail: AuditTrail) -> RulesetService:
-        return RulesetService(
-            SqlRulesetStore(trail.database),
-            engine=self.book.engine,
-            tools=self.book.tools,
-            conditions=self.book.conditions,
-            clock=self._clock,
-            shipped=lambda: self.book.shipped(self._profile),
-            facts=self.book.facts,
-        )
 
     def _escalations(
         self, trail: AuditTrail, on_answer: Callable[[Escalation], Awaitable[None]] | None

@@ -1,7 +1,7 @@
 """Keeps away from what is broken: after some failures in a row a dependency is left alone, then tried by one call."""
 
 import math
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -89,7 +89,7 @@ def dependency_failed(error: Exception) -> bool:
 
 
 class CircuitBreaker:
-    """One dependency, of a workspace or (None) of the desk. `counts` tells which errors are its failures.
+    """One dependency, of a workspace or (None) of the desk.
 
     A deadline belongs inside the call: what is cancelled from outside counts neither way.
     """
@@ -101,15 +101,14 @@ class CircuitBreaker:
         failures: int = FAILURES,
         open_seconds: float = OPEN_SECONDS,
         *,
-        counts: Callable[[Exception], bool] = dependency_failed,
         workspace: str | None = None,
     ) -> None:
-        self.name, self.workspace, self._clock, self._counts = name, workspace, clock, counts
+        self.name, self.workspace, self._clock = name, workspace, clock
         self._failures, self._open_for = failures, timedelta(seconds=open_seconds)
         self._in_a_row, self._era = 0, 0
         self._opened_at: datetime | None = None
         self._probe: _Turn | None = None
-        self._total = self._successful = self._failed = self._rejected = 0
+        self._counted = {"total": 0, "successful": 0, "failed": 0, "rejected": 0}
 
     @property
     def state(self) -> BreakerState:
@@ -118,16 +117,16 @@ class CircuitBreaker:
         return BreakerState.OPEN if self._time_left() > timedelta() else BreakerState.HALF_OPEN
 
     @asynccontextmanager
-    async def call(self, counts: Counts | None = None) -> AsyncIterator[None]:
+    async def call(self, counts: Counts = dependency_failed) -> AsyncIterator[None]:
         """Make the call in this block; `CircuitBreakerOpenError` instead of entering it while it may not be made.
 
-        Whoever knows better than the breaker which errors of this call are its failures says so by `counts`.
+        `counts` tells which errors are failures of the dependency.
         """
         turn = self._admit()
         try:
             yield
         except Exception as e:
-            if (counts or self._counts)(e):
+            if counts(e):
                 self._note_failure(turn)
             raise
         else:
@@ -137,21 +136,13 @@ class CircuitBreaker:
                 self._probe = None
 
     def report(self) -> BreakerReport:
-        return BreakerReport(
-            name=self.name,
-            state=self.state,
-            consecutive_failures=self._in_a_row,
-            total=self._total,
-            successful=self._successful,
-            failed=self._failed,
-            rejected=self._rejected,
-        )
+        return BreakerReport(self.name, self.state, self._in_a_row, **self._counted)
 
     def _admit(self) -> _Turn:
-        self._total += 1
+        self._counted["total"] += 1
         state = self.state
         if state is BreakerState.OPEN or self._probe is not None:
-            self._rejected += 1
+            self._counted["rejected"] += 1
             raise CircuitBreakerOpenError(self.name, max(1, math.ceil(self._time_left().total_seconds())))
         turn = _Turn(self._era)
         if state is BreakerState.HALF_OPEN:
@@ -159,7 +150,7 @@ class CircuitBreaker:
         return turn
 
     def _note_success(self, turn: _Turn) -> None:
-        self._successful += 1
+        self._counted["successful"] += 1
         if turn.era != self._era:  # it began before the breaker opened, and tells of that time
             return
         self._in_a_row = 0
@@ -168,7 +159,7 @@ class CircuitBreaker:
             logger.info("circuit closed", dependency=self.name, workspace=self.workspace)
 
     def _note_failure(self, turn: _Turn) -> None:
-        self._failed += 1
+        self._counted["failed"] += 1
         if turn.era != self._era:
             return
         self._in_a_row += 1
@@ -210,17 +201,8 @@ class Seen:
 class Breakers(Seen):
     """The breakers of a desk, one for each dependency, shared by all who call it."""
 
-    def __init__(
-        self,
-        clock: Clock,
-        failures: int = FAILURES,
-        open_seconds: float = OPEN_SECONDS,
-        *,
-        counts: Callable[[Exception], bool] = dependency_failed,
-    ) -> None:
-        self._new = partial(
-            CircuitBreaker, clock=clock, failures=failures, open_seconds=open_seconds, counts=counts
-        )
+    def __init__(self, clock: Clock, failures: int = FAILURES, open_seconds: float = OPEN_SECONDS) -> None:
+        self._new = partial(CircuitBreaker, clock=clock, failures=failures, open_seconds=open_seconds)
         self._all: dict[Dependency, CircuitBreaker] = {}
         super().__init__(self._all)
 

@@ -68,6 +68,11 @@ class Decision:
     def payload(self) -> Mapping[str, Any]:
         return self.result.payload
 
+    def recorded(self, workspace: str) -> DecisionRecord:
+        """As it is kept, or would be."""
+        asked = self.result.original_request
+        return self.record or recorded(asked, self.result, session_id=None, workspace=workspace)
+
 
 class GovernanceStatus(BaseModel):
     """`circuit_breaker_state` is the worst of all breakers: those of the desk and the workspace's own."""
@@ -222,18 +227,12 @@ class ToolCalls:
             self._clock.now(),
         )
         decision = await self._agent.decide(request, workspace=workspace)
-        record = _record(decision, workspace)
+        record = decision.recorded(workspace)
         if decision.may_proceed:
             return Allowed(decision.payload["args"], _notice(record))
         if decision.escalation is not None:
             raise PersonAsked(decision.escalation)
         raise _refusal(record)
-
-
-def _record(decision: Decision, workspace: str) -> DecisionRecord:
-    """As it is kept, or would be."""
-    asked = decision.result.original_request
-    return decision.record or recorded(asked, decision.result, session_id=None, workspace=workspace)
 
 
 def _notice(record: DecisionRecord) -> Message | None:

@@ -3,13 +3,11 @@
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from threading import RLock
-from types import MappingProxyType
 
-from moot.modules.governance.application.rule_files import complaints
-from moot.modules.governance.domain.conditions import Facts, ToolProfile
+from moot.modules.governance.application.rule_files import RuleReader
+from moot.modules.governance.domain.conditions import Facts
 from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.domain.rules import (
-    ConditionEngine,
     EnhancedRule,
     Fired,
     RuleCategory,
@@ -39,11 +37,10 @@ class EnhancedRuleRepository:
         self,
         rules: Iterable[EnhancedRule] = (),
         *,
-        engine: ConditionEngine,
-        tools: Mapping[str, ToolProfile] = MappingProxyType({}),
+        reader: RuleReader,
         defaults: Sequence[EnhancedRule] = (),
     ) -> None:
-        self._engine, self._tools, self._defaults = engine, tools, defaults
+        self._reader, self._defaults = reader, defaults
         self._rules: Mapping[str, EnhancedRule] = {}
         self._active: Active | None = None
         self._changing = RLock()
@@ -123,11 +120,11 @@ class EnhancedRuleRepository:
         with self._changing:
             if self._active is None:
                 rules = tuple(self.list_all())
-                self._active = Active(self._engine.index(rules, self._tools), digest_of(rules), rules)
+                self._active = Active(self._reader.index(rules), digest_of(rules), rules)
             return self._active
 
     def _refuse_bad(self, rules: Iterable[EnhancedRule]) -> None:
-        found = [complaint for rule in rules for complaint in complaints(rule, self._engine, self._tools)]
+        found = [complaint for rule in rules for complaint in self._reader.complaints(rule)]
         if found:
             raise RuleRefused(found)
 

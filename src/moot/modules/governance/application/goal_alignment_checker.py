@@ -1,4 +1,4 @@
-"""How well an action serves a goal: a score behind a port, and what to say when it does not.
+"""How well an action serves a goal: a score, and what to say when it does not.
 
 The words decide: concepts that both languages share, and acts nobody asked for. Who knows more, embeddings or a
 model, is asked before the rules are: `alignment_opinion`.
@@ -7,8 +7,7 @@ model, is asked before the rules are: `alignment_opinion`.
 import asyncio
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -23,7 +22,6 @@ from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
-from moot.shared.infrastructure.execution_context import current_execution_ctx, on_behalf_of
 
 UNDECIDED = 0.5
 """Where goal or action say nothing that could be compared."""
@@ -35,20 +33,9 @@ ENOUGH_SHARED = 3
 PIECES = re.compile(r"[a-z][a-z0-9'-]*|[\u4e00-\u9fff]+")
 
 
-class AlignmentScorer(Protocol):
-    def score(self, goal: str, action: str) -> float:
-        """From 0 (has nothing to do with it) to 1; the same for the same texts."""
-
-
-class LexicalScorer:
-    def score(self, goal: str, action: str) -> float:
-        return compared(goal, action).score
-
-
 class GoalAlignmentChecker:
-    def __init__(self, threshold: float = 0.5, scorer: AlignmentScorer | None = None) -> None:
+    def __init__(self, threshold: float = 0.5) -> None:
         self.threshold = threshold
-        self._scorer = scorer or LexicalScorer()
 
     def check_alignment(
         self,
@@ -59,7 +46,7 @@ class GoalAlignmentChecker:
     ) -> float:
         """From 0 to 1. `keywords` and the texts of `context` count as words of the goal."""
         more = [*(keywords or ()), *(value for value in (context or {}).values() if isinstance(value, str))]
-        return self._scorer.score("\n".join([goal, *more]), action_description)
+        return compared("\n".join([goal, *more]), action_description).score
 
     def is_aligned(self, goal: str, action_description: str) -> bool:
         return self.check_alignment(goal, action_description) >= self.threshold
@@ -179,8 +166,11 @@ DIGITS = 4
 
 
 class AlignmentOpinion(Protocol):
-    async def score(self, goal: str, action: str) -> float:
-        """From 0 (has nothing to do with it) to 1; raises when there is no opinion to be had."""
+    async def score(self, goal: str, action: str, workspace: str) -> float:
+        """From 0 (has nothing to do with it) to 1; raises when there is no opinion to be had.
+
+        What an opinion costs is the workspace's.
+        """
 
 
 class OpinionOnAlignment:
@@ -203,9 +193,8 @@ class OpinionOnAlignment:
 
     async def _asked(self, goal: str, action: str, workspace: str) -> float | None:
         try:
-            with _for(workspace):
-                async with asyncio.timeout(self._patience):
-                    score = await self._opinion.score(goal, action)
+            async with asyncio.timeout(self._patience):
+                score = await self._opinion.score(goal, action, workspace)
         except Exception as e:  # bulkhead: no decision fails for want of an opinion
             expected = isinstance(e, AppError | TimeoutError)
             logger.warning("no opinion on alignment, the words decide", error=repr(e), exc_info=not expected)
@@ -214,17 +203,6 @@ class OpinionOnAlignment:
             logger.warning("opinion on alignment is no number, the words decide", score=score)
             return None
         return round(bounded(score), DIGITS)
-
-
-@contextmanager
-def _for(workspace: str) -> Iterator[None]:
-    """What an opinion costs is its workspace's, and its session's where one is under way."""
-    context = current_execution_ctx.get()
-    if context is not None and context.workspace == workspace:
-        yield
-    else:
-        with on_behalf_of(workspace):
-            yield
 
 
 def _looked_at(active: ActiveRules, decision_type: str) -> bool:

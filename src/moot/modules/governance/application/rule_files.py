@@ -4,10 +4,11 @@ A file holds `rules`, a list, and may hold `profile` and `description`, which te
 which every rule of it has unless it says otherwise.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import Any
 
 import yaml
@@ -31,42 +32,13 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import invalid_input
 
-__all__ = ["Complaint", "EnhancedRule", "RuleRefused", "as_data", "check_rules", "read_rules", "write_rules"]
+__all__ = ["Complaint", "EnhancedRule", "RuleReader", "RuleRefused", "as_data", "write_rules"]
 
 TOP = ("profile", "description", "defaults", "rules")
 FIELDS = tuple(EnhancedRule.model_fields)
 TEXTS = ("name", "description", "suggestion")
 """What `metadata` may say in several languages."""
 MOST_RULES = 20_000
-
-
-def read_rules(
-    text: str,
-    *,
-    where: str = "rules.yaml",
-    engine: ConditionEngine,
-    tools: Mapping[str, ToolProfile],
-    conditions: Mapping[str, NamedCondition],
-    facts: FactFinder | None = None,
-) -> list[EnhancedRule]:
-    """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
-    reading = Reading(where, engine, tools, conditions, facts).of(text)
-    if wrong := [complaint for complaint in reading.complaints if complaint.severity == "error"]:
-        raise RuleRefused(wrong)
-    return reading.rules
-
-
-def check_rules(
-    text: str,
-    *,
-    where: str = "rules.yaml",
-    engine: ConditionEngine,
-    tools: Mapping[str, ToolProfile],
-    conditions: Mapping[str, NamedCondition],
-    facts: FactFinder | None = None,
-) -> list[Complaint]:
-    """Everything that is wrong with a file, and which of its rules are drafts."""
-    return Reading(where, engine, tools, conditions, facts).of(text).complaints
 
 
 def write_rules(rules: Iterable[EnhancedRule]) -> str:
@@ -89,15 +61,53 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
+class RuleReader:
+    """What rules may name, and whether they are sound. `conditions` are those in code, by name and version."""
+
+    def __init__(
+        self,
+        engine: ConditionEngine,
+        tools: Mapping[str, ToolProfile] = MappingProxyType({}),
+        conditions: Mapping[str, NamedCondition] = MappingProxyType({}),
+        facts: FactFinder | None = None,
+    ) -> None:
+        self.engine, self.tools, self.conditions = engine, tools, conditions
+        self.facts = facts or FactFinder(lambda tool, _context: tools.get(tool), lambda *_: True)
+
+    def read(self, text: str, where: str = "rules.yaml") -> list[EnhancedRule]:
+        """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
+        reading = self.reading(text, where)
+        if wrong := [complaint for complaint in reading.complaints if complaint.severity == "error"]:
+            raise RuleRefused(wrong)
+        return reading.rules
+
+    def reading(self, text: str, where: str = "rules.yaml") -> "Reading":
+        """With everything that is wrong with a file, and which of its rules are drafts."""
+        return Reading(self, where).of(text)
+
+    def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
+        return self.engine.index(rules, self.tools)
+
+    def complaints(self, rule: EnhancedRule) -> list[Complaint]:
+        """What is wrong with what the rule says; whether its examples bear it out is `tried`'s business."""
+        found = [*_unknown_types(rule), *_unknown_paths(rule)]
+        if not found:
+            found = [_in_condition(problem) for problem in self.engine.problems(rule, self.tools)]
+        return [replace(complaint, rule=rule.id) for complaint in found]
+
+    def tried(self, rule: EnhancedRule) -> list[tuple[int, Complaint]]:
+        """Which of the rule's examples do not come out as they say, by their place in the list."""
+        index = self.index([rule.model_copy(update={"enabled": True})])
+        outcomes = [_outcome(rule, example, index, self.facts) for example in rule.examples]
+        return [(place, replace(found, rule=rule.id)) for place, found in enumerate(outcomes) if found]
+
+
 @dataclass
 class Reading:
     """What came of reading one file."""
 
+    by: RuleReader
     where: str
-    engine: ConditionEngine
-    tools: Mapping[str, ToolProfile]
-    conditions: Mapping[str, NamedCondition]
-    facts: FactFinder | None = None
     rules: list[EnhancedRule] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     _document: Document = field(default_factory=Document)
@@ -170,10 +180,10 @@ class Reading:
         reference = written.removeprefix(CALL).strip()
         if entry.get("source") != RuleSource.SYSTEM:
             return Complaint(SAY("rules.call_is_the_systems"), field="condition")
-        if reference not in self.conditions:
-            why = SAY("rules.unknown_call", reference=reference, known=sorted(self.conditions))
-            return Complaint(why, field="condition", nearest=nearest(reference, self.conditions))
-        return Registered(reference, self.conditions[reference])
+        if reference not in self.by.conditions:
+            why = SAY("rules.unknown_call", reference=reference, known=sorted(self.by.conditions))
+            return Complaint(why, field="condition", nearest=nearest(reference, self.by.conditions))
+        return Registered(reference, self.by.conditions[reference])
 
     def _bad_texts(self, entry: Mapping[str, Any]) -> Iterator[Complaint]:
         metadata = entry.get("metadata")
@@ -187,10 +197,10 @@ class Reading:
                 yield Complaint(SAY("rules.bad_text", known=list(LOCALES)), field=f"metadata.{name}")
 
     def _is_sound(self, at: Path, rule: EnhancedRule) -> bool:
-        wrong = complaints(rule, self.engine, self.tools)
+        wrong = self.by.complaints(rule)
         for complaint in wrong:
             self._complain((*at, *_way(complaint.field)), complaint)
-        failed = [] if wrong else tried(rule, self.engine, self.tools, self.facts)
+        failed = [] if wrong else self.by.tried(rule)
         for place, complaint in failed:
             self._complain((*at, "examples", place), replace(complaint, field=f"examples.{place}"))
         return not wrong and not failed
@@ -251,16 +261,6 @@ def nearest(name: str, known: Iterable[str]) -> str | None:
     return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
-def complaints(
-    rule: EnhancedRule, engine: ConditionEngine, tools: Mapping[str, ToolProfile]
-) -> list[Complaint]:
-    """What is wrong with what the rule says; whether its examples bear it out is `tried`'s business."""
-    found = [*_unknown_types(rule), *_unknown_paths(rule)]
-    if not found:
-        found = [_in_condition(problem) for problem in engine.problems(rule, tools)]
-    return [replace(complaint, rule=rule.id) for complaint in found]
-
-
 def _in_condition(problem: Problem) -> Complaint:
     line, column, why, advice = problem
     return Complaint(why, field="condition", line=line, column=column, advice=advice)
@@ -284,19 +284,6 @@ def _unknown_paths(rule: EnhancedRule) -> Iterator[Complaint]:
         if path not in fields and not any(path.startswith(f"{field}.") for field in open_ended):
             why = SAY("rules.unknown_path", path=path, type=name, known=list(fields))
             yield Complaint(why, field="corrector.path", nearest=nearest(path, fields))
-
-
-def tried(
-    rule: EnhancedRule,
-    engine: ConditionEngine,
-    tools: Mapping[str, ToolProfile],
-    facts: FactFinder | None = None,
-) -> list[tuple[int, Complaint]]:
-    """Which of the rule's examples do not come out as they say, by their place in the list."""
-    index = engine.index([rule.model_copy(update={"enabled": True})], tools)
-    facts = facts or FactFinder(lambda tool, _context: tools.get(tool), lambda *_: True)
-    outcomes = [_outcome(rule, example, index, facts) for example in rule.examples]
-    return [(place, replace(found, rule=rule.id)) for place, found in enumerate(outcomes) if found]
 
 
 def _outcome(rule: EnhancedRule, example: Example, index: RuleIndex, facts: FactFinder) -> Complaint | None:

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -10,16 +10,15 @@ from functools import cached_property
 import structlog
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
-from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_files import complaints, tried
-from moot.modules.governance.domain.conditions import ToolProfile
+from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.exceptions import (
     Complaint,
     DuplicateRuleError,
+    NoSuchRule,
     NoSuchRuleset,
     RuleRefused,
 )
-from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition
+from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
     Activation,
@@ -33,6 +32,7 @@ from moot.modules.governance.domain.rulesets import (
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import Message
 
 __all__ = ["Activation", "Active", "RulesMovedOn", "Ruleset", "RulesetService"]
 
@@ -40,6 +40,8 @@ logger = structlog.get_logger(__name__)
 
 FRESH = timedelta(seconds=1)
 """As long, at most, another process's activation goes unseen."""
+MOST_TRIES = 5
+"""So often a change is made anew to rules that another process has changed meanwhile."""
 KEPT_READY = 8
 """Rulesets that stay compiled: going back and forth between two costs nothing."""
 
@@ -59,17 +61,14 @@ class RulesetService:
     def __init__(
         self,
         store: RulesetStore,
+        reader: RuleReader,
         *,
-        engine: ConditionEngine,
-        tools: Mapping[str, ToolProfile],
-        conditions: Mapping[str, NamedCondition],
         clock: Clock,
         shipped: Callable[[], Sequence[EnhancedRule]],
-        facts: FactFinder | None = None,
     ) -> None:
-        self._store, self._clock = store, clock
-        self._engine, self._tools, self._conditions, self._facts = engine, tools, conditions, facts
+        self._store, self._reader, self._clock = store, reader, clock
         self._read_shipped = shipped
+        self._turn = asyncio.Lock()
         self._known: dict[str, _Known] = {}
         self._first: dict[str, asyncio.Lock] = {}
         self._ready: OrderedDict[str, Active] = OrderedDict()
@@ -95,13 +94,55 @@ class RulesetService:
             Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
         )
 
-    async def activate(self, number: int, *, by: str, workspace: str) -> Activation:
-        """From the next decision on it decides, in this process at once. 0: the rules of this package."""
-        return await self._activated(number, by, workspace)
+    async def activate(
+        self, number: int, instead_of: int | None = None, /, *, by: str, workspace: str
+    ) -> Activation:
+        """From the next decision on it decides, in this process at once. 0: the rules of this package.
 
-    async def supersede(self, before: Active, number: int, *, by: str, workspace: str) -> Activation:
-        """Activate what was made out of `before`; `RulesMovedOn` when that one is in force no longer."""
-        return await self._activated(number, by, workspace, instead_of=before.number)
+        `RulesMovedOn` unless `instead_of`, where given, is in force.
+        """
+        wanted = await (self._stored_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
+        await self._made_ready(wanted)  # what cannot decide is not put in force
+        done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
+        if done is None:
+            raise NoSuchRuleset(number)
+        await self.newest(workspace)
+        return done
+
+    async def add(self, rule: EnhancedRule, *, by: str, workspace: str) -> Ruleset:
+        """Make the next ruleset out of the one in force, and put it in force; so do `replace` and `remove`."""
+        return await self._edit(lambda rules: rules.add(rule), SAY("rest.added", rule=rule.id), by, workspace)
+
+    async def replace(self, rule: EnhancedRule, *, by: str, workspace: str) -> Ruleset:
+        """Under a new version, if it says something else."""
+        return await self._edit(
+            lambda rules: rules.update(rule), SAY("rest.changed", rule=rule.id), by, workspace
+        )
+
+    async def remove(self, rule_id: str, *, by: str, workspace: str) -> Ruleset:
+        def without(rules: EnhancedRuleRepository) -> None:
+            if not rules.remove(rule_id):
+                raise NoSuchRule(rule_id)
+
+        return await self._edit(without, SAY("rest.removed", rule=rule_id), by, workspace)
+
+    async def _edit(
+        self, change: Callable[[EnhancedRuleRepository], object], note: Message, by: str, workspace: str
+    ) -> Ruleset:
+        """What another process does to the rules meanwhile is kept: the change is made to that then."""
+        async with self._turn:
+            for left in reversed(range(MOST_TRIES)):
+                before = await self.newest(workspace)
+                rules = EnhancedRuleRepository(before.rules, reader=self._reader)
+                change(rules)
+                saved = await self.save(rules.list_all(), note=str(note), by=by, workspace=workspace)
+                try:
+                    await self.activate(saved.number, before.number, by=by, workspace=workspace)
+                    break
+                except RulesMovedOn:
+                    if not left:
+                        raise
+        return saved
 
     async def rollback(self, *, by: str, workspace: str) -> Activation:
         """Back to what was in force before; before everything were the shipped rules."""
@@ -138,22 +179,11 @@ class RulesetService:
         rules: list[EnhancedRule] = []
         for data in ruleset.rules:
             try:
-                rules.append(from_data(data, self._conditions))
+                rules.append(from_data(data, self._reader.conditions))
             except KeyError as e:
                 gone = SAY("rules.condition_gone", reference=e.args[0])
                 raise RuleRefused([Complaint(gone, str(data["id"]), "condition")]) from None
         return rules
-
-    async def _activated(
-        self, number: int, by: str, workspace: str, instead_of: int | None = None
-    ) -> Activation:
-        wanted = await (self._stored_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
-        await self._made_ready(wanted)  # what cannot decide is not put in force
-        done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
-        if done is None:
-            raise NoSuchRuleset(number)
-        await self.newest(workspace)
-        return done
 
     @cached_property
     def _shipped(self) -> tuple[EnhancedRule, ...]:
@@ -216,7 +246,7 @@ class RulesetService:
 
     def _compiled(self, ruleset: Ruleset) -> Active:
         rules = self._shipped if ruleset.digest == self._shipped_digest else self.rules_of(ruleset)
-        return EnhancedRuleRepository(rules, engine=self._engine, tools=self._tools).active
+        return EnhancedRuleRepository(rules, reader=self._reader).active
 
     def _checked(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
         kept = [_off_if_draft(rule) for rule in rules]
@@ -231,8 +261,8 @@ class RulesetService:
         return kept
 
     def _complaints(self, rule: EnhancedRule) -> Sequence[Complaint]:
-        found = complaints(rule, self._engine, self._tools)
-        return found or [complaint for _, complaint in tried(rule, self._engine, self._tools, self._facts)]
+        found = self._reader.complaints(rule)
+        return found or [complaint for _, complaint in self._reader.tried(rule)]
 
 
 def _off_if_draft(rule: EnhancedRule) -> EnhancedRule:

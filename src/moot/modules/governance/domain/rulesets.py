@@ -87,7 +87,8 @@ class Ruleset(NamedTuple):
     created_at: datetime
 
 
-class Activation(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Activation:
     """The one with the highest `sequence` of its workspace is in force."""
 
     sequence: int

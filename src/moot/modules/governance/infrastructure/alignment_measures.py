@@ -6,6 +6,7 @@ import logging
 import math
 import re
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 
@@ -17,6 +18,11 @@ from moot.modules.governance.domain.texts import SAY
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
+from moot.shared.infrastructure.execution_context import (
+    DEFAULT_WORKSPACE,
+    current_execution_ctx,
+    on_behalf_of,
+)
 
 Embed = Callable[[list[str]], Sequence[Sequence[float]]]
 """Each text's vector."""
@@ -39,7 +45,7 @@ class EmbeddingOpinion:
     def __init__(self, embed: Embed) -> None:
         self._embed = embed
 
-    async def score(self, goal: str, action: str) -> float:
+    async def score(self, goal: str, action: str, _workspace: str = DEFAULT_WORKSPACE) -> float:
         by_words = compared(goal, action)
         texts = [goal[:LONGEST], action[:LONGEST]]
         alike = _scaled(
@@ -119,18 +125,25 @@ class ModelOpinion:
     def __init__(self, llm: LLMService) -> None:
         self._llm = llm
 
-    async def score(self, goal: str, action: str) -> float:
+    async def score(self, goal: str, action: str, workspace: str = DEFAULT_WORKSPACE) -> float:
         shown = json.dumps({"goal": goal[:LONGEST], "action": action[:LONGEST]}, ensure_ascii=False)
-        reply = await self._llm.chat(
-            [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)],
-            response_schema=SCHEMA,
-            temperature=0.0,
-            max_tokens=MOST_TOKENS,
-            caller_module="governance",
-            caller_agent=AGENT,
-        )
+        with _on_record_of(workspace):
+            reply = await self._llm.chat(
+                [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)],
+                response_schema=SCHEMA,
+                temperature=0.0,
+                max_tokens=MOST_TOKENS,
+                caller_module="governance",
+                caller_agent=AGENT,
+            )
         said = OBJECT.findall(reply.content)
         try:
             return Opinion.model_validate_json(said[-1]).score
         except (IndexError, ValidationError):
             raise UpstreamFailed(f"no score in the answer: {reply.content[:200]!r}") from None
+
+
+def _on_record_of(workspace: str) -> AbstractContextManager[object]:
+    """Of the session, too, where one of the workspace is under way."""
+    context = current_execution_ctx.get()
+    return nullcontext() if context and context.workspace == workspace else on_behalf_of(workspace)

@@ -30,9 +30,8 @@ def sql_guard(tables: Mapping[str, Columns] | None) -> NamedCondition:
     @cache
     def loaded() -> NamedCondition:
         from moot.modules.governance.infrastructure.sql.condition import sql_condition  # noqa: PLC0415
-        from moot.modules.governance.infrastructure.sql.guard import SqlGuard  # noqa: PLC0415
 
-        return sql_condition(SqlGuard(), tables=tables)
+        return sql_condition(tables)
 
     def guarded(facts: Facts) -> bool | Finding | None:
         return loaded()(facts)
@@ -41,9 +40,10 @@ def sql_guard(tables: Mapping[str, Columns] | None) -> NamedCondition:
 
 
 def corrected_sql(sql: str, corrector: RewriteSql, columns: Columns) -> str | None:
-    from moot.modules.governance.infrastructure.sql.rewriting import SqlRewriter  # noqa: PLC0415
+    """The statement as a rule's corrector asks for it; None: that cannot be done."""
+    from moot.modules.governance.infrastructure.sql.rewriting import rewrite  # noqa: PLC0415
 
-    return SqlRewriter().corrected(sql, corrector, columns)
+    return rewrite(sql, **corrector.model_dump(exclude={"kind", "path"}), columns=columns)
 
 
 @cache

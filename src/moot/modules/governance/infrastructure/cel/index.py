@@ -12,11 +12,9 @@ from moot.modules.governance.infrastructure.cel.atoms import Cover, cover
 from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
 from moot.modules.governance.infrastructure.cel.problems import problems_of
 from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding
-from moot.modules.governance.infrastructure.cel.references import EACH, Path
+from moot.modules.governance.infrastructure.cel.tree import EACH, Path
 from moot.modules.governance.infrastructure.cel.watches import (
-    FLOW_FUNCTIONS,
     FieldWatch,
-    FlowWatch,
     Found,
     Minding,
     PathWatch,
@@ -67,11 +65,10 @@ class Bucket:
         self._rules = rules
         self._in_code = {place for place, ready in enumerate(rules) if ready.program is None}
         self._fields: dict[str, FieldWatch] = {}
-        self._flows: dict[Path, FlowWatch] = {}
         programs = [(place, ready.program, ready.cover) for place, ready in enumerate(rules) if ready.program]
         for place, program, covering in programs:
             self._add(place, program, covering)
-        self._watches: tuple[FieldWatch | FlowWatch, ...] = (*self._fields.values(), *self._flows.values())
+        self._watches = tuple(self._fields.values())
         for watch in self._watches:
             watch.close()
         self._looping = [(place, p) for place, p, _ in programs if any(EACH in path for path in p.paths)]
@@ -94,8 +91,6 @@ class Bucket:
 
     def _minding(self, path: Path, program: Program, kinds: frozenset[str]) -> Minding:
         root = str(path[0])
-        if root in FLOW_FUNCTIONS:
-            return self._flows.setdefault(path, FlowWatch(path)).minding
         field = self._field(root, program)
         if len(path) == 1 and program.fields[root].kind != "any":
             return field.minding

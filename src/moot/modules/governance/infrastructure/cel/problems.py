@@ -4,15 +4,13 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
-from typing import Final
+from typing import Any, Final
 
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY, joined
-from moot.modules.governance.infrastructure.cel import tree
-from moot.modules.governance.infrastructure.cel.atoms import FLOWS
 from moot.modules.governance.infrastructure.cel.environment import (
     ANY_HAS,
     HAS,
@@ -23,10 +21,18 @@ from moot.modules.governance.infrastructure.cel.environment import (
     environment,
     seconds,
 )
-from moot.modules.governance.infrastructure.cel.hints import advice, hints, place, write
 from moot.modules.governance.infrastructure.cel.program import Program
-from moot.modules.governance.infrastructure.cel.references import COMPARED, LOGIC, References, kinds_of
+from moot.modules.governance.infrastructure.cel.tree import COMPARED, LOGIC, Node, kinds_of
 from moot.shared.domain.messages import Message
+
+
+def advice(key: str, **values: Any) -> Message:
+    return SAY(f"conditions.advice.{key}", **values)
+
+
+def write(code: str, other: str | None = None) -> Message:
+    return advice("write", code=code) if other is None else advice("either", one=code, other=other)
+
 
 REPORTED: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 UNKNOWN: Final = re.compile(r"undeclared reference to '([^']*)'")
@@ -35,6 +41,7 @@ FUNCTIONS: Final = (
     "after", "all", "contains", "count", "duration", "endsWith", "exists", "exists_one", "filter", "has", "int",
     "lowerAscii", "map", "matches", "size", "startsWith", "string", "tainted", "timestamp", "trim", "upperAscii",
 )  # fmt: skip
+FLOWS: Final = {"after", "tainted", "count"}
 KINDS: Final = {
     "double": "number", "int": "integer", "string": "string", "bool": "boolean", "null_type": "null", "null": "null",
     "list(string)": "strings", "list": "list", "map": "map", "bytes": "bytes", "uint": "unsigned",
@@ -48,13 +55,49 @@ SYNTAX: Final = (
     (re.compile("missing '(.*)' at '"), "lacking"),
     (re.compile("(?:mismatched|extraneous) input '(.*)' expecting"), "unexpected"),
     (re.compile("no viable alternative at input '(.*)'"), "unexpected"),
-    (re.compile("token recognition error at: '(.*)'"), "no_sign"),
+    (re.compile("token recognition error at: '(.*)'"), "unexpected"),
+    (re.compile("reserved identifier: (.*)"), "unexpected"),
     (re.compile("cannot be the operand of a select"), "no_fields"),
     (re.compile(r"has\(\) argument must be"), "has_field"),
     (re.compile(r"invalid \w+ literal"), "number_too_large"),
     (re.compile("variable name must be a simple identifier"), "loop_name"),
 )
 """How CEL complains, and how we do."""
+
+
+SIGNS: Final[dict[str, Message]] = {
+    r"===|!==": write("==", "!="),
+    r"=>|=<|[≥≤]": write(">=", "<="),
+    r"(?<![=!<>])=(?![=>])": advice("compare"),
+    r"<>|≠": write("!="),
+    r"(?<!&)&(?!&)": write("&&"),
+    r"(?<!\|)\|(?!\|)": write("||"),
+    r"[“”‘’「」]": write("'", '"'),
+    r"[（），。；！]": advice("half_width"),
+    r"->|\$(?=\w)|\b(?:payload|context)\s*\[": write("payload.field"),
+    r"\.(?:lower|toLowerCase)(?=\()": write(".lowerAscii()"),
+    r"\.(?:upper|toUpperCase)(?=\()": write(".upperAscii()"),
+    r"\.strip(?=\()": write(".trim()"),
+    r"\.startswith(?=\()": write(".startsWith()"),
+    r"\.endswith(?=\()": write(".endsWith()"),
+    r"\.(?:includes|find)(?=\()": write(".contains()"),
+    r"\.length(?!\w)|\blen(?=\()": write("size(field)"),
+}
+WORDS: Final[dict[str, Message]] = {
+    r"not\s+in": write("!(field in [..])"),
+    "and|AND": write("&&"),
+    "or|OR": write("||"),
+    "not|NOT": write("!"),
+    r"is(?:\s+not)?": write("==", "!="),
+    "True|TRUE": write("true"),
+    "False|FALSE": write("false"),
+    "None|NULL|nil|undefined": write("null", "has(field)"),
+}
+HABITS: Final = [
+    *((re.compile(pattern), "sign", meant) for pattern, meant in SIGNS.items()),
+    *((re.compile(rf"(?<![\w.])(?:{pattern})(?!\w)"), "word", meant) for pattern, meant in WORDS.items()),
+]
+"""What people write who come from another language, and what they meant."""
 
 
 def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
@@ -74,7 +117,7 @@ def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Pr
         return hints(source) or [_reported(source, fields, found) for found in REPORTED.finditer(str(e))] or [
             Problem(1, 1, _in_our_words(str(e), "unreadable"))
         ]  # fmt: skip
-    return list(_Review(program, arguments_of(rule, tools)).problems())
+    return list(_review(program, arguments_of(rule, tools)))
 
 
 def _asked_wrongly(source: str, fields: Declared) -> list[Problem]:
@@ -87,6 +130,23 @@ def _asked_wrongly(source: str, fields: Declared) -> list[Problem]:
         for found, name in named
         if name in fields
     ]
+
+
+def hints(source: str) -> list[Problem]:
+    """For a condition that does not compile: what in it is the habit of another language, in order of place."""
+    plain = blanked(source)
+    found: dict[int, Problem] = {}
+    for pattern, kind, meant in HABITS:
+        for match in pattern.finditer(plain):
+            if not any(start <= match.start() < start + 3 for start in found):
+                message = SAY(f"conditions.habit.{kind}", found=match[0])
+                found[match.start()] = Problem(*place(source, match.start()), message, meant)
+    return [found[start] for start in sorted(found)]
+
+
+def place(source: str, offset: int) -> tuple[int, int]:
+    before = source[:offset]
+    return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
 def _stranger(name: str) -> Problem:
@@ -181,91 +241,63 @@ ADVICE: Final = {
 }
 
 
-class _Review:
+def _review(program: Program, arguments: Declared | None) -> Iterator[Problem]:
     """What CEL lets pass and nobody can have meant."""
-
-    def __init__(self, program: Program, arguments: Declared | None) -> None:
-        self._program = program
-        self._arguments = arguments
-        self._paths = References(program.fields)
-
-    def problems(self) -> Iterator[Problem]:
-        program = self._program
-        kind = program.expression.return_type()
-        if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
-            yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
-        nodes = list(walk(program.checked.root))
-        flows = any(isinstance(node, tree.Call) and node.function in FLOWS for node in nodes)
-        if not (program.roots or program.asked or flows):
-            yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
-        for node in nodes:
-            yield from self._node(node)
-
-    def _node(self, node: tree.Node) -> Iterator[Problem]:
-        match node:
-            case tree.Call(function="count", args=(_, tree.Const(value=str() as period))):
-                yield from self._period(node, period)
-            case tree.Call(function="tainted", args=(tree.Const(value=str() as name),)):
-                if self._arguments is not None and name not in self._arguments:
-                    nearest = _nearest(name, self._arguments)
-                    yield self._at(node, SAY("conditions.no_argument", name=name), nearest)
-            case tree.Call(
-                function="duration" | "timestamp" as function, args=(tree.Const(value=str() as text),)
-            ):
-                yield from self._constant(node, f"{function}({_quoted(text)})", f"no_{function}", text)
-            case tree.Call(function="matches", args=(_, tree.Const(value=str() as pattern))):
-                yield from self._constant(node, f"''.matches({_quoted(pattern)})", "no_pattern", pattern)
-            case tree.Call(function="@in", args=(left, tree.Items(items=items))):
-                yield from self._members(node, left, items)
-            case tree.Call(function=function, args=args) if function in LOGIC:
-                if any(isinstance(arg, tree.Const) for arg in args):
-                    yield self._at(node, SAY("conditions.constant_part"))
-            case tree.Call(function=function, args=(left, right)) if function in COMPARED:
-                if isinstance(left, tree.Const) and isinstance(right, tree.Const):
-                    yield self._at(node, SAY("conditions.two_constants"))
-
-    def _period(self, node: tree.Node, period: str) -> Iterator[Problem]:
-        try:
-            seconds(period)
-        except ValueError:
-            yield self._at(node, SAY("conditions.no_period", text=period), advice("period"))
-
-    def _constant(self, node: tree.Node, expression: str, key: str, text: str) -> Iterator[Problem]:
-        value = environment({}).compile(expression).eval()
-        if value.type() == cel.Type.ERROR:
-            why = str(value.value()).rpartition("expression: ")[2]
-            yield self._at(node, SAY(f"conditions.{key}", text=text, why=why))
-
-    def _members(self, node: tree.Node, left: tree.Node, items: tuple[tree.Node, ...]) -> Iterator[Problem]:
-        path = self._paths.path(left)
-        kinds = {kind for item in items for kind in kinds_of(item)}
-        if path is None or len(path) > 1 or self._program.fields[str(path[0])].kind == "any":
-            wrong = len(kinds) > 1
-        else:
-            kind = self._program.fields[str(path[0])].kind
-            wrong = bool(kinds - {"number" if kind == "integer" else kind})
-        if wrong:
-            yield self._at(node, SAY("conditions.never_member"), advice("one_kind"))
-
-    def _at(self, node: tree.Node, message: Message, suggestion: Message | None = None) -> Problem:
-        offset = self._program.checked.positions.get(node.id, 0)
-        return Problem(*place(self._program.runnable, offset), message, suggestion)
+    kind = program.expression.return_type()
+    if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
+        yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
+    nodes = list(program.checked.root.walk())
+    flows = any(node.kind == "call" and node.name in FLOWS for node in nodes)
+    if not (program.roots or program.asked or flows):
+        yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
+    for node in nodes:
+        for message, suggestion in _mistakes(program, node, arguments):
+            offset = program.checked.positions.get(node.id, 0)
+            yield Problem(*place(program.runnable, offset), message, suggestion)
 
 
-def walk(node: tree.Node) -> Iterator[tree.Node]:
-    yield node
-    inside: tuple[tree.Node, ...] = ()
+Mistake = tuple[Message, Message | None]
+
+
+def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Iterator[Mistake]:
     match node:
-        case tree.Select(operand=operand):
-            inside = (operand,)
-        case tree.Call(args=args):
-            inside = args
-        case tree.Items(items=items):
-            inside = items
-        case tree.Loop(over=over, parts=parts):
-            inside = (over, *parts)
-    for each in inside:
-        yield from walk(each)
+        case Node("call", "count", (_, Node("constant", value=str() as period))):
+            yield from _period(period)
+        case Node("call", "tainted", (Node("constant", value=str() as name),)):
+            if arguments is not None and name not in arguments:
+                yield SAY("conditions.no_argument", name=name), _nearest(name, arguments)
+        case Node("call", "duration" | "timestamp" as function, (Node("constant", value=str() as text),)):
+            yield from _constant(f"{function}({_quoted(text)})", f"no_{function}", text)
+        case Node("call", "matches", (_, Node("constant", value=str() as pattern))):
+            yield from _constant(f"''.matches({_quoted(pattern)})", "no_pattern", pattern)
+        case Node("call", "@in", (left, Node("items", args=items))):
+            if _never_member(program, left, items):
+                yield SAY("conditions.never_member"), advice("one_kind")
+        case Node("call", function, args) if function in LOGIC and any(a.kind == "constant" for a in args):
+            yield SAY("conditions.constant_part"), None
+        case Node("call", function, (Node("constant"), Node("constant"))) if function in COMPARED:
+            yield SAY("conditions.two_constants"), None
+
+
+def _period(period: str) -> Iterator[Mistake]:
+    try:
+        seconds(period)
+    except ValueError:
+        yield SAY("conditions.no_period", text=period), advice("period")
+
+
+def _constant(expression: str, key: str, text: str) -> Iterator[Mistake]:
+    value = environment({}).compile(expression).eval()
+    if value.type() == cel.Type.ERROR:
+        why = str(value.value()).rpartition("expression: ")[2]
+        yield SAY(f"conditions.{key}", text=text, why=why), None
+
+
+def _never_member(program: Program, left: Node, items: Iterable[Node]) -> bool:
+    path = program.references.path(left)
+    kinds = {kind for item in items for kind in kinds_of(item)}
+    kind = program.fields[str(path[0])].kind if path is not None and len(path) == 1 else "any"
+    return len(kinds) > 1 if kind == "any" else bool(kinds - {"number" if kind == "integer" else kind})
 
 
 def _quoted(text: str) -> str:

@@ -23,7 +23,7 @@ from moot.modules.governance.infrastructure.cel.environment import (
     uncommented,
     with_has,
 )
-from moot.modules.governance.infrastructure.cel.references import EACH, Path, References, spelt
+from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spelt
 from moot.modules.governance.infrastructure.cel.values import READY, WrongValueError, expect
 from moot.shared.domain.messages import Message
 
@@ -37,11 +37,10 @@ class Program:
         self.runnable = with_has(source, fields)
         self.expression = environment(fields).compile(self.runnable)
         self.checked = tree.read(self.expression.serialize())
-        references = References(fields)
-        references.visit(self.checked.root, {"boolean"})
-        self.asked = frozenset(references.asked)
-        self.roots = references.roots
-        self.paths = {path: frozenset(kinds) for path, kinds in references.paths.items()}
+        self.references = found = References(fields)
+        found.visit(self.checked.root, {"boolean"})
+        self.asked, self.roots = frozenset(found.asked), found.roots
+        self.paths = {path: frozenset(kinds) for path, kinds in found.paths.items()}
         self._parts: dict[str, Program] = {}
 
     @cached_property

@@ -1,65 +1,36 @@
-"""A checked expression as a tree, read from the bytes in which CEL hands it out (protobuf's wire format)."""
+"""A checked expression as a tree, read from the bytes in which CEL hands it out (protobuf's wire format), and what it
+names: fields, what is looked at below untyped ones, and what it asks for.
+"""
 
 import struct
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import NamedTuple
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal, NamedTuple
+
+from moot.modules.governance.domain.conditions import FieldType
 
 Value = bool | int | float | str | bytes | None
+Kind = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
-class Const:
-    id: int
-    value: Value
+class Node:
+    """`name` is a declared name with all its dots, the variable of a loop, a field or a function.
 
+    What a method is called on comes first in `args`, as does what a loop (`exists`, `all`, `map`) goes over.
+    """
 
-@dataclass(frozen=True, slots=True)
-class Ident:
-    """A declared name with all its dots, or the variable of a loop."""
+    kind: Kind
+    name: str = ""
+    args: tuple["Node", ...] = ()
+    value: Value = None
+    id: int = 0
 
-    id: int
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Select:
-    """`operand.field`; `asks`: `has(operand.field)`."""
-
-    id: int
-    operand: "Node"
-    field: str
-    asks: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Call:
-    """What a method is called on comes first in `args`."""
-
-    id: int
-    function: str
-    args: tuple["Node", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    """A list, or the keys and values of a map, written out."""
-
-    id: int
-    items: tuple["Node", ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Loop:
-    """`exists`, `all`, `map` and their like over `over`."""
-
-    id: int
-    variable: str
-    over: "Node"
-    parts: tuple["Node", ...]
-
-
-Node = Const | Ident | Select | Call | Items | Loop
+    def walk(self) -> Iterator["Node"]:
+        yield self
+        for arg in self.args:
+            yield from arg.walk()
 
 
 class Checked(NamedTuple):
@@ -70,36 +41,30 @@ class Checked(NamedTuple):
 
 def read(serialized: bytes) -> Checked:
     """From `Expression.serialize()`: an `Any` around a `CheckedExpr`."""
-    checked = _fields(_one(_fields(serialized), 2))
-    positions = {}
-    for number, entry in _fields(_one(checked, 5)):
-        if number == 4:
-            place = dict(_fields(_bytes(entry)))
-            positions[_int(place.get(1, 0))] = _int(place.get(2, 0))
-    return Checked(_node(_one(checked, 4)), positions)
+    checked = _fields(_fields(serialized)[2][0])
+    places = [_fields(entry) for entry in _fields(checked[5][0])[4]]
+    return Checked(_node(checked[4][0]), {_int(place, 1): _int(place, 2) for place in places})
 
 
-Field = tuple[int, int | bytes]
+Fields = defaultdict[int, list[Any]]
+"""By number: whole numbers as such, all else as bytes."""
 
 
-def _fields(data: bytes) -> list[Field]:
-    return list(_each(data))
-
-
-def _each(data: bytes) -> Iterator[Field]:
+def _fields(data: bytes) -> Fields:
+    found: Fields = defaultdict(list)
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
-        number, wire = key >> 3, key & 7
-        if wire == 0:
+        if key & 7 == 0:
             value, at = _varint(data, at)
-            yield number, value
+            found[key >> 3].append(value)
             continue
-        length = {1: 8, 5: 4}.get(wire)
+        length = {1: 8, 5: 4}.get(key & 7)
         if length is None:
             length, at = _varint(data, at)
-        yield number, data[at : at + length]
+        found[key >> 3].append(data[at : at + length])
         at += length
+    return found
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
@@ -113,63 +78,173 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _one(fields: list[Field], number: int) -> bytes:
-    return next((_bytes(value) for key, value in fields if key == number), b"")
+def _int(fields: Fields, number: int) -> int:
+    return int(fields[number][0]) if number in fields else 0
 
 
-def _bytes(value: int | bytes) -> bytes:
-    return value if isinstance(value, bytes) else b""
+def _nodes(fields: Fields, *numbers: int) -> tuple[Node, ...]:
+    return tuple(_node(value) for number in numbers for value in fields[number])
 
 
-def _int(value: int | bytes) -> int:
-    return value if isinstance(value, int) else 0
+SHAPES: Final[dict[int, tuple[Kind, int, tuple[int, ...]]]] = {
+    4: ("ident", 1, ()),
+    5: ("select", 2, (1,)),
+    6: ("call", 2, (1, 3)),
+    7: ("items", 0, (1,)),
+    9: ("loop", 1, (2, 4, 5, 6, 7)),
+}
+"""How an expression's fields are read: its kind, which field is its name, and which are inside it."""
 
 
-def _text(fields: list[Field], number: int) -> str:
-    return _one(fields, number).decode()
-
-
-def _nodes(fields: list[Field], *numbers: int) -> tuple[Node, ...]:
-    return tuple(_node(_bytes(value)) for key, value in fields if key in numbers)
-
-
-def _node(data: bytes) -> Node:  # noqa: PLR0911
+def _node(data: bytes) -> Node:
     fields = _fields(data)
-    id_ = _int(dict(fields).get(2, 0))
-    number, value = next(field for field in fields if field[0] != 2)
-    inside = _fields(_bytes(value))
-    match number:
-        case 3:
-            return Const(id_, _constant(inside))
-        case 4:
-            return Ident(id_, _text(inside, 1))
-        case 5:
-            return Select(id_, _node(_one(inside, 1)), _text(inside, 2), bool(dict(inside).get(3)))
-        case 6:
-            return Call(id_, _text(inside, 2), _nodes(inside, 1) + _nodes(inside, 3))
-        case 7:
-            return Items(id_, _nodes(inside, 1))
-        case 9:
-            return Loop(id_, _text(inside, 1), _node(_one(inside, 2)), _nodes(inside, 4, 5, 6, 7))
-    entries = [_fields(_bytes(entry)) for key, entry in inside if key == 2]
-    return Items(id_, tuple(node for entry in entries for node in _nodes(entry, 3, 4)))
+    number = next(each for each in fields if each != 2)
+    inside, id_ = _fields(fields[number][0]), _int(fields, 2)
+    if number == 3:
+        return Node("constant", value=_constant(inside), id=id_)
+    if number == 8:  # a map, written out
+        entries = [_fields(entry) for entry in inside[2]]
+        return Node("items", "{}", tuple(node for entry in entries for node in _nodes(entry, 3, 4)), id=id_)
+    kind, name, args = SHAPES[number]
+    if number == 5 and _int(inside, 3):
+        kind = "has"
+    return Node(kind, inside[name][0].decode() if inside[name] else "", _nodes(inside, *args), id=id_)
 
 
-def _constant(inside: list[Field]) -> Value:  # noqa: PLR0911
-    number, value = inside[0] if inside else (1, 0)
-    match number:
-        case 2:
-            return bool(value)
-        case 3:
-            signed = _int(value)
-            return signed - (1 << 64) if signed >> 63 else signed
-        case 4:
-            return _int(value)
-        case 5:
-            unpacked: float = struct.unpack("<d", _bytes(value))[0]
-            return unpacked
-        case 6:
-            return _bytes(value).decode()
-        case 7:
-            return _bytes(value)
-    return None
+CONSTANTS: Final[dict[int, Callable[[Any], Value]]] = {
+    2: bool,
+    3: lambda value: value - (1 << 64) if value >> 63 else value,
+    4: int,
+    5: lambda value: float(struct.unpack("<d", value)[0]),
+    6: lambda value: str(value, "utf-8"),
+    7: bytes,
+}
+
+
+def _constant(inside: Fields) -> Value:
+    return next(
+        (CONSTANTS[number](values[0]) for number, values in inside.items() if number in CONSTANTS), None
+    )
+
+
+EACH: Final = None
+"""The step of a path that goes into every member of a list."""
+Path = tuple[str | int | None, ...]
+"""A declared name, then steps below it."""
+
+COMPARED: Final = {"_==_", "_!=_", "_>_", "_>=_", "_<_", "_<=_"}
+ARITHMETIC: Final = {"_+_", "_-_", "_*_", "_/_", "_%_"}
+LOGIC: Final = {"_&&_", "_||_", "!_"}
+ON_TEXT: Final = [
+    "startsWith",
+    "endsWith",
+    "contains",
+    "matches",
+    "lowerAscii",
+    "upperAscii",
+    "trim",
+    "split",
+]
+EXPECTED_OF: Final[dict[str, set[str]]] = {
+    **{function: {"string"} for function in ON_TEXT},
+    **{function: {"boolean"} for function in LOGIC},
+    "size": {"string", "list", "map"},
+    "_?_:_": {"boolean"},
+}
+
+
+def spelt(path: Path) -> str:
+    first, *steps = path
+    return str(first) + "".join(
+        "[]" if s is EACH else f".{s}" if isinstance(s, str) else f"[{s}]" for s in steps
+    )
+
+
+@dataclass
+class References:
+    """What a tree names. `paths` are untyped values, each with the kinds it is compared with."""
+
+    declared: Mapping[str, FieldType]
+    roots: dict[str, FieldType] = field(default_factory=dict)
+    paths: dict[Path, set[str]] = field(default_factory=dict)
+    asked: set[Path] = field(default_factory=set)
+    loops: dict[str, Path | None] = field(default_factory=dict)
+
+    def path(self, node: Node) -> Path | None:
+        """The path a node is, if it is one."""
+        match node:
+            case Node("ident", name) if name in self.loops:
+                return self.loops[name]
+            case Node("ident", name) if name in self.declared:
+                return (name,)
+            case Node("select", step, (operand,)):
+                return self._below(operand, step)
+            case Node("call", "_[_]", (operand, Node("constant", value=str() | int() as step))):
+                return self._below(operand, step)
+        return None
+
+    def _below(self, operand: Node, step: str | int) -> Path | None:
+        above = self.path(operand)
+        return None if above is None else (*above, step)
+
+    def asks_for(self, node: Node) -> Path | None:
+        """What the node asks `has()` for, if it does."""
+        match node:
+            case Node("ident", name) if name.startswith("_has."):
+                return (name.removeprefix("_has."),)
+            case Node("has", step, (operand,)):
+                return self._below(operand, step)
+        return None
+
+    def visit(self, node: Node, expected: Iterable[str] = ()) -> None:
+        """`expected`: the kinds that what stands around the node can do with it."""
+        path = self.path(node)
+        if path is not None:
+            self._note(path, expected)
+            return
+        if (asked := self.asks_for(node)) is not None:
+            self.asked.add(asked)
+        outer = dict(self.loops)
+        for place, arg in enumerate(node.args):
+            self.visit(arg, _expected(node, place))
+            if node.kind == "loop" and place == 0:
+                over = self.path(arg)
+                self.loops[node.name] = None if over is None else (*over, EACH)
+        self.loops = outer
+
+    def _note(self, path: Path, expected: Iterable[str]) -> None:
+        root = str(path[0])
+        self.roots[root] = self.declared[root]
+        if len(path) > 1 or self.declared[root].kind == "any":
+            self.paths.setdefault(path, set()).update(expected)
+
+
+def _expected(node: Node, place: int) -> Iterable[str]:
+    if node.kind != "call":
+        return ()
+    function, other = node.name, node.args[1 - place] if len(node.args) == 2 else None
+    if function in COMPARED:
+        return kinds_of(other)
+    if function in ARITHMETIC:
+        return kinds_of(other) & {"number"}
+    if function == "@in" and other is not None:
+        members = other.args if other.kind == "items" else ()
+        return {"list", "map"} if place == 1 else {kind for item in members for kind in kinds_of(item)}
+    return EXPECTED_OF.get(function, ()) if place == 0 or function in LOGIC else ()
+
+
+def kinds_of(node: Node | None) -> set[str]:
+    return kinds_of_value(node.value) if node is not None and node.kind == "constant" else set()
+
+
+def kinds_of_value(value: Value) -> set[str]:
+    match value:
+        case bool():
+            return {"boolean"}
+        case int() | float():
+            return {"number"}
+        case str():
+            return {"string"}
+        case None:
+            return {"null"}
+    return set()

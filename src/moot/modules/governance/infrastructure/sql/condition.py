@@ -29,8 +29,11 @@ SQL = tuple(re.compile(rf"\s*(?:\(\s*)*(?:{each})", re.IGNORECASE | re.DOTALL) f
 """How statements begin, told from words that begin a search or a sentence."""
 
 
-def sql_condition(guard: SqlGuard, tables: Mapping[str, Columns] | None = None) -> NamedCondition:
-    """Holds for a tool call with a statement that `guard` refuses.
+GUARD = SqlGuard()
+
+
+def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
+    """Holds for a tool call with a statement that the guard refuses.
 
     `tables`: the tables a tool may read, with their columns, by the name of the tool; with them `*` can be spelt out.
     """
@@ -40,9 +43,9 @@ def sql_condition(guard: SqlGuard, tables: Mapping[str, Columns] | None = None) 
         for argument, sql in _statements(facts):
             if not isinstance(sql, str):
                 return Finding(f"payload.args.{argument}", error=SAY("sql.no_text", name=argument))
-            problems = guard.check(sql, known)
+            problems = GUARD.check(sql, known)
             if problems:
-                return _finding(argument, sql, problems, _allowed_instead(guard, sql, known))
+                return _finding(argument, sql, problems, _allowed_instead(sql, known))
         return None
 
     return sql_guard
@@ -71,9 +74,9 @@ def _is_sql(tool: str, name: str, value: Any) -> bool:
     )
 
 
-def _allowed_instead(guard: SqlGuard, sql: str, known: Columns | None) -> str | None:
-    better = rewrite(sql, columns=known, dialect=guard.dialect) if known else None
-    return None if better is None or guard.check(better, known) else better
+def _allowed_instead(sql: str, known: Columns | None) -> str | None:
+    better = rewrite(sql, columns=known) if known else None
+    return None if better is None or GUARD.check(better, known) else better
 
 
 def _finding(argument: str, sql: str, problems: list[SqlProblem], better: str | None) -> Finding:

@@ -6,7 +6,6 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 from sqlglot.optimizer.scope import Scope
 
-from moot.modules.governance.domain.rules import RewriteSql
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.statement import (
     DIALECT,
@@ -38,10 +37,9 @@ def rewrite(
     since: str | None = None,
     until: str | None = None,
     columns: Columns | None = None,
-    dialect: str = DIALECT,
 ) -> str | None:
     """The statement as it may run, the same text where nothing had to change. None: it cannot be done safely."""
-    original = parsed(sql, dialect)
+    original = parsed(sql)
     if isinstance(original, SqlProblem):
         return None
     try:
@@ -52,19 +50,17 @@ def rewrite(
             _filter_time(tree, time_column, since, until, columns)
         if limit is not None:
             _limit(tree, limit)
-        written, before = (each.sql(dialect=dialect, comments=False) for each in (tree, original))
+        written, before = (each.sql(dialect=DIALECT, comments=False) for each in (tree, original))
     except (Unclear, SqlglotError, RecursionError):
         return None
     rewritten = sql if written == before else written
-    return None if SqlGuard(dialect).check(rewritten) else rewritten
+    return None if SqlGuard().check(rewritten) else rewritten
 
 
-def exposes(
-    sql: str, fields: Collection[str], columns: Columns | None = None, dialect: str = DIALECT
-) -> list[str]:
+def exposes(sql: str, fields: Collection[str], columns: Columns | None = None) -> list[str]:
     """Which of these columns the statement returns or probes; all of them when nobody can tell."""
-    tree = parsed(sql, dialect)
-    problems = {problem.message.key for problem in SqlGuard(dialect).check(sql)}
+    tree = parsed(sql)
+    problems = {problem.message.key for problem in SqlGuard().check(sql)}
     if isinstance(tree, SqlProblem) or problems - CLEAR:
         return list(fields)
     try:
@@ -88,7 +84,7 @@ def is_limited(sql: str, most: int) -> bool:
 
 def _is_kept(sql: str, change: Callable[[exp.Query], None]) -> bool:
     """Whether what a rule would change is so already."""
-    tree = parsed(sql, DIALECT)
+    tree = parsed(sql)
     if isinstance(tree, SqlProblem):
         return False
     try:
@@ -97,17 +93,6 @@ def _is_kept(sql: str, change: Callable[[exp.Query], None]) -> bool:
     except (Unclear, SqlglotError, RecursionError):
         return False
     return bool(changed == tree)
-
-
-class SqlRewriter:
-    """Does what a rule's `sql` corrector asks for."""
-
-    def __init__(self, dialect: str = DIALECT) -> None:
-        self._dialect = dialect
-
-    def corrected(self, sql: str, corrector: RewriteSql, columns: Columns | None = None) -> str | None:
-        asked = corrector.model_dump(exclude={"kind", "path"})
-        return rewrite(sql, **asked, columns=columns, dialect=self._dialect)
 
 
 def spell_out(tree: exp.Query, known: Columns | None) -> None:

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.modules.governance.application.coordinator_agent import Decision
-from moot.modules.governance.application.decision_log import explained, in_one_sentence, recorded
+from moot.modules.governance.application.decision_log import explained, in_one_sentence
 from moot.modules.governance.domain.decision_record import (
     LAST_PAGE,
     MOST_PER_PAGE,
@@ -19,7 +19,7 @@ from moot.modules.governance.domain.decision_record import (
     plain,
 )
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
-from moot.modules.governance.presentation.rest.asking import (
+from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,
@@ -153,7 +153,7 @@ async def decide(
         response.status_code = 202
         response.headers["Location"] = _place(request, decision.escalation.id)
     elif not decision.may_proceed:
-        why = explained(_record(decision, workspace))
+        why = explained(decision.recorded(workspace))
         raise DecisionRejected(why, **answer.model_dump(mode="json"))
     return answer
 
@@ -181,7 +181,7 @@ async def decisions_of_session(
 
 
 def _answer(decision: Decision, workspace: str, reader: Locale) -> DecisionAnswer:
-    record = _record(decision, workspace)
+    record = decision.recorded(workspace)
     known = plain(asdict(decision.result)) | {"tools_digest": record.result.tools_digest}
     return DecisionAnswer(
         **known,
@@ -189,12 +189,6 @@ def _answer(decision: Decision, workspace: str, reader: Locale) -> DecisionAnswe
         record_id=decision.record.id if decision.record else None,
         escalation_id=decision.escalation.id if decision.escalation else None,
     )
-
-
-def _record(decision: Decision, workspace: str) -> DecisionRecord:
-    """As it is kept, or would be."""
-    asked = decision.result.original_request
-    return decision.record or recorded(asked, decision.result, session_id=None, workspace=workspace)
 
 
 def _place(request: Request, escalation_id: UUID) -> str:

@@ -7,19 +7,17 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel
 
 from moot.modules.governance.application.coordinator_agent import GovernanceStatus
-from moot.modules.governance.application.enhanced_rule_repository import Active
-from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.rules import RuleCategory, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.workflow import WorkflowExecution
-from moot.modules.governance.presentation.rest.asking import (
+from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,
     Governance,
     OwnSession,
 )
-from moot.modules.governance.presentation.rest.rule_shapes import RuleBody
+from moot.modules.governance.presentation.rule_routes import RuleBody
 from moot.shared.domain.errors import NotFound
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Workspace
@@ -50,7 +48,7 @@ async def status(governance: Governance, workspace: Workspace) -> GovernanceStat
 async def rules(
     governance: Governance, workspace: Workspace, asked: Annotated[RuleQuery, Query()]
 ) -> RulesInForce:
-    active = await in_force(governance, workspace)
+    active = await governance.in_force(workspace)
     wanted = asked.model_dump(exclude_none=True)
     found = [
         RuleBody.of(rule)
@@ -74,12 +72,3 @@ async def workflow_context(
         said: dict[str, Any] = {"workflow_id": str(workflow_id)}
         raise NotFound(SAY("rest.no_such_workflow", **said), code="WORKFLOW_NOT_FOUND", **said)
     return found
-
-
-async def in_force(governance: GovernanceContainer, workspace: str) -> Active:
-    """Those of the workspace; where nothing is stored, those that came with the package."""
-    if governance.rulesets is not None:
-        return await governance.rulesets.active(workspace)
-    shipped = governance.agent.validator.rule_repository.active
-    assert isinstance(shipped, Active)
-    return shipped

@@ -3,7 +3,7 @@
 import math
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, date, datetime, time
+from datetime import UTC, datetime, time
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -16,6 +16,7 @@ from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.decision_record import DecisionLog
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.moments import FIRST_DAY, read_moment
 from moot.shared.domain.validation import refuse
 from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
@@ -33,7 +34,7 @@ LOCAL = "local"
 """Who acts on this machine, where nobody needs a key."""
 DEEPEST = 50
 NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-FIRST_YEAR, LAST_YEAR = 1990, 2199
+LAST_YEAR = 2199
 
 
 def governance(request: Request) -> GovernanceContainer:
@@ -120,20 +121,10 @@ Name = Annotated[str, AfterValidator(_some_text)]
 
 def moment(value: Any, at: time = time.min) -> datetime:
     """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
-    day = _read(date.fromisoformat, value)
-    found = datetime.combine(day, at, UTC) if day else _read(datetime.fromisoformat, value)
-    if found is None or found.tzinfo is None:
-        raise refuse("moment_malformed", got=repr(value))
-    if not FIRST_YEAR <= found.year <= LAST_YEAR:
-        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_YEAR} - {LAST_YEAR}"])
-    return found.astimezone(UTC)
-
-
-def _read(parse: Callable[[str], T], value: Any) -> T | None:
-    try:
-        return parse(value)
-    except (TypeError, ValueError):
-        return None
+    found = read_moment(value)
+    if found.year > LAST_YEAR:
+        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
 
 
 From = Annotated[datetime, BeforeValidator(moment)]
