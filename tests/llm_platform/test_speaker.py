@@ -9,8 +9,7 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
-from moot.modules.llm_platform.application.prompt_files import Prompts
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, Prompts, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, LLMOutputParseError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import LOCALES, Locale

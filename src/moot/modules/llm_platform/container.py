@@ -8,10 +8,9 @@ from moot.modules.llm_platform.application.call_logs import (
     LLMCallLogQueryService,
 )
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
-from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.spending import UsageService
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept

@@ -20,9 +20,7 @@ from moot.modules.debate.domain.debate import (
     weigh,
 )
 from moot.modules.debate.domain.texts import SAY, bullets
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.prompt_files import Prompts
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
 from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import refuse

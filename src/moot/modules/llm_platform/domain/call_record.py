@@ -167,38 +167,30 @@ class CallKey:
         content = json.dumps([place, request.model_dump(mode="json")], ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
 
-    def intent(self, config: LLMConfig, request: ChatRequest, attempt: int) -> CallIntent:
-        return CallIntent(
-            **self._asked(request),
-            model_name=config.model_name,
-            vendor=config.vendor,
-            alias=config.alias,
-            attempt=attempt,
-            request_digest=self.digest(config.model_name, request),
-        )
-
-    def intent_of(self, recorded: CallLogItem, request: ChatRequest) -> CallIntent:
-        """That this question was answered by the record."""
-        return CallIntent(
-            **self._asked(request),
-            model_name=recorded.model_name,
-            vendor=recorded.vendor,
-            alias=recorded.alias or "",
-            attempt=1,
-            request_digest=recorded.request_digest or "",
-            origin="record",
-        )
-
-    def _asked(self, request: ChatRequest) -> dict[str, Any]:
+    def intent(
+        self,
+        answers: "LLMConfig | CallLogItem",
+        request: ChatRequest,
+        *,
+        attempt: int = 1,
+        origin: Literal["live", "record"] = "live",
+    ) -> CallIntent:
+        """`answers`: the model that is asked, or the call on record that is not made again."""
         system, prompt = texts(request)
-        return {
-            "caller_module": self.module,
-            "caller_agent": self.agent,
-            "prompt_text": prompt,
-            "system_message": system,
-            "temperature": request.temperature,
-            "ordinal": self.ordinal,
-        }
+        return CallIntent(
+            caller_module=self.module,
+            caller_agent=self.agent,
+            model_name=answers.model_name,
+            vendor=answers.vendor,
+            alias=answers.alias or "",
+            prompt_text=prompt,
+            system_message=system,
+            temperature=request.temperature,
+            ordinal=self.ordinal,
+            attempt=attempt,
+            request_digest=self.digest(answers.model_name, request),
+            origin=origin,
+        )
 
 
 def texts(request: ChatRequest) -> tuple[str | None, str]:

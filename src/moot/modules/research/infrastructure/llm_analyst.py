@@ -7,8 +7,7 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Speaker
 from moot.modules.research.application.remit import Remit, nothing_blank
 from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
 from moot.modules.research.domain.evidence import Snapshot
