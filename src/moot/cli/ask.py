@@ -1,29 +1,47 @@
-"""`moot ask`: a question in your own words, its plan, its steps as they go, and the answer."""
+"""`moot ask`: a question in your own words, its plan, its steps as they go, and the answer.
+
+A terminal gets the answer laid out; a pipe gets it as the Markdown it is, to be kept or read by a program.
+"""
 
 import asyncio
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Annotated, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, NamedTuple, get_args
 from uuid import UUID
 
 import typer
+from rich.console import Console, ConsoleOptions, JustifyMethod
+from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
+from rich.table import Table
+from rich.text import Text
 
-from moot.cli.answer_view import Screen, show_list
 from moot.cli.options import argument, option
 from moot.cli.outcome import at_desk, command
-from moot.cli.printing import print_json
-from moot.cli.texts import SAY, say
-from moot.modules.intake.application.errand import Tell
+from moot.cli.printing import Prose, breaks, minute, print_json
+from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.coordinator.application.report import Wording
+from moot.modules.intake.application.errand import Happening, Tell
 from moot.modules.intake.application.intake_service import (
     Conversation,
     Feedback,
     IntakeService,
     Question,
     Style,
+    Turn,
 )
+from moot.modules.intake.application.report_text import clipped, seen
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
+
+MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", "skipped": "-"}
+COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed": "red", "skipped": "dim"}
+YES, NO = ("y", "yes", "是", "好"), ("n", "no", "否", "不")
+LONGEST_CALL = 100
 
 ask = typer.Typer(add_completion=False)
 
@@ -107,7 +125,7 @@ def _check(asked: Asked) -> None:
         raise InvalidInput(SAY("ask.empty_edit"), field="edit")
 
 
-def _talk(settings: Settings, asked: Asked, screen: Screen) -> Conversation:
+def _talk(settings: Settings, asked: Asked, screen: "Screen") -> Conversation:
     """A person is asked between two runs of the loop: while it runs, Ctrl-C at a prompt is not heard."""
     from moot.desk import Moot
 
@@ -161,3 +179,146 @@ def _id(text: str | None) -> UUID | None:
         return None if text is None else UUID(text)
     except ValueError:
         raise InvalidInput(SAY("ask.thread_malformed", got=text), field="thread") from None
+
+
+class Screen:
+    """In the language of the question once that is known. `quiet`: nobody looks on, and nobody can be asked."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console, self._errors, self._quiet = Console(), Console(stderr=True), quiet
+        self._locale = environment_locale()
+        self._planned, self._warned = False, set[str]()
+
+    def tell(self, what: Happening, about: dict[str, Any]) -> None:
+        show: dict[str, Callable[[dict[str, Any]], None]] = {
+            "plan": lambda told: self._plan(told["plan"]),
+            "step": self._step,
+            "tool_call": self._tool,
+        }
+        if what in show and not self._quiet:
+            show[what](about)
+
+    def decide(self, conversation: Conversation) -> Feedback | None:
+        """None: nobody is there, or whoever is says nothing; the conversation goes on waiting."""
+        if self._quiet or not (self._console.is_terminal and sys.stdin.isatty()):
+            return None
+        self._waiting(conversation.last)
+        try:
+            answer = typer.prompt(self._say("accept"), default="y").strip()
+        except typer.Abort:
+            self._console.print()
+            return None
+        if answer.lower() in YES:
+            return Feedback(decision="accepted")
+        return (
+            Feedback(decision="rejected")
+            if answer.lower() in NO
+            else Feedback(decision="edit_plan", text=answer)
+        )
+
+    def show(self, conversation: Conversation) -> None:
+        turn = conversation.last
+        self._speak(turn.locale)
+        if turn.status == "waiting":
+            self._waiting(turn)
+        if turn.answer is not None or turn.reply:
+            self._prose(turn.answer.markdown if turn.answer else seen(turn.reply or ""))
+        if turn.error:
+            self._errors.print(Text(self._say("failed", why=seen(turn.error)), "red"), soft_wrap=True)
+        hint = turn.status if turn.status in ("waiting", "running") else "go_on"
+        self._print(self._say(hint, id=conversation.id), style="dim")
+
+    def _waiting(self, turn: Turn) -> None:
+        """What a person has to know who is to say yes or no."""
+        if turn.plan is not None and not self._planned:
+            self._plan(turn.plan.model_dump())
+        for warning in turn.warnings:
+            if warning not in self._warned:
+                self._line("  ! ", warning, "yellow")
+        self._warned.update(turn.warnings)
+
+    def _plan(self, plan: Mapping[str, Any]) -> None:
+        self._planned = True
+        self._speak(plan["locale"])
+        self._line("", self._say("plan", title=plan["title"]), "bold")
+        for number, step in enumerate(plan["steps"], 1):
+            self._line(f"{number:>3}. ", f"{step['title']} · {self._who(step)}")
+
+    def _who(self, step: Mapping[str, Any]) -> str:
+        named, name_of = step.get("experts") or (), Wording(self._locale)
+        if not named:
+            return self._say(f"step.{step['type']}")
+        return self._say("experts", names=[name_of(f"node.{name}") for name in named])
+
+    def _step(self, about: dict[str, Any]) -> None:
+        status = about["status"]
+        why = f": {about['error']}" if about.get("error") else ""
+        self._line(f"  {MARKS.get(status, ' ')} ", about["title"] + why, COLOURS.get(status))
+
+    def _tool(self, about: dict[str, Any]) -> None:
+        said = json.dumps(about.get("arguments", {}), ensure_ascii=False)
+        self._line("      ", clipped(f"{about['name']} {said}", LONGEST_CALL), "dim")
+
+    def _speak(self, locale: str) -> None:
+        if locale:
+            self._locale = next((known for known in LOCALES if known[:2] == locale[:2]), "en-US")
+
+    def _say(self, key: str, **values: Any) -> str:
+        return SAY(f"ask.{key}", **values).in_locale(self._locale)
+
+    def _prose(self, markdown: str) -> None:
+        self._console.print()
+        if self._console.is_terminal:
+            self._console.print(Laid(markdown, hyperlinks=False))
+        else:
+            self._print(markdown.rstrip("\n"))
+        self._console.print()
+
+    def _line(self, mark: str, text: str, style: str | None = None) -> None:
+        """Words of a model or of the web: only what is meant to be seen."""
+        words = " ".join(seen(text).split())
+        if not self._console.is_terminal:
+            self._print(mark + words)
+            return
+        row = Table.grid()
+        row.add_row(*([Text(mark)] if mark else []), Prose(words))
+        self._console.print(row, style=style)
+
+    def _print(self, text: str, style: str | None = None) -> None:
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_list(conversations: Sequence[Conversation]) -> None:
+    """Two lines each: an id is there to be copied, and whole whatever the width."""
+    console = Console()
+    for conversation in conversations:
+        moment, status = minute(conversation.updated_at), say(f"ask.status.{conversation.status}")
+        console.print(Text(f"{conversation.id}  {moment}  {status}"), soft_wrap=True)
+        question = Text("  " + " ".join(seen(conversation.title).split()), "dim")
+        if console.is_terminal:
+            question.truncate(console.width, overflow="ellipsis")
+        console.print(question, soft_wrap=True)
+    if not conversations:
+        typer.echo(say("ask.none"))
+
+
+class _Flowing(Paragraph):
+    """Chinese has no spaces to break at, so it breaks between characters."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        for paragraph in self.text.split("\n", allow_blank=True):
+            for line in paragraph.divide(breaks(paragraph.plain, options.max_width)):
+                line.rstrip()
+                yield line
+
+
+class _OnTheLeft(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
+class Laid(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "paragraph_open": _Flowing,
+        "heading_open": _OnTheLeft,
+    }

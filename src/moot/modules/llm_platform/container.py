@@ -6,12 +6,12 @@ from uuid import UUID
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
+    UsageService,
 )
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
-from moot.modules.llm_platform.application.spending import UsageService
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConfig
@@ -26,9 +26,13 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
-from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
-from moot.modules.llm_platform.infrastructure.search_store import SqlSearchCache, SqlSearchRecord
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
+from moot.modules.llm_platform.infrastructure.web_searches import (
+    BochaSearch,
+    SearxngSearch,
+    SqlSearchCache,
+    SqlSearchRecord,
+)
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.validation import checked

@@ -270,6 +270,11 @@ def _canonical(value: Any) -> Any:
         return [_canonical(member) for member in value]
     if isinstance(value, int | float):
         return _number(value)
+    return plain(value)
+
+
+def plain(value: Any) -> Any:
+    """Ids and moments as JSON can say them, with the same digest."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return str(value) if isinstance(value, UUID | date) else value

@@ -122,6 +122,7 @@ class LLMAdvocate:
                 evidence=debate_input.evidence,
                 answer=self._plea,
                 locale=locale,
+                as_of=debate_input.as_of,
                 temperature=0.3,
             )
         )
@@ -164,6 +165,7 @@ class LLMResolver:
                 evidence=debate_input.evidence,
                 answer=Weighing,
                 locale=locale,
+                as_of=debate_input.as_of,
                 temperature=0.2,
             )
         )

@@ -75,6 +75,7 @@ class LLMVerdictAgent:
                 evidence=judge_input.evidence,
                 answer=Ruling,
                 locale=judge_input.locale,
+                as_of=judge_input.as_of,
                 temperature=0.2,
                 own=frozenset({"confidence", "position_percent"}),
             )

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from functools import cache, reduce
 from pathlib import Path
 from string import Template
@@ -81,6 +82,7 @@ class Brief(Generic[A]):
     evidence: Sequence[Evidence]
     answer: type[A]
     locale: Locale
+    as_of: datetime | None = None
     temperature: float = 0.3
     normalise: Normaliser | None = None
     own: frozenset[str] = frozenset({"confidence", "confidence_score", "score"})
@@ -152,7 +154,7 @@ class Speaker:
                 raw_length=len(reply.content),
                 grounding=grounding.model_dump(),
             )
-        warnings = [*_hindsight(reply, brief.locale), *_warnings(brief, answer)]
+        warnings = [*_hindsight(brief, reply), *_warnings(brief, answer)]
         return Spoken(answer, opening[1].content, reply.content, grounding, warnings)
 
     def _grounding_problems(self, grounding: Grounding) -> list[Message]:
@@ -239,12 +241,12 @@ def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:
     return [SAY("answer.wrong_language", language=language, fields=fields)] if fields else []
 
 
-def _hindsight(reply: ChatResult, locale: Locale) -> list[str]:
+def _hindsight(brief: Brief[A], reply: ChatResult) -> list[str]:
     """A model that has read of later days may know how the story went on, whatever it is shown."""
-    context, known = current_execution_ctx.get(), reply.knowledge_cutoff
-    if context is None or context.as_of is None or known is None or known <= context.as_of.date():
+    known = reply.knowledge_cutoff
+    if brief.as_of is None or known is None or known <= brief.as_of.date():
         return []
-    return [SAY("answer.hindsight", known=known, as_of=context.as_of.date()).in_locale(locale)]
+    return [SAY("answer.hindsight", known=known, as_of=brief.as_of.date()).in_locale(brief.locale)]
 
 
 def _warnings(brief: Brief[A], answer: A) -> list[str]:

@@ -20,6 +20,7 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
 def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
     """Successful experts only; one that failed has no result."""
     succeeded = {name: result for name, result in expert_results.items() if result}
+    setting = current_setting()
     return DebateInput(
         symbol=symbol,
         expert_summaries={
@@ -31,5 +32,6 @@ def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
             for result in succeeded.values()
             for item in result.get("evidence", [])
         ],
-        locale=current_setting().locale,
+        locale=setting.locale,
+        as_of=setting.as_of,
     )

@@ -34,5 +34,6 @@ def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
             "experts_asked": setting.experts_asked,
             "experts_heard": len(debate_outcome.get("experts", [])),
             "locale": setting.locale,
+            "as_of": setting.as_of,
         }
     )
