@@ -6,9 +6,9 @@ A terminal gets the answer laid out; a pipe gets it as the Markdown it is, to be
 import asyncio
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Annotated, Any, ClassVar, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, get_args
 from uuid import UUID
 
 import typer
@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 
 from moot.cli.options import argument, option
-from moot.cli.outcome import at_desk, command
+from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, breaks, minute, print_json
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
@@ -43,34 +43,9 @@ COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed"
 YES, NO = ("y", "yes", "是", "好"), ("n", "no", "否", "不")
 LONGEST_CALL = 100
 
+Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
+
 ask = typer.Typer(add_completion=False)
-
-
-class Asked(NamedTuple):
-    """What was typed. `accept`, `edit` and `reject` answer the plan a conversation waits with."""
-
-    question: str | None
-    thread: str | None
-    style: str
-    yes: bool
-    accept: bool
-    edit: str | None
-    reject: bool
-    resume: bool
-    steps: int | None
-    locale: str | None
-
-    @property
-    def wants(self) -> list[str]:
-        """What is to be done, by what it was said with."""
-        said = {
-            "QUESTION": self.question is not None,
-            "--accept": self.accept,
-            "--edit": self.edit is not None,
-            "--reject": self.reject,
-            "--resume": self.resume,
-        }
-        return [name for name, given in said.items() if given]
 
 
 @ask.command(help=say("help.ask"))
@@ -89,13 +64,40 @@ def run_ask(
     as_json: Annotated[bool, option("ask.json", "--json")] = False,
 ) -> None:
     if listed:
-        _list_conversations(as_json=as_json)
+        on_desk(lambda desk: desk.intake.service.conversations(DEFAULT_WORKSPACE), show_list, as_json=as_json)
         return
-    asked = Asked(question, thread, style, yes, accept, edit, reject, resume, steps, locale)
+    wants = {
+        "QUESTION": question is not None,
+        "--accept": accept,
+        "--edit": edit is not None,
+        "--reject": reject,
+        "--resume": resume,
+    }
+    typed = {
+        "question": question,
+        "style": style,
+        "auto_accepted_plan": yes,
+        "max_step_num": steps,
+        "locale": locale,
+    }
+
+    async def begin(service: IntakeService, tell: Tell) -> Conversation:
+        if question is not None or known is None:
+            asked = checked(Question, typed | {"thread_id": known})
+            return await service.ask(asked, workspace=DEFAULT_WORKSPACE, listener=tell)
+        if resume:
+            return await service.resume(known, workspace=DEFAULT_WORKSPACE, listener=tell)
+        if accept or reject or edit is not None:
+            decision = "accepted" if accept else "rejected" if reject else "edit_plan"
+            said = checked(Feedback, {"decision": decision, "text": edit or ""})
+            return await _answer(service, known, said, tell)
+        return await service.conversation(known, DEFAULT_WORKSPACE)
+
     with command(locale, as_json=as_json) as settings:
-        _check(asked)
+        _check([name for name, wanted in wants.items() if wanted], thread, edit)
+        known = _id(thread)
         screen = Screen(quiet=as_json)
-        ended = _talk(settings, asked, screen)
+        ended = _talk(settings, begin, screen, decided=yes or accept)
         if as_json:
             print_json(ended)
         else:
@@ -104,29 +106,23 @@ def run_ask(
             raise typer.Exit(1)
 
 
-def _list_conversations(*, as_json: bool) -> None:
-    with command(as_json=as_json) as settings:
-        found = at_desk(settings, lambda desk: desk.intake.service.conversations(DEFAULT_WORKSPACE))
-        if as_json:
-            print_json([conversation.model_dump(mode="json") for conversation in found])
-        else:
-            show_list(found)
-
-
-def _check(asked: Asked) -> None:
+def _check(wants: list[str], thread: str | None, edit: str | None) -> None:
     """What only the command line can get wrong."""
-    if len(asked.wants) > 1:
-        raise InvalidInput(SAY("ask.one_thing", said=asked.wants))
-    if not asked.wants and asked.thread is None:
+    if len(wants) > 1:
+        raise InvalidInput(SAY("ask.one_thing", said=wants))
+    if not wants and thread is None:
         raise InvalidInput(SAY("ask.no_question"), field="question")
-    if asked.wants and asked.wants != ["QUESTION"] and asked.thread is None:
+    if wants and wants != ["QUESTION"] and thread is None:
         raise InvalidInput(SAY("ask.which_thread"), field="thread")
-    if asked.edit is not None and not asked.edit.strip():
+    if edit is not None and not edit.strip():
         raise InvalidInput(SAY("ask.empty_edit"), field="edit")
 
 
-def _talk(settings: Settings, asked: Asked, screen: "Screen") -> Conversation:
-    """A person is asked between two runs of the loop: while it runs, Ctrl-C at a prompt is not heard."""
+def _talk(settings: Settings, begin: Begin, screen: "Screen", *, decided: bool) -> Conversation:
+    """A person is asked between two runs of the loop: while it runs, Ctrl-C at a prompt is not heard.
+
+    What waits although it was accepted needs somebody else's approval, or was changed by it.
+    """
     from moot.desk import Moot
 
     with asyncio.Runner() as runner:
@@ -134,40 +130,13 @@ def _talk(settings: Settings, asked: Asked, screen: "Screen") -> Conversation:
         desk = runner.run(stack.enter_async_context(Moot(settings)))
         service = desk.intake.service
         try:
-            conversation = runner.run(_begin(service, asked, screen.tell))
-            while _is_to_answer(asked, conversation) and (said := screen.decide(conversation)):
+            conversation = runner.run(begin(service, screen.tell))
+            while not decided and conversation.status == "waiting" and (said := screen.decide(conversation)):
                 conversation = runner.run(_answer(service, conversation.id, said, screen.tell))
-                asked = asked._replace(accept=said.decision == "accepted")
+                decided = said.decision == "accepted"
             return conversation
         finally:
             runner.run(stack.aclose())
-
-
-def _is_to_answer(asked: Asked, conversation: Conversation) -> bool:
-    """What waits although it was accepted needs somebody else's approval, or was changed by it."""
-    return conversation.status == "waiting" and not (asked.yes or asked.accept)
-
-
-async def _begin(service: IntakeService, asked: Asked, tell: Tell) -> Conversation:
-    thread = _id(asked.thread)
-    if asked.question is not None or thread is None:
-        typed = {
-            "question": asked.question,
-            "thread_id": thread,
-            "style": asked.style,
-            "auto_accepted_plan": asked.yes,
-            "max_step_num": asked.steps,
-            "locale": asked.locale,
-        }
-        question = checked(Question, typed)
-        return await service.ask(question, workspace=DEFAULT_WORKSPACE, listener=tell)
-    if asked.resume:
-        return await service.resume(thread, workspace=DEFAULT_WORKSPACE, listener=tell)
-    if asked.accept or asked.reject or asked.edit is not None:
-        decision = "accepted" if asked.accept else "rejected" if asked.reject else "edit_plan"
-        said = checked(Feedback, {"decision": decision, "text": asked.edit or ""})
-        return await _answer(service, thread, said, tell)
-    return await service.conversation(thread, DEFAULT_WORKSPACE)
 
 
 async def _answer(service: IntakeService, thread: UUID, said: Feedback, tell: Tell) -> Conversation:

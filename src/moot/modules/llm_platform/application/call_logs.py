@@ -1,6 +1,6 @@
 """The calls on record: those of a session; what all of them used, and from that what the next ones are likely to."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, Protocol
 from uuid import UUID
@@ -72,10 +72,6 @@ class UsageReport(BaseModel, frozen=True):
     total: Used
 
 
-def total_of(lines: Sequence[UsageLine]) -> Used:
-    return Used(**{name: sum(getattr(line, name) for line in lines) for name in Used.model_fields})
-
-
 class Typical(BaseModel, frozen=True):
     """The mean of `calls` calls."""
 
@@ -108,33 +104,6 @@ class UsageReader(Protocol):
 
     async def typical(self, model_name: str, workspace: str, since: datetime) -> dict[str, Typical]:
         """The mean successful call to a model, by agent."""
-
-
-def estimate(
-    agents: Sequence[str],
-    config: LLMConfig,
-    critical_path: Sequence[Sequence[str]],
-    measured: Mapping[str, Typical],
-    currency: str,
-) -> Estimate:
-    """One call for each agent; an agent without calls of its own is taken to be like the others of the run."""
-    measured = {agent: typical for agent, typical in measured.items() if agent in agents}
-    others = _mean(measured.values())
-    calls = [measured.get(agent, others) for agent in agents]
-    prompt = round(sum(call.prompt_tokens for call in calls))
-    completion = round(sum(call.completion_tokens for call in calls))
-    slowest = [
-        max((measured.get(agent, others).latency_ms for agent in stage), default=0.0)
-        for stage in critical_path
-    ]
-    return Estimate(
-        calls=len(calls),
-        tokens=prompt + completion,
-        cost=config.cost(prompt, completion),
-        currency=currency,
-        seconds=round(sum(slowest) / 1000, 3),
-        measured=bool(measured),
-    )
 
 
 def _mean(measured: Iterable[Typical]) -> Typical:
@@ -170,19 +139,38 @@ class UsageService:
             since=since,
             currency=self._currency,
             lines=lines,
-            total=total_of(lines),
+            total=Used(**{name: sum(getattr(line, name) for line in lines) for name in Used.model_fields}),
         )
 
     async def estimate(
         self, agents: Sequence[str], config: LLMConfig, critical_path: Sequence[Sequence[str]]
     ) -> Estimate:
-        """`critical_path` are stages one after another, each of agents that run side by side."""
-        measured = (
+        """One call for each agent; an agent without calls of its own is taken to be like the others of the run.
+
+        `critical_path` are stages one after another, each of agents that run side by side.
+        """
+        known = (
             await self._reader.typical(config.model_name, config.workspace_id, self._clock.now() - RECENT)
             if self._reader
             else {}
         )
-        return estimate(agents, config, critical_path, measured, self._currency)
+        measured = {agent: typical for agent, typical in known.items() if agent in agents}
+        others = _mean(measured.values())
+        calls = [measured.get(agent, others) for agent in agents]
+        prompt = round(sum(call.prompt_tokens for call in calls))
+        completion = round(sum(call.completion_tokens for call in calls))
+        slowest = [
+            max((measured.get(agent, others).latency_ms for agent in stage), default=0.0)
+            for stage in critical_path
+        ]
+        return Estimate(
+            calls=len(calls),
+            tokens=prompt + completion,
+            cost=config.cost(prompt, completion),
+            currency=self._currency,
+            seconds=round(sum(slowest) / 1000, 3),
+            measured=bool(measured),
+        )
 
 
 def _ordered(by: By, lines: list[UsageLine]) -> list[UsageLine]:

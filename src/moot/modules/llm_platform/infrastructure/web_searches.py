@@ -13,7 +13,7 @@ from uuid import UUID
 import aiohttp
 import structlog
 from pydantic import SecretStr
-from sqlalchemy import Connection, delete, select
+from sqlalchemy import delete, select
 
 from moot.modules.llm_platform.domain.exceptions import (
     WebSearchConfigError,
@@ -255,22 +255,14 @@ class SqlSearchCache:
             "created_at": now,
             "expires_at": now + CACHE_TIME[request.freshness],
         }
-
-        def write(db: Connection) -> None:
-            upsert(db, WebSearchCacheRow, [row])
-
-        await self._database.write(write)
+        await self._database.write(lambda db: upsert(db, WebSearchCacheRow, [row]))
         self._written += 1
         if self._written % CLEANED_EVERY == 0:
             await self.cleanup_expired()
 
     async def cleanup_expired(self) -> None:
         expired = delete(WebSearchCacheRow).where(WebSearchCacheRow.expires_at <= self._clock.now())
-
-        def write(db: Connection) -> None:
-            db.execute(expired)
-
-        await self._database.write(write)
+        await self._database.write(lambda db: db.execute(expired))
 
 
 class SqlSearchRecord:
