@@ -21,7 +21,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from moot.cli.answer_view import Laid
+from moot.cli.ask import Laid
 from moot.cli.printing import breaks
 from moot.desk import Moot
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter

@@ -28,7 +28,7 @@ from moot.modules.llm_platform.domain.exceptions import (
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-from moot.modules.llm_platform.infrastructure.search_services import SearxngSearch
+from moot.modules.llm_platform.infrastructure.web_searches import SearxngSearch
 from moot.shared.infrastructure.execution_context import (
     DEFAULT_WORKSPACE,
     ExecutionContext,

@@ -14,7 +14,7 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResultItem
-from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
+from moot.modules.llm_platform.infrastructure.web_searches import BochaSearch, SearxngSearch
 from moot.shared.domain.messages import LOCALES
 from tests.fakes.search_server import LocalWeb, Reply, local_web
 

@@ -13,8 +13,8 @@ from moot.modules.llm_platform.domain.search import (
     WebSearchResponse,
     WebSearchResultItem,
 )
-from moot.modules.llm_platform.infrastructure.search_store import CLEANED_EVERY, SqlSearchCache
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
+from moot.modules.llm_platform.infrastructure.web_searches import CLEANED_EVERY, SqlSearchCache
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database

@@ -20,8 +20,12 @@ from moot.modules.llm_platform.domain.exceptions import (
 )
 from moot.modules.llm_platform.domain.search import WebSearchProvider, WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
-from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
-from moot.modules.llm_platform.infrastructure.search_store import SqlSearchCache, SqlSearchRecord
+from moot.modules.llm_platform.infrastructure.web_searches import (
+    BochaSearch,
+    SearxngSearch,
+    SqlSearchCache,
+    SqlSearchRecord,
+)
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls

@@ -9,12 +9,10 @@ import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
-from moot.modules.llm_platform.application.prompt_files import Prompts
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, Prompts, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, LLMOutputParseError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import LOCALES, Locale
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from tests.fakes.llm import FakeLLM, Said, spoken
 
 NOON = datetime(2026, 6, 30, 4, 0, tzinfo=UTC)
@@ -395,9 +393,5 @@ def test_prompts_are_files_by_locale(tmp_path):
 )
 async def test_a_model_that_may_know_how_it_went_on_is_named(cutoff, warned):
     as_of = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
-    token = current_execution_ctx.set(ExecutionContext(session_id="", as_of=as_of))
-    try:
-        turn = await Speaker(FakeLLM(spoken(said(), knowledge_cutoff=cutoff))).ask(brief())
-    finally:
-        current_execution_ctx.reset(token)
+    turn = await Speaker(FakeLLM(spoken(said(), knowledge_cutoff=cutoff))).ask(brief(as_of=as_of))
     assert any("2026-07-01" in warning for warning in turn.warnings) is warned

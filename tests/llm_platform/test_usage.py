@@ -9,7 +9,7 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
-from moot.modules.llm_platform.application.spending import By, Estimate, UsageService, Used
+from moot.modules.llm_platform.application.call_logs import By, Estimate, UsageService, Used
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
 from moot.modules.llm_platform.presentation.routes import router

@@ -10,8 +10,7 @@ from typing import Any, get_args
 
 import pytest
 
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.llm_platform.domain.exceptions import WebSearchConnectionError
 from moot.modules.llm_platform.domain.search import SearchAnswer, WebSearchRequest, WebSearchResultItem

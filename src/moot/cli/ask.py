@@ -1,58 +1,51 @@
-"""`moot ask`: a question in your own words, its plan, its steps as they go, and the answer."""
+"""`moot ask`: a question in your own words, its plan, its steps as they go, and the answer.
+
+A terminal gets the answer laid out; a pipe gets it as the Markdown it is, to be kept or read by a program.
+"""
 
 import asyncio
+import json
+import sys
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
-from typing import Annotated, NamedTuple, get_args
+from typing import Annotated, Any, ClassVar, get_args
 from uuid import UUID
 
 import typer
+from rich.console import Console, ConsoleOptions, JustifyMethod
+from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
+from rich.table import Table
+from rich.text import Text
 
-from moot.cli.answer_view import Screen, show_list
 from moot.cli.options import argument, option
-from moot.cli.outcome import at_desk, command
-from moot.cli.printing import print_json
-from moot.cli.texts import SAY, say
-from moot.modules.intake.application.errand import Tell
+from moot.cli.outcome import command, on_desk
+from moot.cli.printing import Prose, breaks, minute, print_json
+from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.coordinator.application.report import Wording
+from moot.modules.intake.application.errand import Happening, Tell
 from moot.modules.intake.application.intake_service import (
     Conversation,
     Feedback,
     IntakeService,
     Question,
     Style,
+    Turn,
 )
+from moot.modules.intake.application.report_text import clipped, seen
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
 
+MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", "skipped": "-"}
+COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed": "red", "skipped": "dim"}
+YES, NO = ("y", "yes", "是", "好"), ("n", "no", "否", "不")
+LONGEST_CALL = 100
+
+Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
+
 ask = typer.Typer(add_completion=False)
-
-
-class Asked(NamedTuple):
-    """What was typed. `accept`, `edit` and `reject` answer the plan a conversation waits with."""
-
-    question: str | None
-    thread: str | None
-    style: str
-    yes: bool
-    accept: bool
-    edit: str | None
-    reject: bool
-    resume: bool
-    steps: int | None
-    locale: str | None
-
-    @property
-    def wants(self) -> list[str]:
-        """What is to be done, by what it was said with."""
-        said = {
-            "QUESTION": self.question is not None,
-            "--accept": self.accept,
-            "--edit": self.edit is not None,
-            "--reject": self.reject,
-            "--resume": self.resume,
-        }
-        return [name for name, given in said.items() if given]
 
 
 @ask.command(help=say("help.ask"))
@@ -71,13 +64,40 @@ def run_ask(
     as_json: Annotated[bool, option("ask.json", "--json")] = False,
 ) -> None:
     if listed:
-        _list_conversations(as_json=as_json)
+        on_desk(lambda desk: desk.intake.service.conversations(DEFAULT_WORKSPACE), show_list, as_json=as_json)
         return
-    asked = Asked(question, thread, style, yes, accept, edit, reject, resume, steps, locale)
+    wants = {
+        "QUESTION": question is not None,
+        "--accept": accept,
+        "--edit": edit is not None,
+        "--reject": reject,
+        "--resume": resume,
+    }
+    typed = {
+        "question": question,
+        "style": style,
+        "auto_accepted_plan": yes,
+        "max_step_num": steps,
+        "locale": locale,
+    }
+
+    async def begin(service: IntakeService, tell: Tell) -> Conversation:
+        if question is not None or known is None:
+            asked = checked(Question, typed | {"thread_id": known})
+            return await service.ask(asked, workspace=DEFAULT_WORKSPACE, listener=tell)
+        if resume:
+            return await service.resume(known, workspace=DEFAULT_WORKSPACE, listener=tell)
+        if accept or reject or edit is not None:
+            decision = "accepted" if accept else "rejected" if reject else "edit_plan"
+            said = checked(Feedback, {"decision": decision, "text": edit or ""})
+            return await _answer(service, known, said, tell)
+        return await service.conversation(known, DEFAULT_WORKSPACE)
+
     with command(locale, as_json=as_json) as settings:
-        _check(asked)
+        _check([name for name, wanted in wants.items() if wanted], thread, edit)
+        known = _id(thread)
         screen = Screen(quiet=as_json)
-        ended = _talk(settings, asked, screen)
+        ended = _talk(settings, begin, screen, decided=yes or accept)
         if as_json:
             print_json(ended)
         else:
@@ -86,29 +106,23 @@ def run_ask(
             raise typer.Exit(1)
 
 
-def _list_conversations(*, as_json: bool) -> None:
-    with command(as_json=as_json) as settings:
-        found = at_desk(settings, lambda desk: desk.intake.service.conversations(DEFAULT_WORKSPACE))
-        if as_json:
-            print_json([conversation.model_dump(mode="json") for conversation in found])
-        else:
-            show_list(found)
-
-
-def _check(asked: Asked) -> None:
+def _check(wants: list[str], thread: str | None, edit: str | None) -> None:
     """What only the command line can get wrong."""
-    if len(asked.wants) > 1:
-        raise InvalidInput(SAY("ask.one_thing", said=asked.wants))
-    if not asked.wants and asked.thread is None:
+    if len(wants) > 1:
+        raise InvalidInput(SAY("ask.one_thing", said=wants))
+    if not wants and thread is None:
         raise InvalidInput(SAY("ask.no_question"), field="question")
-    if asked.wants and asked.wants != ["QUESTION"] and asked.thread is None:
+    if wants and wants != ["QUESTION"] and thread is None:
         raise InvalidInput(SAY("ask.which_thread"), field="thread")
-    if asked.edit is not None and not asked.edit.strip():
+    if edit is not None and not edit.strip():
         raise InvalidInput(SAY("ask.empty_edit"), field="edit")
 
 
-def _talk(settings: Settings, asked: Asked, screen: Screen) -> Conversation:
-    """A person is asked between two runs of the loop: while it runs, Ctrl-C at a prompt is not heard."""
+def _talk(settings: Settings, begin: Begin, screen: "Screen", *, decided: bool) -> Conversation:
+    """A person is asked between two runs of the loop: while it runs, Ctrl-C at a prompt is not heard.
+
+    What waits although it was accepted needs somebody else's approval, or was changed by it.
+    """
     from moot.desk import Moot
 
     with asyncio.Runner() as runner:
@@ -116,40 +130,13 @@ def _talk(settings: Settings, asked: Asked, screen: Screen) -> Conversation:
         desk = runner.run(stack.enter_async_context(Moot(settings)))
         service = desk.intake.service
         try:
-            conversation = runner.run(_begin(service, asked, screen.tell))
-            while _is_to_answer(asked, conversation) and (said := screen.decide(conversation)):
+            conversation = runner.run(begin(service, screen.tell))
+            while not decided and conversation.status == "waiting" and (said := screen.decide(conversation)):
                 conversation = runner.run(_answer(service, conversation.id, said, screen.tell))
-                asked = asked._replace(accept=said.decision == "accepted")
+                decided = said.decision == "accepted"
             return conversation
         finally:
             runner.run(stack.aclose())
-
-
-def _is_to_answer(asked: Asked, conversation: Conversation) -> bool:
-    """What waits although it was accepted needs somebody else's approval, or was changed by it."""
-    return conversation.status == "waiting" and not (asked.yes or asked.accept)
-
-
-async def _begin(service: IntakeService, asked: Asked, tell: Tell) -> Conversation:
-    thread = _id(asked.thread)
-    if asked.question is not None or thread is None:
-        typed = {
-            "question": asked.question,
-            "thread_id": thread,
-            "style": asked.style,
-            "auto_accepted_plan": asked.yes,
-            "max_step_num": asked.steps,
-            "locale": asked.locale,
-        }
-        question = checked(Question, typed)
-        return await service.ask(question, workspace=DEFAULT_WORKSPACE, listener=tell)
-    if asked.resume:
-        return await service.resume(thread, workspace=DEFAULT_WORKSPACE, listener=tell)
-    if asked.accept or asked.reject or asked.edit is not None:
-        decision = "accepted" if asked.accept else "rejected" if asked.reject else "edit_plan"
-        said = checked(Feedback, {"decision": decision, "text": asked.edit or ""})
-        return await _answer(service, thread, said, tell)
-    return await service.conversation(thread, DEFAULT_WORKSPACE)
 
 
 async def _answer(service: IntakeService, thread: UUID, said: Feedback, tell: Tell) -> Conversation:
@@ -161,3 +148,146 @@ def _id(text: str | None) -> UUID | None:
         return None if text is None else UUID(text)
     except ValueError:
         raise InvalidInput(SAY("ask.thread_malformed", got=text), field="thread") from None
+
+
+class Screen:
+    """In the language of the question once that is known. `quiet`: nobody looks on, and nobody can be asked."""
+
+    def __init__(self, *, quiet: bool) -> None:
+        self._console, self._errors, self._quiet = Console(), Console(stderr=True), quiet
+        self._locale = environment_locale()
+        self._planned, self._warned = False, set[str]()
+
+    def tell(self, what: Happening, about: dict[str, Any]) -> None:
+        show: dict[str, Callable[[dict[str, Any]], None]] = {
+            "plan": lambda told: self._plan(told["plan"]),
+            "step": self._step,
+            "tool_call": self._tool,
+        }
+        if what in show and not self._quiet:
+            show[what](about)
+
+    def decide(self, conversation: Conversation) -> Feedback | None:
+        """None: nobody is there, or whoever is says nothing; the conversation goes on waiting."""
+        if self._quiet or not (self._console.is_terminal and sys.stdin.isatty()):
+            return None
+        self._waiting(conversation.last)
+        try:
+            answer = typer.prompt(self._say("accept"), default="y").strip()
+        except typer.Abort:
+            self._console.print()
+            return None
+        if answer.lower() in YES:
+            return Feedback(decision="accepted")
+        return (
+            Feedback(decision="rejected")
+            if answer.lower() in NO
+            else Feedback(decision="edit_plan", text=answer)
+        )
+
+    def show(self, conversation: Conversation) -> None:
+        turn = conversation.last
+        self._speak(turn.locale)
+        if turn.status == "waiting":
+            self._waiting(turn)
+        if turn.answer is not None or turn.reply:
+            self._prose(turn.answer.markdown if turn.answer else seen(turn.reply or ""))
+        if turn.error:
+            self._errors.print(Text(self._say("failed", why=seen(turn.error)), "red"), soft_wrap=True)
+        hint = turn.status if turn.status in ("waiting", "running") else "go_on"
+        self._print(self._say(hint, id=conversation.id), style="dim")
+
+    def _waiting(self, turn: Turn) -> None:
+        """What a person has to know who is to say yes or no."""
+        if turn.plan is not None and not self._planned:
+            self._plan(turn.plan.model_dump())
+        for warning in turn.warnings:
+            if warning not in self._warned:
+                self._line("  ! ", warning, "yellow")
+        self._warned.update(turn.warnings)
+
+    def _plan(self, plan: Mapping[str, Any]) -> None:
+        self._planned = True
+        self._speak(plan["locale"])
+        self._line("", self._say("plan", title=plan["title"]), "bold")
+        for number, step in enumerate(plan["steps"], 1):
+            self._line(f"{number:>3}. ", f"{step['title']} · {self._who(step)}")
+
+    def _who(self, step: Mapping[str, Any]) -> str:
+        named, name_of = step.get("experts") or (), Wording(self._locale)
+        if not named:
+            return self._say(f"step.{step['type']}")
+        return self._say("experts", names=[name_of(f"node.{name}") for name in named])
+
+    def _step(self, about: dict[str, Any]) -> None:
+        status = about["status"]
+        why = f": {about['error']}" if about.get("error") else ""
+        self._line(f"  {MARKS.get(status, ' ')} ", about["title"] + why, COLOURS.get(status))
+
+    def _tool(self, about: dict[str, Any]) -> None:
+        said = json.dumps(about.get("arguments", {}), ensure_ascii=False)
+        self._line("      ", clipped(f"{about['name']} {said}", LONGEST_CALL), "dim")
+
+    def _speak(self, locale: str) -> None:
+        if locale:
+            self._locale = next((known for known in LOCALES if known[:2] == locale[:2]), "en-US")
+
+    def _say(self, key: str, **values: Any) -> str:
+        return SAY(f"ask.{key}", **values).in_locale(self._locale)
+
+    def _prose(self, markdown: str) -> None:
+        self._console.print()
+        if self._console.is_terminal:
+            self._console.print(Laid(markdown, hyperlinks=False))
+        else:
+            self._print(markdown.rstrip("\n"))
+        self._console.print()
+
+    def _line(self, mark: str, text: str, style: str | None = None) -> None:
+        """Words of a model or of the web: only what is meant to be seen."""
+        words = " ".join(seen(text).split())
+        if not self._console.is_terminal:
+            self._print(mark + words)
+            return
+        row = Table.grid()
+        row.add_row(*([Text(mark)] if mark else []), Prose(words))
+        self._console.print(row, style=style)
+
+    def _print(self, text: str, style: str | None = None) -> None:
+        self._console.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def show_list(conversations: Sequence[Conversation]) -> None:
+    """Two lines each: an id is there to be copied, and whole whatever the width."""
+    console = Console()
+    for conversation in conversations:
+        moment, status = minute(conversation.updated_at), say(f"ask.status.{conversation.status}")
+        console.print(Text(f"{conversation.id}  {moment}  {status}"), soft_wrap=True)
+        question = Text("  " + " ".join(seen(conversation.title).split()), "dim")
+        if console.is_terminal:
+            question.truncate(console.width, overflow="ellipsis")
+        console.print(question, soft_wrap=True)
+    if not conversations:
+        typer.echo(say("ask.none"))
+
+
+class _Flowing(Paragraph):
+    """Chinese has no spaces to break at, so it breaks between characters."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
+        for paragraph in self.text.split("\n", allow_blank=True):
+            for line in paragraph.divide(breaks(paragraph.plain, options.max_width)):
+                line.rstrip()
+                yield line
+
+
+class _OnTheLeft(Heading):
+    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
+
+
+class Laid(Markdown):
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = {
+        **Markdown.elements,
+        "paragraph_open": _Flowing,
+        "heading_open": _OnTheLeft,
+    }

@@ -1,29 +1,22 @@
 """`moot init`: sets a desk up by asking. Nothing is written before the last question is answered."""
 
+import importlib.util
 import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, TypeVar
+from urllib.parse import urlsplit
 
 import typer
 
-from moot.cli.init_steps import (
-    Changes,
-    Given,
-    Present,
-    Questions,
-    choose_data,
-    choose_locale,
-    choose_model,
-    choose_search,
-)
 from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
-from moot.cli.options import option
+from moot.cli.options import ask_secret, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigPatch
+from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.settings import Settings
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, NotSimple, change_settings
@@ -31,7 +24,97 @@ from moot.shared.infrastructure.settings_file import SETTINGS_FILE, NotSimple, c
 if TYPE_CHECKING:
     from moot.desk import Moot
 
+T = TypeVar("T")
+
+OTHER = "other"
+OTHER_ALIAS = "custom"
+LAST_PRIORITY = 10_000
+BY_REQUEST = ("akshare", "yfinance")
+SEARCHES = ("bocha", "searxng")
+
+Changes = dict[str, str | None]
+"""Settings by name; None removes one."""
+
 init = typer.Typer(add_completion=False)
+
+
+class Questions:
+    """Asks a person, in `locale`; Enter skips. `silent`: nobody is there, so every question counts as skipped."""
+
+    def __init__(self, locale: Locale, *, silent: bool) -> None:
+        self.locale: Locale = locale
+        self.silent = silent
+
+    def tell(self, key: str, /, **values: object) -> None:
+        typer.echo(SAY(key, **values).in_locale(self.locale))
+
+    def text(self, key: str, default: str | None = None) -> str:
+        """What is answered; the default, which is shown, when nothing is."""
+        if self.silent:
+            return default or ""
+        question = SAY(key).in_locale(self.locale)
+        answer: str = typer.prompt(question, default=default or "", show_default=bool(default))
+        return answer.strip()
+
+    def secret(self, key: str) -> str:
+        return "" if self.silent else ask_secret(SAY(key).in_locale(self.locale))
+
+    def sure(self, key: str) -> bool:
+        return not self.silent and typer.confirm(SAY(key).in_locale(self.locale))
+
+    def choice(self, key: str, choices: Mapping[str, str | Message]) -> str | None:
+        """One of `choices`, which are names with what they mean, by its number or name; None when skipped."""
+        if self.silent:
+            return None
+        for number, (name, meaning) in enumerate(choices.items(), 1):
+            said = meaning if isinstance(meaning, str) else meaning.in_locale(self.locale)
+            typer.echo(f"  {number}  {name:<10} {said}")
+        by_number = {str(number): name for number, name in enumerate(choices, 1)}
+        while answer := self.text(key):
+            chosen = by_number.get(answer, answer)
+            if chosen in choices:
+                return chosen
+            self.tell("init.not_a_choice", answer=answer)
+        return None
+
+
+@dataclass(frozen=True)
+class Given:
+    """What the options answer already."""
+
+    locale: str | None = None
+    preset: str | None = None
+    base_url: str | None = None
+    model: str | None = None
+    key_env: str | None = None
+    tushare_token_env: str | None = None
+    data: str | None = None
+    search: str | None = None
+    search_key_env: str | None = None
+    search_url: str | None = None
+
+    def __post_init__(self) -> None:
+        known = {"locale": LOCALES, "preset": tuple(PRESETS), "data": BY_REQUEST, "search": SEARCHES}
+        for name, allowed in known.items():
+            value = getattr(self, name)
+            if value is not None and value not in allowed:
+                raise InvalidInput(SAY("init.unknown", option=name, value=value, allowed=allowed))
+
+    @property
+    def a_model(self) -> bool:
+        return bool(self.preset or self.base_url or self.model or self.key_env)
+
+
+@dataclass(frozen=True)
+class Present:
+    """What the desk has so far: its models, the keys of those that can be called, and where they are stored."""
+
+    models: list[ConfigView]
+    keys: Mapping[str, str]
+    database: str | None
+
+    def stored(self, alias: str) -> bool:
+        return any(view.alias == alias and view.source == "stored" for view in self.models)
 
 
 @dataclass(frozen=True)
@@ -67,8 +150,8 @@ def _set_up(settings: Settings, given: Given, ask: Questions) -> None:
     present = at_desk(settings, _look_around)
     if not ask.silent:
         ask.tell("init.welcome")
-    locale = choose_locale(ask, given)
-    ask.locale = locale or ask.locale
+    locale = given.locale or ask.choice("init.ask_locale", {"zh-CN": "中文", "en-US": "English"})
+    ask.locale = locale_of(locale) if locale else ask.locale
     _show_present(ask, settings, present)
     decided = _decide(ask, given, settings, present)
     if locale:
@@ -94,17 +177,97 @@ async def _look_around(desk: "Moot") -> Present:
 def _decide(ask: Questions, given: Given, settings: Settings, present: Present) -> Decided:
     model, dropped = None, False
     if present.database is not None:
-        model = choose_model(ask, given, present)
+        model = _until_possible(ask, given.a_model, lambda: _model(ask, given, present))
     elif given.a_model:
         raise Unavailable(SAY("init.nothing_stored"))
     else:
         ask.tell("init.nothing_stored")
     if model is not None and not _works(ask, settings, model):
         dropped = not ask.sure("init.keep_failing")
-    changes = choose_data(ask, given, settings.data_sources)
+    data_given, search_given = bool(given.data or given.tushare_token_env), bool(given.search)
+    changes = _until_possible(ask, data_given, lambda: _data(ask, given, settings.data_sources))
     if "tushare_token" in changes:
         ask.tell("init.token_untested")
-    return Decided(changes | choose_search(ask, given), None if dropped else model, dropped)
+    changes |= _until_possible(ask, search_given, lambda: _search(ask, given))
+    return Decided(changes, None if dropped else model, dropped)
+
+
+def _until_possible(ask: Questions, fixed: bool, step: Callable[[], T]) -> T:
+    """A person who entered something impossible is told, and asked again; options are not asked about."""
+    while True:
+        try:
+            return step()
+        except InvalidInput as e:
+            if ask.silent or fixed:
+                raise
+            ask.tell("error", message=e.in_locale(ask.locale))
+
+
+def _model(ask: Questions, given: Given, present: Present) -> ConfigBody | None:
+    chosen = given.preset or (OTHER if given.a_model else ask.choice("init.ask_model", _endpoints()))
+    if chosen is None:
+        return None
+    preset = PRESETS.get(chosen)
+    alias = chosen if preset else OTHER_ALIAS
+    entered = {
+        "alias": alias,
+        "preset": preset.name if preset else None,
+        "base_url": given.base_url or (None if preset else ask.text("init.ask_url")),
+        "model_name": given.model or ask.text("init.ask_name", preset.suggested_model if preset else None),
+        "api_key": _key(ask, given, present.keys.get(alias, ""), asked=not preset or preset.needs_key),
+        "priority": min(1 + max((view.priority for view in present.models), default=0), LAST_PRIORITY),
+    }
+    return checked(ConfigBody, {name: value for name, value in entered.items() if value})
+
+
+def _endpoints() -> dict[str, str | Message]:
+    return {name: preset.base_url for name, preset in PRESETS.items()} | {OTHER: SAY("init.other")}
+
+
+def _key(ask: Questions, given: Given, stored: str, *, asked: bool) -> str:
+    if given.key_env:
+        return secret_in("--key-env", given.key_env)
+    return (ask.secret("init.ask_key_again" if stored else "llm.ask_key") if asked else "") or stored
+
+
+def _data(ask: Questions, given: Given, sources: str) -> Changes:
+    """`sources` are those asked for so far, by comma."""
+    changes: Changes = {}
+    if given.tushare_token_env:
+        changes["tushare_token"] = secret_in("--tushare-token-env", given.tushare_token_env)
+    name = given.data
+    if name is None and not changes:
+        name = ask.choice("init.ask_data", {n: SAY(f"init.data.{n}") for n in ("tushare", *BY_REQUEST)})
+    if name == "tushare":
+        changes |= _if_answered("tushare_token", ask.secret("init.ask_token"))
+    elif name is not None:
+        if importlib.util.find_spec(name) is None:
+            raise InvalidInput(SAY("doctor.source_missing", name=name))
+        known = [known for part in sources.split(",") if (known := part.strip())]
+        changes["data_sources"] = ",".join(dict.fromkeys([*known, name]))
+    return changes
+
+
+def _search(ask: Questions, given: Given) -> Changes:
+    name = given.search or ask.choice("init.ask_search", {n: SAY(f"init.search.{n}") for n in SEARCHES})
+    if name == "bocha":
+        variable = given.search_key_env
+        key = secret_in("--search-key-env", variable) if variable else ask.secret("init.ask_bocha")
+        return _if_answered("bocha_api_key", key, "--search-key-env" if ask.silent else None)
+    if name == "searxng":
+        url = given.search_url or ask.text("init.ask_searxng")
+        if url and not (urlsplit(url).scheme in {"http", "https"} and urlsplit(url).hostname):
+            raise InvalidInput(SAY("init.no_address", url=url))
+        chosen = _if_answered("searxng_url", url, "--search-url" if ask.silent else None)
+        return {**chosen, "bocha_api_key": None} if chosen else {}  # Bocha goes first while it has a key
+    return {}
+
+
+def _if_answered(setting: str, answer: str, required: str | None = None) -> Changes:
+    """`required` names the option that should have given the answer."""
+    if not answer and required:
+        raise InvalidInput(SAY("init.option_missing", option=required))
+    return {setting: answer} if answer else {}
 
 
 def _works(ask: Questions, settings: Settings, model: ConfigBody) -> bool:

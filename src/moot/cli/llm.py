@@ -14,8 +14,9 @@ from rich.text import Text
 
 from moot.cli.options import DAY, argument, ask_secret, day, group, option, secret_from_stdin, secret_in
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import amount, folding, number, table, whole
+from moot.cli.printing import amount, folding, number, price, table, whole
 from moot.cli.texts import SAY, environment_locale, say
+from moot.modules.llm_platform.application.call_logs import By, UsageReport
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigView
 from moot.modules.llm_platform.application.llm_service import (
     ChatMessage,
@@ -24,7 +25,6 @@ from moot.modules.llm_platform.application.llm_service import (
     ResponseSchema,
     Tool,
 )
-from moot.modules.llm_platform.application.spending import By, UsageReport
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.validation import checked
@@ -264,7 +264,7 @@ def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = N
             ms=trial.latency_ms,
             prompt=_count(trial.prompt_tokens),
             completion=_count(trial.completion_tokens),
-            cost=SAY("research.price_unknown") if trial.cost is None else f"{amount(trial.cost)} {currency}",
+            cost=price(trial.cost, currency),
         )
     typer.echo(said.in_locale(locale or environment_locale()))
 

@@ -1,6 +1,5 @@
 """How things are printed: JSON, tables, moments, sizes, amounts, and paragraphs in any script."""
 
-import json
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
@@ -11,6 +10,7 @@ from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel
+from pydantic_core import to_json
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
@@ -38,9 +38,9 @@ UNITS = re.compile(rf"[{OPENING}]*(?:[{WIDE}]|[^\s{WIDE}]+)[{CLOSING}]*|\s+")
 
 
 def print_json(body: Any) -> None:
-    """A model is printed exactly as the REST API gives it."""
+    """Models are printed exactly as the REST API gives them."""
     model = isinstance(body, BaseModel)
-    text = body.model_dump_json(indent=2) if model else json.dumps(body, ensure_ascii=False, indent=2)
+    text = body.model_dump_json(indent=2) if model else to_json(body, indent=2).decode()
     sys.stdout.write(text + "\n")
 
 

@@ -3,8 +3,7 @@
 from moot.modules.debate.application.debate_service import DebateService
 from moot.modules.debate.infrastructure.llm_debaters import BearPlea, BullPlea, LLMAdvocate, LLMResolver
 from moot.modules.debate.infrastructure.rubric_debaters import RubricBear, RubricBull, RubricResolver
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 
 
 class DebateContainer:

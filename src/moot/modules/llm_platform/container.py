@@ -1,18 +1,18 @@
 """Wires the models, the record of their calls, the budget and the web."""
 
 from datetime import timedelta
+from typing import Any
 from uuid import UUID
 
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
+    UsageService,
 )
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
-from moot.modules.llm_platform.application.speaker import Speaker
-from moot.modules.llm_platform.application.spending import UsageService
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConfig
@@ -27,9 +27,13 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
-from moot.modules.llm_platform.infrastructure.search_services import BochaSearch, SearxngSearch
-from moot.modules.llm_platform.infrastructure.search_store import SqlSearchCache, SqlSearchRecord
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
+from moot.modules.llm_platform.infrastructure.web_searches import (
+    BochaSearch,
+    SearxngSearch,
+    SqlSearchCache,
+    SqlSearchRecord,
+)
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, unguarded
 from moot.shared.domain.validation import checked
@@ -92,16 +96,17 @@ class LLMPlatformContainer:
         await self.registry.refresh()
         if self._cache is not None:
             await self._cache.cleanup_expired()
-        if self._audit is not None:
-            before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
-            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, before=before)
-            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, before=before)
+        before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
+        await self._close_calls(before=before)
 
     async def close_calls_of(self, session_id: UUID) -> None:
         """Those that nobody will complete: the process that ran the session is gone."""
+        await self._close_calls(session_id=session_id)
+
+    async def _close_calls(self, **which: Any) -> None:
         if self._audit is not None:
-            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, session_id=session_id)
-            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, session_id=session_id)
+            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, **which)
+            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, **which)
 
     async def close(self) -> None:
         await self._model.aclose()
@@ -161,12 +166,7 @@ def _environment_model(settings: Settings) -> list[LLMConfig]:
 
 
 def _limits(settings: Settings) -> Limits:
-    return Limits(
-        session_tokens=settings.budget_session_tokens,
-        session_cost=settings.budget_session_cost,
-        day_tokens=settings.budget_day_tokens,
-        day_cost=settings.budget_day_cost,
-    )
+    return Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
 
 
 def _search_provider(settings: Settings) -> BochaSearch | SearxngSearch:

@@ -3,8 +3,7 @@
 from importlib import import_module
 from typing import Any
 
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.speaker import Speaker
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.application import expert_service

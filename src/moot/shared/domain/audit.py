@@ -3,15 +3,13 @@
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 Problem = Literal["changed", "removed", "reordered", "cut_off", "added"]
 
 
-class Link(BaseModel):
+class Link(BaseModel, frozen=True):
     """One entry of a chain; see `AuditEntryRow`."""
-
-    model_config = ConfigDict(frozen=True)
 
     seq: int
     kind: str
@@ -21,14 +19,12 @@ class Link(BaseModel):
     hash: str
 
 
-class Chain(BaseModel):
+class Chain(BaseModel, frozen=True):
     """All that is needed to examine a session's record, wherever it was kept: links, their end, and the rows.
 
     `rows` are by table and id, with the columns that links can vouch for, as JSON values: ids as text, moments as
     UTC in ISO form.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     session_id: UUID
     length: int
@@ -37,10 +33,8 @@ class Chain(BaseModel):
     rows: dict[str, dict[UUID, dict[str, Any]]]
 
 
-class Break(BaseModel):
+class Break(BaseModel, frozen=True):
     """The first link that does not hold. `kind` and `row_id` name the row it vouches for, where that is known."""
-
-    model_config = ConfigDict(frozen=True)
 
     seq: int
     problem: Problem
@@ -48,10 +42,8 @@ class Break(BaseModel):
     row_id: UUID | None = None
 
 
-class Verification(BaseModel):
+class Verification(BaseModel, frozen=True):
     """`head` is the hash everything was measured against; `pruned` calls have lost their texts on purpose."""
-
-    model_config = ConfigDict(frozen=True)
 
     session_id: UUID
     intact: bool

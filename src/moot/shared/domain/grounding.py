@@ -6,18 +6,16 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_lowercase
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.shared.domain.evidence import Evidence
 
 
-class Grounding(BaseModel):
+class Grounding(BaseModel, frozen=True, extra="forbid"):
     """`score` is the share of checked numbers and URLs that stand in the evidence; 1 when there was none to check.
 
     What is stated twice counts once. `offenders` are those that do not stand there, as they were stated.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     score: float
     checked: int

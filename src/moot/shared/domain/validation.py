@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Any, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationError, model_validator
+from pydantic import BaseModel, ValidationError, model_validator
 from pydantic_core import ErrorDetails, PydanticCustomError
 
 from moot.shared.domain.errors import InvalidInput
@@ -23,10 +23,8 @@ def checked(model: type[M], raw: Any) -> M:
         raise invalid_input(e.errors()) from None
 
 
-class Strict(BaseModel):
+class Strict(BaseModel, frozen=True, extra="forbid"):
     """Frozen, and an unknown field is refused by name, with those that exist."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     @model_validator(mode="before")
     @classmethod

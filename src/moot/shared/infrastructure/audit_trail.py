@@ -158,10 +158,13 @@ class AuditTrail:
                 mine = self._heads.get(session_id) if session_id in leased else None
                 reached[session_id] = mine or _stored_head(db, session_id)
             links = [_link(record, reached) for record in records if record.session_id]
-            _write_heads(db, reached)
+            if reached:
+                ends = [{"session_id": s, "length": length, "hash": h} for s, (length, h) in reached.items()]
+                upsert(db, AuditHeadRow, ends)
             self._check_leases(db, records)
             _write_rows(db, records)
-            _write_links(db, links)
+            if links:
+                db.execute(insert(CHAIN), links)
 
         try:
             await self.database.write(work)
@@ -249,17 +252,6 @@ def _write_alike(db: Connection, example: Record, rows: list[dict[str, Any]]) ->
             db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
 
 
-def _write_links(db: Connection, links: list[dict[str, Any]]) -> None:
-    if links:
-        db.execute(insert(CHAIN), links)
-
-
-def _write_heads(db: Connection, heads: Mapping[UUID, Head]) -> None:
-    if heads:
-        rows = [{"session_id": s, "length": length, "hash": link} for s, (length, link) in heads.items()]
-        upsert(db, AuditHeadRow, rows)
-
-
 def _canonical(value: Any) -> Any:
     """The same for a value before it was stored and after it was read, whichever database kept it."""
     if value is None or isinstance(value, str | bool):
@@ -270,6 +262,11 @@ def _canonical(value: Any) -> Any:
         return [_canonical(member) for member in value]
     if isinstance(value, int | float):
         return _number(value)
+    return plain(value)
+
+
+def plain(value: Any) -> Any:
+    """Ids and moments as JSON can say them, with the same digest."""
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return str(value) if isinstance(value, UUID | date) else value

@@ -1,7 +1,6 @@
 """Examines a session's record link by link and names the first that does not hold."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, date, datetime
 from typing import Any
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from moot.shared.domain.audit import Break, Chain, Link, Problem, Verification
 from moot.shared.domain.errors import NotFound
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.texts import SAY
-from moot.shared.infrastructure.audit_trail import GENESIS, AuditTrail, Kind, link_hash
+from moot.shared.infrastructure.audit_trail import GENESIS, AuditTrail, Kind, link_hash, plain
 from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow
 from moot.shared.infrastructure.transactions import transaction
 
@@ -78,14 +77,7 @@ async def _rows(
 ) -> dict[UUID, dict[str, Any]]:
     owner = table.c.session_id if "session_id" in table.c else table.c.id
     found = await db.execute(select(*(table.c[name] for name in columns)).where(owner == session_id))
-    return {row["id"]: {name: _plain(row[name]) for name in columns} for row in found.mappings()}
-
-
-def _plain(value: Any) -> Any:
-    """As JSON can say it, and with the same digest."""
-    if isinstance(value, datetime):
-        return value.astimezone(UTC).isoformat()
-    return str(value) if isinstance(value, UUID | date) else value
+    return {row["id"]: {name: plain(row[name]) for name in columns} for row in found.mappings()}
 
 
 def _breaks(chain: Chain, kinds: Kinds) -> Iterator[Break]:

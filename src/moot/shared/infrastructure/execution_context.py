@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Literal, Self
 
-from pydantic import BaseModel, ConfigDict, Field, InstanceOf
+from pydantic import BaseModel, Field, InstanceOf
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 
@@ -38,7 +38,7 @@ class Tally:
     unpriced: int = 0
 
 
-class ExecutionContext(BaseModel):
+class ExecutionContext(BaseModel, frozen=True):
     """`session_id` is empty when nothing is persisted; `as_of` is the session's frozen clock.
 
     `answers` says where calls are answered from: live; from the record first, when a session goes on after a
@@ -46,8 +46,6 @@ class ExecutionContext(BaseModel):
     runs here; whoever has a newer one has taken it over. `node` is the one at work, `feedback` what went wrong with
     it the last time.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     session_id: str
     as_of: datetime | None = None

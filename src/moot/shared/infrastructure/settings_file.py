@@ -27,7 +27,7 @@ def read_settings(file: Path) -> dict[str, Any]:
 
 
 @lru_cache(maxsize=1)
-def _read(file: Path, changed_at: int, size: int) -> dict[str, Any]:
+def _read(file: Path, _changed_at: int, _size: int) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 

@@ -17,8 +17,8 @@ from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.tables import Base
 
 SessionFactory = Callable[[], AsyncSession]
-Work = Callable[[Connection], None]
-"""What is done within a transaction. It may run in a thread of its own, and more than once."""
+Work = Callable[[Connection], object]
+"""What is done within a transaction. In a thread of its own perhaps, and more than once; what it gives is dropped."""
 Insert = sqlite.Insert | postgresql.Insert
 """Both databases know inserts that may meet a row already there, each by one of its own."""
 T = TypeVar("T")

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
 
 from moot.modules.debate.domain.texts import SAY
 from moot.shared.domain.errors import AppError
@@ -39,6 +39,7 @@ class DebateInput(Frozen):
     expert_summaries: dict[str, ExpertSummary] = Field(min_length=1)
     evidence: list[Evidence] = []
     locale: Locale = DEFAULT_LOCALE
+    as_of: AwareDatetime | None = None
 
 
 class UnknownSignal(AppError):

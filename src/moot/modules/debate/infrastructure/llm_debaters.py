@@ -20,9 +20,7 @@ from moot.modules.debate.domain.debate import (
     weigh,
 )
 from moot.modules.debate.domain.texts import SAY, bullets
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.prompt_files import Prompts
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
 from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import refuse
@@ -124,6 +122,7 @@ class LLMAdvocate:
                 evidence=debate_input.evidence,
                 answer=self._plea,
                 locale=locale,
+                as_of=debate_input.as_of,
                 temperature=0.3,
             )
         )
@@ -166,6 +165,7 @@ class LLMResolver:
                 evidence=debate_input.evidence,
                 answer=Weighing,
                 locale=locale,
+                as_of=debate_input.as_of,
                 temperature=0.2,
             )
         )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
 
 from moot.modules.judge.domain.texts import SAY
 from moot.shared.domain.errors import AppError
@@ -97,6 +97,7 @@ class JudgeInput(BaseModel):
     experts_asked: int = Field(default=0, ge=0)
     experts_heard: int = Field(default=0, ge=0)
     locale: Locale = DEFAULT_LOCALE
+    as_of: AwareDatetime | None = None
 
     def require_quorum(self, quorum: int) -> None:
         if self.experts_asked > QUORUM_APPLIES_ABOVE and self.experts_heard < quorum:

@@ -19,9 +19,7 @@ from moot.modules.judge.domain.verdict import (
     VerdictAgent,
     levels_for,
 )
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.prompt_files import Prompts
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
 from moot.shared.domain.messages import Message
 from moot.shared.domain.validation import refuse
 
@@ -77,6 +75,7 @@ class LLMVerdictAgent:
                 evidence=judge_input.evidence,
                 answer=Ruling,
                 locale=judge_input.locale,
+                as_of=judge_input.as_of,
                 temperature=0.2,
                 own=frozenset({"confidence", "position_percent"}),
             )

@@ -1,10 +1,17 @@
-"""The calls of a session, for whoever looks back: history, export, audit."""
+"""The calls on record: those of a session; what all of them used, and from that what the next ones are likely to."""
 
+from collections.abc import Iterable, Sequence
+from datetime import UTC, date, datetime, time, timedelta
+from typing import Annotated, Literal, Protocol
 from uuid import UUID
 
-from moot.modules.llm_platform.domain.call_record import CallLogItem, CallLogReader, ExternalCallItem
+from pydantic import AfterValidator, BaseModel
 
-__all__ = ["CallLogItem", "ExternalAPICallLogQueryService", "ExternalCallItem", "LLMCallLogQueryService"]
+from moot.modules.llm_platform.domain.call_record import CallLogItem, CallLogReader, ExternalCallItem
+from moot.modules.llm_platform.domain.model_config import LLMConfig
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import Unavailable
 
 
 class LLMCallLogQueryService:
@@ -25,3 +32,148 @@ class ExternalAPICallLogQueryService:
     ) -> list[ExternalCallItem]:
         """In the order in which they were made. Nothing for a session nobody knows."""
         return await self._reader.external_calls(session_id, include_text=include_text)
+
+
+By = Literal["model", "agent", "day"]
+Money = Annotated[float, AfterValidator(lambda cost: round(cost, 9))]
+
+
+class Used(BaseModel, frozen=True):
+    """Live calls added up. `cost` is what is known of it.
+
+    `cost_unknown` counts the calls whose cost nobody knows: the model had no price, the vendor did not say what it
+    counted, or the outcome was never heard. A call that failed is not among them.
+    """
+
+    calls: int
+    failed: int
+    prompt_tokens: int
+    completion_tokens: int
+    total_tokens: int
+    cost: Money
+    cost_unknown: int
+
+
+class UsageLine(Used):
+    """`name` is a model, an agent or a UTC day. The mean latency is that of calls that succeeded."""
+
+    name: str
+    mean_latency_ms: float | None
+
+
+class UsageReport(BaseModel, frozen=True):
+    """Days newest first; models and agents by their tokens, most first."""
+
+    by: By
+    workspace: str
+    since: date | None
+    currency: str
+    lines: list[UsageLine]
+    total: Used
+
+
+class Typical(BaseModel, frozen=True):
+    """The mean of `calls` calls."""
+
+    calls: int
+    prompt_tokens: float
+    completion_tokens: float
+    latency_ms: float
+
+
+UNMEASURED = Typical(calls=0, prompt_tokens=3_500, completion_tokens=1_200, latency_ms=20_000)
+"""An expert's usual call, for a model that has not been asked yet."""
+
+
+class Estimate(BaseModel, frozen=True):
+    """What a run is likely to take. Not `measured`: no call to this model is on record to go by."""
+
+    calls: int
+    tokens: int
+    cost: Money | None
+    currency: str
+    seconds: float
+    measured: bool
+
+
+class UsageReader(Protocol):
+    """Adds up the live calls on record."""
+
+    async def usage(self, by: By, workspace: str, since: datetime | None) -> list[UsageLine]:
+        """One line for each model, agent or day, in any order."""
+
+    async def typical(self, model_name: str, workspace: str, since: datetime) -> dict[str, Typical]:
+        """The mean successful call to a model, by agent."""
+
+
+def _mean(measured: Iterable[Typical]) -> Typical:
+    known = list(measured)
+    calls = sum(typical.calls for typical in known)
+    if calls == 0:
+        return UNMEASURED
+    means = {
+        name: sum(getattr(typical, name) * typical.calls for typical in known) / calls
+        for name in ("prompt_tokens", "completion_tokens", "latency_ms")
+    }
+    return Typical(calls=calls, **means)
+
+
+RECENT = timedelta(days=30)
+
+
+class UsageService:
+    """Without a reader, when nothing is stored, there is no usage to report and an estimate is not measured."""
+
+    def __init__(self, reader: UsageReader | None, clock: Clock, currency: str) -> None:
+        self._reader, self._clock, self._currency = reader, clock, currency
+
+    async def usage(self, by: By, workspace: str, since: date | None = None) -> UsageReport:
+        """`since` is the first UTC day that counts."""
+        if self._reader is None:
+            raise Unavailable(SAY("usage.not_stored"), code="PERSISTENCE_OFF")
+        start = datetime.combine(since, time.min, UTC) if since else None
+        lines = _ordered(by, await self._reader.usage(by, workspace, start))
+        return UsageReport(
+            by=by,
+            workspace=workspace,
+            since=since,
+            currency=self._currency,
+            lines=lines,
+            total=Used(**{name: sum(getattr(line, name) for line in lines) for name in Used.model_fields}),
+        )
+
+    async def estimate(
+        self, agents: Sequence[str], config: LLMConfig, critical_path: Sequence[Sequence[str]]
+    ) -> Estimate:
+        """One call for each agent; an agent without calls of its own is taken to be like the others of the run.
+
+        `critical_path` are stages one after another, each of agents that run side by side.
+        """
+        known = (
+            await self._reader.typical(config.model_name, config.workspace_id, self._clock.now() - RECENT)
+            if self._reader
+            else {}
+        )
+        measured = {agent: typical for agent, typical in known.items() if agent in agents}
+        others = _mean(measured.values())
+        calls = [measured.get(agent, others) for agent in agents]
+        prompt = round(sum(call.prompt_tokens for call in calls))
+        completion = round(sum(call.completion_tokens for call in calls))
+        slowest = [
+            max((measured.get(agent, others).latency_ms for agent in stage), default=0.0)
+            for stage in critical_path
+        ]
+        return Estimate(
+            calls=len(calls),
+            tokens=prompt + completion,
+            cost=config.cost(prompt, completion),
+            currency=self._currency,
+            seconds=round(sum(slowest) / 1000, 3),
+            measured=bool(measured),
+        )
+
+
+def _ordered(by: By, lines: list[UsageLine]) -> list[UsageLine]:
+    if by == "day":
+        return sorted(lines, key=lambda line: line.name, reverse=True)
+    return sorted(lines, key=lambda line: (-line.total_tokens, line.name))

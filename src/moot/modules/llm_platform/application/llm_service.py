@@ -4,20 +4,18 @@ Whatever asks a model asks here, so what is true of one call is true of all: no 
 """
 
 import asyncio
+import math
 import random
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager
+from typing import Any
+from uuid import UUID
 
-from moot.modules.llm_platform.application.attempts import (
-    Request,
-    Tries,
-    dependency,
-    left_alone,
-    service_failed,
-    too_slow,
-)
+import structlog
+
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
-from moot.modules.llm_platform.domain.budget import Budget, most
+from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation, most
 from moot.modules.llm_platform.domain.call_record import (
     CallJournal,
     CallKey,
@@ -30,15 +28,24 @@ from moot.modules.llm_platform.domain.chat import (
     ChatModel,
     ChatRequest,
     ChatResult,
+    ModelReply,
     ResponseSchema,
     Tool,
+    Usage,
 )
-from moot.modules.llm_platform.domain.exceptions import ModelTrouble
+from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.shared.domain.guard import Guard, LeftAlone, unguarded
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_execution_ctx
+from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, unguarded
+from moot.shared.infrastructure.execution_context import (
+    DEFAULT_WORKSPACE,
+    current_execution_ctx,
+    tell_retry,
+)
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool"]
+
+logger = structlog.get_logger(__name__)
 
 PAUSES = (1.0, 2.0)
 """Seconds before the second and third attempt with the same model, unless its vendor asks for more."""
@@ -47,6 +54,104 @@ PATIENCE = 5.0
 """Seconds to wait for a model while another could be asked."""
 
 Sleep = Callable[[float], Awaitable[None]]
+
+
+class Tries:
+    """The attempts of one call: the models to ask, the time left, and what went wrong so far."""
+
+    def __init__(self, candidates: Sequence[LLMConfig], deadline: float) -> None:
+        self._candidates = candidates
+        self.others_left = len(candidates)
+        self.attempts = 0
+        self._end = time.monotonic() + deadline
+        self._troubles: dict[str, ModelTrouble] = {}
+        self._last: ModelTrouble | None = None
+
+    def each(self) -> Iterator[LLMConfig]:
+        for config in self._candidates:
+            self.others_left -= 1
+            yield config
+
+    def seconds_left(self) -> float:
+        return self._end - time.monotonic()
+
+    def begin(self) -> None:
+        """Another attempt; whoever watches is told when it is not the first, and why."""
+        self.attempts += 1
+        if self._last is not None:
+            tell_retry(self.attempts, self._last.message)
+
+    def failed(self, config: LLMConfig, trouble: ModelTrouble) -> None:
+        self._troubles[config.alias] = self._last = trouble
+        logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
+
+    def gave_up(self) -> LLMConnectionError | NoAvailableModel:
+        waits = [trouble.retry_after for trouble in self._troubles.values() if trouble.retry_after]
+        later: dict[str, Any] = {"retry_after": math.ceil(min(waits))} if waits else {}
+        if len(self._troubles) == 1:
+            name, trouble = next(iter(self._troubles.items()))
+            return LLMConnectionError(
+                SAY("llm.one_failed", alias=name, why=trouble.message), alias=name, **later
+            )
+        failures = [SAY("llm.failure", alias=name, why=t.message) for name, t in self._troubles.items()]
+        said = SAY("llm.all_failed", failures=failures)
+        return NoAvailableModel(said, aliases=list(self._troubles), **later)
+
+
+class Request:
+    """One request under way: what it may use, and what became of it."""
+
+    def __init__(self, config: LLMConfig, reservation: Reservation) -> None:
+        self._config, self._reserved = config, reservation.amount
+        self._started = time.perf_counter()
+        self.reply: ModelReply | None = None
+        self.trouble: ModelTrouble | None = None
+        self.id: UUID | None = None
+        self.sent = False
+
+    @property
+    def cost(self) -> float | None:
+        usage = self.reply.usage if self.reply else None
+        return self._config.cost(usage.prompt_tokens, usage.completion_tokens) if usage else None
+
+    def result(self) -> ChatResult:
+        assert self.reply is not None
+        return ChatResult(
+            **self.reply.model_dump(),
+            alias=self._config.alias,
+            vendor=self._config.vendor,
+            cost=self.cost,
+            knowledge_cutoff=self._config.knowledge_cutoff,
+            call_id=self.id,
+        )
+
+    def outcome(self) -> CallOutcome:
+        took = round((time.perf_counter() - self._started) * 1000)
+        if self.reply is not None:
+            return CallOutcome(status="success", latency_ms=took, reply=self.reply, cost=self.cost)
+        if self.trouble is not None:
+            return CallOutcome(status="failed", latency_ms=took, error_message=str(self.trouble))
+        return CallOutcome(status="unknown", latency_ms=took, error_message="broken off before an answer")
+
+    def count(self) -> None:
+        """For the session under way, so that its report can say what it took."""
+        context = current_execution_ctx.get()
+        if context is None:
+            return
+        usage = self.reply.usage if self.reply else Usage(total_tokens=0)
+        context.tally.requests += 1
+        context.tally.tokens += usage.total_tokens or 0
+        context.tally.cost += self.cost or 0.0
+        context.tally.unpriced += self.reply is not None and self.cost is None
+
+    def used(self) -> Amount:
+        """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
+        if not self.sent or (self.trouble is not None and not self.trouble.billed):
+            return Amount()
+        total = self.reply.usage.total_tokens if self.reply else None
+        if total is None:
+            return self._reserved
+        return Amount(tokens=total, cost=self.cost if self.cost is not None else self._reserved.cost)
 
 
 class LLMService:
@@ -154,14 +259,26 @@ class LLMService:
     async def _attempt(
         self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: Tries
     ) -> ChatResult:
-        async with self._guarded(config), self._on_record(key, config, request, tries.attempts) as call:
-            seconds = tries.seconds_left()
-            try:
-                async with asyncio.timeout(seconds):
-                    call.reply = await self._model.complete(config, request)
-            except TimeoutError:
-                raise too_slow(config, self._deadline, seconds) from None
+        """While the model's service is left alone, that is trouble which no other attempt changes."""
+        called = Dependency(f"model:{config.alias}", config.workspace_id)
+        try:
+            async with (
+                self._guard(called, _is_outage),
+                self._on_record(key, config, request, tries.attempts) as call,
+            ):
+                call.reply = await self._reply(config, request, tries.seconds_left())
+        except LeftAlone as alone:
+            raise ModelTrouble(alone.message, retry_after=alone.retry_after) from None
         return call.result()
+
+    async def _reply(self, config: LLMConfig, request: ChatRequest, seconds: float) -> ModelReply:
+        """After others there may be little time left for this model: its silence is then no outage."""
+        try:
+            async with asyncio.timeout(seconds):
+                return await self._model.complete(config, request)
+        except TimeoutError:
+            said = SAY("llm.too_slow", model=config.model_name, seconds=f"{self._deadline:g}")
+            raise ModelTrouble(said, billed=True, outage=seconds >= self._deadline / 2) from None
 
     async def _wait(self, pause: float, trouble: ModelTrouble, tries: Tries) -> bool:
         """Wait and say yes, if another attempt with the same model is worth it."""
@@ -180,15 +297,6 @@ class LLMService:
         return config.model_copy(update={"capabilities": known.model_copy(update={unsupported: False})})
 
     @asynccontextmanager
-    async def _guarded(self, config: LLMConfig) -> AsyncIterator[None]:
-        """One attempt with the model; while its service is left alone, trouble that no other attempt changes."""
-        try:
-            async with self._guard(dependency(config), service_failed):
-                yield
-        except LeftAlone as alone:
-            raise left_alone(alone) from None
-
-    @asynccontextmanager
     async def _on_record(
         self, key: CallKey, config: LLMConfig, request: ChatRequest, attempt: int
     ) -> AsyncIterator[Request]:
@@ -196,7 +304,7 @@ class LLMService:
         reservation = await self._budget.reserve(most(request, config))
         call = Request(config, reservation)
         try:
-            call.id = await self._journal.begin(key.intent(config, request, attempt))
+            call.id = await self._journal.begin(key.intent(config, request, attempt=attempt))
             call.sent = True
             try:
                 yield call
@@ -216,18 +324,14 @@ class LLMService:
         answered = await self._journal.answered(key.session_id, key.agent, key.ordinal)
         for recorded in answered:
             if recorded.request_digest == key.digest(recorded.model_name, request):
-                if key.answers == "resume":
-                    await self._note(key, recorded, request)
+                if key.answers == "resume":  # on the record too: that this answer was not asked for again
+                    call_id = await self._journal.begin(key.intent(recorded, request, origin="record"))
+                    again = CallOutcome(status="success", latency_ms=0, reply=recorded.reply)
+                    await self._journal.end(call_id, again)
                 return self._as_recorded(recorded)
         if key.answers == "replay":
             raise mismatch(key, request, answered)
         return None
-
-    async def _note(self, key: CallKey, recorded: CallLogItem, request: ChatRequest) -> None:
-        """On the record too: that this answer was not asked for again."""
-        intent = key.intent_of(recorded, request)
-        call_id = await self._journal.begin(intent)
-        await self._journal.end(call_id, CallOutcome(status="success", latency_ms=0, reply=recorded.reply))
 
     def _as_recorded(self, recorded: CallLogItem) -> ChatResult:
         alias = recorded.alias or ""
@@ -240,6 +344,10 @@ class LLMService:
             knowledge_cutoff=self._registry.knowledge_cutoff(alias, _workspace()),
             call_id=recorded.id,
         )
+
+
+def _is_outage(error: Exception) -> bool:
+    return isinstance(error, ModelTrouble) and error.outage
 
 
 def _workspace() -> str:

@@ -1,12 +1,14 @@
-"""An agent's turn: a prompt and evidence in, a checked answer out."""
+"""An agent's turn: by a model, a prompt and evidence in and a checked answer out; or else by rule."""
 
 import json
 import re
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
+from datetime import datetime
+from functools import cache, reduce
 from pathlib import Path
-from typing import Generic, TypeVar
+from string import Template
+from typing import Generic, Literal, TypeVar
 
 import structlog
 from pydantic import BaseModel
@@ -22,20 +24,43 @@ from moot.modules.llm_platform.application.answer_schema import (
     told_schema,
 )
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError
 from moot.modules.llm_platform.domain.parsing import Normaliser, parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx, tell_retry
+from moot.shared.infrastructure.execution_context import current_execution_ctx, current_replay, tell_retry
 
 logger = structlog.get_logger(__name__)
 
 A = TypeVar("A", bound=BaseModel)
+T = TypeVar("T")
+Analyst = Literal["auto", "rubric", "llm"]
+Fallback = Literal["none", "rubric"]
+
+
+class Prompts:
+    """A context's prompts, kept as text files: `<folder>/<locale>/<name>.md`. Each file is read once."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def text(self, name: str, locale: Locale) -> str:
+        return _read(self._folder / locale / f"{name}.md")
+
+    def filled(self, name: str, locale: Locale, /, **values: str) -> str:
+        """The text with every `$name` in it replaced; a value is never read as a template itself."""
+        return Template(self.text(name, locale)).substitute(values)
+
+
+@cache
+def _read(path: Path) -> str:
+    return path.read_text(encoding="utf-8").strip()
+
 
 PROMPTS = Prompts(Path(__file__).parent / "answer_rules")
 NAMED_OFFENDERS = 5
@@ -57,6 +82,7 @@ class Brief(Generic[A]):
     evidence: Sequence[Evidence]
     answer: type[A]
     locale: Locale
+    as_of: datetime | None = None
     temperature: float = 0.3
     normalise: Normaliser | None = None
     own: frozenset[str] = frozenset({"confidence", "confidence_score", "score"})
@@ -128,13 +154,48 @@ class Speaker:
                 raw_length=len(reply.content),
                 grounding=grounding.model_dump(),
             )
-        warnings = [*_hindsight(reply, brief.locale), *_warnings(brief, answer)]
+        warnings = [*_hindsight(brief, reply), *_warnings(brief, answer)]
         return Spoken(answer, opening[1].content, reply.content, grounding, warnings)
 
     def _grounding_problems(self, grounding: Grounding) -> list[Message]:
         if grounding.score >= self._min_grounding:
             return []
         return [SAY("answer.ungrounded", offenders=grounding.offenders[:NAMED_OFFENDERS])]
+
+
+class EngineChoice:
+    """`auto` asks a model when one is configured. If it fails, its agent has failed, unless there is a `fallback`.
+
+    On replay whoever judged then judges again, whatever models the desk has by now.
+    """
+
+    def __init__(self, llm: LLMService, analyst: Analyst = "auto", fallback: Fallback = "none") -> None:
+        self._llm, self._analyst, self._fallback = llm, analyst, fallback
+
+    @property
+    def by_model(self) -> bool:
+        analyst, _ = self._settings()
+        return analyst == "llm" or (analyst == "auto" and self._llm.configured)
+
+    async def make(
+        self, agent: str, by_model: Callable[[], Awaitable[T]], by_rule: Callable[[], Awaitable[T]]
+    ) -> T:
+        if not self.by_model:
+            return await by_rule()
+        try:
+            return await by_model()
+        except AppError as e:
+            if self._settings()[1] == "none":
+                raise
+            logger.warning("model failed, judged by rule instead", agent=agent, error=str(e))
+            return await by_rule()
+
+    def _settings(self) -> tuple[Analyst, Fallback]:
+        """The desk's; on replay the session's."""
+        replay = current_replay()
+        if replay is None or replay.analyst is None:
+            return self._analyst, self._fallback
+        return replay.analyst, replay.fallback
 
 
 def _last_time(locale: Locale) -> list[ChatMessage]:
@@ -180,12 +241,12 @@ def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:
     return [SAY("answer.wrong_language", language=language, fields=fields)] if fields else []
 
 
-def _hindsight(reply: ChatResult, locale: Locale) -> list[str]:
+def _hindsight(brief: Brief[A], reply: ChatResult) -> list[str]:
     """A model that has read of later days may know how the story went on, whatever it is shown."""
-    context, known = current_execution_ctx.get(), reply.knowledge_cutoff
-    if context is None or context.as_of is None or known is None or known <= context.as_of.date():
+    known = reply.knowledge_cutoff
+    if brief.as_of is None or known is None or known <= brief.as_of.date():
         return []
-    return [SAY("answer.hindsight", known=known, as_of=context.as_of.date()).in_locale(locale)]
+    return [SAY("answer.hindsight", known=known, as_of=brief.as_of.date()).in_locale(brief.locale)]
 
 
 def _warnings(brief: Brief[A], answer: A) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from decimal import Decimal
 from typing import Annotated, Any, Literal, Protocol
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
@@ -35,10 +35,8 @@ TOOLS_TOKENS = 512
 """What a vendor tells the model about tools and schemas, beside their text."""
 
 
-class Limits(BaseModel):
+class Limits(BaseModel, frozen=True, allow_inf_nan=False):
     """None: no limit. A day is a UTC day of one workspace. Costs are in the desk's currency."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     session_tokens: int | None = Field(default=None, gt=0, le=MAX_TOKENS)
     session_cost: float | None = Field(default=None, gt=0, le=MAX_COST)
@@ -46,10 +44,8 @@ class Limits(BaseModel):
     day_cost: float | None = Field(default=None, gt=0, le=MAX_COST)
 
 
-class Amount(BaseModel):
+class Amount(BaseModel, frozen=True, allow_inf_nan=False):
     """`cost` None: the model has no price. Such a call cannot be made under a limit on cost."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     tokens: int = Field(default=0, ge=0)
     cost: Annotated[float, Field(ge=0)] | None = 0.0
@@ -59,10 +55,8 @@ class Amount(BaseModel):
         return {"tokens": min(self.tokens, MAX_TOKENS), "cost": _billionths(self.cost or 0.0)}
 
 
-class Reservation(BaseModel):
+class Reservation(BaseModel, frozen=True):
     """What was set aside and where; `keys` is empty when no limit applies."""
-
-    model_config = ConfigDict(frozen=True)
 
     keys: tuple[str, ...] = ()
     amount: Amount = Amount()

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel
 
 from moot.modules.llm_platform.domain.chat import ChatRequest, ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.domain.exceptions import ReplayMismatch
@@ -17,13 +17,11 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 
-class CallIntent(BaseModel):
+class CallIntent(BaseModel, frozen=True):
     """One request about to be sent. `ordinal` counts an agent's calls within its session, `attempt` its requests.
 
     `request_digest` is of session, agent, ordinal, model, messages and parameters: the same question has the same.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     caller_module: str
     caller_agent: str | None
@@ -39,9 +37,7 @@ class CallIntent(BaseModel):
     origin: Literal["live", "record"] = "live"
 
 
-class CallOutcome(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class CallOutcome(BaseModel, frozen=True):
     status: Literal["success", "failed", "unknown"]
     latency_ms: int
     reply: ModelReply | None = None
@@ -49,10 +45,8 @@ class CallOutcome(BaseModel):
     error_message: str | None = None
 
 
-class CallLogItem(BaseModel):
+class CallLogItem(BaseModel, frozen=True):
     """A model call as its readers see it. A listing without texts has none of the four."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     session_id: UUID | None
@@ -99,10 +93,8 @@ class CallLogItem(BaseModel):
         )
 
 
-class ExternalCallItem(BaseModel):
+class ExternalCallItem(BaseModel, frozen=True):
     """A call to an outside service as its readers see it. A listing without texts has no `response_data`."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     session_id: UUID | None
@@ -167,38 +159,30 @@ class CallKey:
         content = json.dumps([place, request.model_dump(mode="json")], ensure_ascii=False, sort_keys=True)
         return hashlib.sha256(content.encode("utf-8", "replace")).hexdigest()
 
-    def intent(self, config: LLMConfig, request: ChatRequest, attempt: int) -> CallIntent:
-        return CallIntent(
-            **self._asked(request),
-            model_name=config.model_name,
-            vendor=config.vendor,
-            alias=config.alias,
-            attempt=attempt,
-            request_digest=self.digest(config.model_name, request),
-        )
-
-    def intent_of(self, recorded: CallLogItem, request: ChatRequest) -> CallIntent:
-        """That this question was answered by the record."""
-        return CallIntent(
-            **self._asked(request),
-            model_name=recorded.model_name,
-            vendor=recorded.vendor,
-            alias=recorded.alias or "",
-            attempt=1,
-            request_digest=recorded.request_digest or "",
-            origin="record",
-        )
-
-    def _asked(self, request: ChatRequest) -> dict[str, Any]:
+    def intent(
+        self,
+        answers: "LLMConfig | CallLogItem",
+        request: ChatRequest,
+        *,
+        attempt: int = 1,
+        origin: Literal["live", "record"] = "live",
+    ) -> CallIntent:
+        """`answers`: the model that is asked, or the call on record that is not made again."""
         system, prompt = texts(request)
-        return {
-            "caller_module": self.module,
-            "caller_agent": self.agent,
-            "prompt_text": prompt,
-            "system_message": system,
-            "temperature": request.temperature,
-            "ordinal": self.ordinal,
-        }
+        return CallIntent(
+            caller_module=self.module,
+            caller_agent=self.agent,
+            model_name=answers.model_name,
+            vendor=answers.vendor,
+            alias=answers.alias or "",
+            prompt_text=prompt,
+            system_message=system,
+            temperature=request.temperature,
+            ordinal=self.ordinal,
+            attempt=attempt,
+            request_digest=self.digest(answers.model_name, request),
+            origin=origin,
+        )
 
 
 def texts(request: ChatRequest) -> tuple[str | None, str]:

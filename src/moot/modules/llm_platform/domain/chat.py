@@ -4,13 +4,13 @@ from datetime import date
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 
 
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Frozen(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """What is said stays said."""
 
 
 class ToolCall(Frozen):

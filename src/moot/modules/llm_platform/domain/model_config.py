@@ -6,7 +6,7 @@ from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, PlainSerializer, SecretStr
+from pydantic import AwareDatetime, BaseModel, Field, PlainSerializer, SecretStr
 
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
@@ -31,10 +31,8 @@ ProxyUrl = Annotated[str, PlainSerializer(_without_password)]
 """May hold a user and a password; dumped, it does not show them."""
 
 
-class Capabilities(BaseModel):
+class Capabilities(BaseModel, frozen=True, extra="forbid"):
     """None: not known yet; the first refusal tells. A model without `max_tokens` knows `max_completion_tokens`."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     json_schema: bool | None = None
     tools: bool | None = None
@@ -43,14 +41,12 @@ class Capabilities(BaseModel):
     max_tokens: bool | None = None
 
 
-class ModelCard(BaseModel):
+class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """What anybody may see of a model. Of several models the one with the larger `priority` is asked first.
 
     Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `unreadable` names
     the fields that were encrypted with another secret: until they are entered again the model cannot be called.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", hide_input_in_errors=True)
 
     id: UUID = Field(default_factory=uuid4)
     workspace_id: str = DEFAULT_WORKSPACE
@@ -97,13 +93,11 @@ class LLMConfig(ModelCard):
         return (prompt_tokens * self.price_in + completion_tokens * self.price_out) / 1_000_000
 
 
-class Preset(BaseModel):
+class Preset(BaseModel, frozen=True):
     """An endpoint that needs no looking up: a name stands for where a vendor is reached and what it can do.
 
     `suggested_model` is a name to start with; None where the models are those you installed yourself.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     vendor: str

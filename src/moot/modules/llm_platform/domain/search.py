@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
 
@@ -24,9 +24,7 @@ CACHE_TIME: dict[Freshness | None, timedelta] = {
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class WebSearchRequest(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class WebSearchRequest(BaseModel, frozen=True, extra="forbid"):
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
     freshness: Freshness | None = None
     summary: bool = True
@@ -38,10 +36,8 @@ class WebSearchRequest(BaseModel):
         return hashlib.sha256(said.encode()).hexdigest()
 
 
-class WebSearchResultItem(BaseModel):
+class WebSearchResultItem(BaseModel, frozen=True):
     """A page somebody else wrote: quoted, never followed. `published_date` None: nobody said when."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     url: str
@@ -51,28 +47,22 @@ class WebSearchResultItem(BaseModel):
     published_date: AwareDatetime | None = None
 
 
-class WebSearchResponse(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class WebSearchResponse(BaseModel, frozen=True):
     query: str
     total_matches: int | None = None
     results: list[WebSearchResultItem]
 
 
-class SearchAnswer(BaseModel):
+class SearchAnswer(BaseModel, frozen=True):
     """A provider's response, and for the record how it came: the HTTP status and the body."""
-
-    model_config = ConfigDict(frozen=True)
 
     response: WebSearchResponse
     status_code: int | None = None
     body: str = ""
 
 
-class RecordedSearch(BaseModel):
+class RecordedSearch(BaseModel, frozen=True):
     """A search a session made before: what `service` found at `asked_at`, or why it failed (`response` None)."""
-
-    model_config = ConfigDict(frozen=True)
 
     service: str
     request: WebSearchRequest
@@ -140,10 +130,8 @@ class SearchRecord(Protocol):
         """The newest answer to one of `requests`, or else its newest failure; None when neither can be read."""
 
 
-class Page(BaseModel):
+class Page(BaseModel, frozen=True):
     """What a page says, as text. `url` is where it was found after all redirects. Quoted, never followed."""
-
-    model_config = ConfigDict(frozen=True)
 
     url: str
     title: str

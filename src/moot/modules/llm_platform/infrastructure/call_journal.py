@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Float, Select, SQLColumnExpression, and_, case, cast, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from moot.modules.llm_platform.application.spending import By, Typical, UsageLine
+from moot.modules.llm_platform.application.call_logs import By, Typical, UsageLine
 from moot.modules.llm_platform.domain.call_record import (
     CallIntent,
     CallLogItem,

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
 
+from moot.modules.llm_platform.application.call_logs import By, UsageReport
 from moot.modules.llm_platform.application.config_service import (
     PRESETS,
     ConfigBody,
@@ -18,7 +19,6 @@ from moot.modules.llm_platform.application.config_service import (
     Preset,
 )
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult
-from moot.modules.llm_platform.application.spending import By, UsageReport
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
 from moot.shared.domain.validation import Strict

@@ -12,8 +12,7 @@ from typing import Any
 
 from moot.modules.market_data.domain.company_index import How, Match
 from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.spelling import bare_name, canonical, fold
-from moot.shared.domain.script import half_width, simplify
+from moot.modules.market_data.domain.spelling import bare_name, canonical, fold, half_width, simplify
 
 _CODE = re.compile(
     r"(?<![A-Z0-9])([A-Z]{2,5}[.:_-]?)?\d{6}([.:_-]?[A-Z]{2,5})?(?![A-Z0-9]|\s*[元块万亿股手%])"

@@ -2,14 +2,24 @@
 
 import re
 import tomllib
+import unicodedata
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from moot.shared.domain.script import half_width
 from moot.shared.domain.symbol import SPELLINGS, Market
 
 _US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US)?")
+
+
+def half_width(text: str) -> str:
+    return unicodedata.normalize("NFKC", text)
+
+
+def simplify(text: str) -> str:
+    """Each traditional character in its simplified form, where it stood."""
+    return text.translate(_forms())
 
 
 def fold(text: str) -> str:
@@ -83,3 +93,10 @@ def _table() -> dict[str, Any]:
 @cache
 def _pattern(text: str) -> re.Pattern[str]:
     return re.compile(text, re.IGNORECASE)
+
+
+@cache
+def _forms() -> Mapping[int, int]:
+    table = tomllib.loads(Path(__file__).with_name("script.toml").read_text(encoding="utf-8"))
+    pairs = "".join(table["pairs"].split())
+    return str.maketrans(pairs[::2], pairs[1::2])

@@ -77,7 +77,7 @@ class ExpertService(Generic[S, R]):
 
     async def _report(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> dict[str, Any]:
         """The documented fields of the result, and beside them what it rests on."""
-        opinion = await self._analyst.analyse(snapshot, evidence, case.locale)
+        opinion = await self._analyst.analyse(snapshot, evidence, case)
         return {
             **opinion.result.model_dump(mode="json"),
             "input": opinion.input,

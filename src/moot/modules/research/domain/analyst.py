@@ -6,9 +6,9 @@ from typing import Annotated, Generic, Literal, Protocol, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from moot.modules.research.domain.facts import Case
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import Locale
 
 Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
@@ -56,5 +56,5 @@ class Analyst(Protocol[S_contra, R_co]):
     """Judges a snapshot by the evidence alone: no number and no event that was not given."""
 
     async def analyse(
-        self, snapshot: S_contra, evidence: Sequence[Evidence], locale: Locale
+        self, snapshot: S_contra, evidence: Sequence[Evidence], case: Case
     ) -> Opinion[R_co]: ...

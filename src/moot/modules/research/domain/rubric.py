@@ -7,13 +7,14 @@ from typing import Generic, TypeVar
 
 from moot.modules.research.domain.analyst import DimensionAnalysis, Opinion
 from moot.modules.research.domain.evidence import Snapshot, rendered
+from moot.modules.research.domain.facts import Case
 from moot.modules.research.domain.scorecard import Band, Scorecard, bands
 from moot.modules.research.domain.texts import SAY
 from moot.modules.research.domain.voice import Voice
 from moot.modules.research.domain.web_context import Reported, before_the_web
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import Catalogue, Locale
+from moot.shared.domain.messages import Catalogue
 
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R")
@@ -38,10 +39,10 @@ class Rubric(Generic[S, R]):
     marks: Callable[[S, Voice], Scorecard]
     concludes: Callable[[S, Scorecard, Voice], R]
 
-    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
+    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
         if isinstance(snapshot, Reported):
             snapshot, evidence = before_the_web(snapshot, evidence)
-        say = Voice(self.texts, snapshot, locale)
+        say = Voice(self.texts, snapshot, case.locale)
         card = self.marks(snapshot, say)
         if card.score is None:
             raise InvalidInput(SAY("nothing_to_judge", missing=[hole.name for hole in card.holes]))

@@ -7,11 +7,11 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from moot.modules.llm_platform.application.engine_choice import EngineChoice
-from moot.modules.llm_platform.application.speaker import Brief, Speaker
+from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Speaker
 from moot.modules.research.application.remit import Remit, nothing_blank
 from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
 from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.facts import Case
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 
@@ -32,26 +32,27 @@ class LLMAnalyst(Generic[S, R]):
     choice: EngineChoice
     rubric: Analyst[S, R]
 
-    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
-        given = (snapshot, evidence, locale)
+    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
+        given = (snapshot, evidence, case)
         by_rule = partial(self.rubric.analyse, *given)
         return await self.choice.make(self.agent, partial(self._ask, *given), by_rule)
 
-    async def _ask(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Opinion[R]:
-        spoken = await self.speaker.ask(self._brief(snapshot, evidence, locale))
+    async def _ask(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
+        spoken = await self.speaker.ask(self._brief(snapshot, evidence, case))
         result, remarks = self.remit.settles(spoken.answer)
-        warnings = (*spoken.warnings, *(remark.in_locale(locale) for remark in remarks))
+        warnings = (*spoken.warnings, *(remark.in_locale(case.locale) for remark in remarks))
         return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings)
 
-    def _brief(self, snapshot: S, evidence: Sequence[Evidence], locale: Locale) -> Brief[R]:
+    def _brief(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Brief[R]:
         return Brief(
             module="research",
             agent=self.agent,
-            system=prompt(self.remit.folder, locale),
+            system=prompt(self.remit.folder, case.locale),
             case=case_of(snapshot, self.remit.shows, self.remit.quotes),
             evidence=evidence,
             answer=self.remit.answer,
-            locale=locale,
+            locale=case.locale,
+            as_of=case.as_of,
             normalise=lambda answer: self.remit.checks(snapshot, nothing_blank(answer)),
             own=OWN_NUMBERS,
         )

@@ -82,6 +82,7 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
 def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
     """Successful experts only; one that failed has no result."""
     succeeded = {name: result for name, result in expert_results.items() if result}
+    setting = current_setting()
     return DebateInput(
         symbol=symbol,
         expert_summaries={
@@ -93,7 +94,8 @@ def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
             for result in succeeded.values()
             for item in result.get("evidence", [])
         ],
-        locale=current_setting().locale,
+        locale=setting.locale,
+        as_of=setting.as_of,
     )
 
 
@@ -124,5 +126,6 @@ def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
             "experts_asked": setting.experts_asked,
             "experts_heard": len(debate_outcome.get("experts", [])),
             "locale": setting.locale,
+            "as_of": setting.as_of,
         }
     )

@@ -147,7 +147,7 @@ class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
             *event_evidence(self.expert.prefix, context.events),
             *read,
         ]
-        opinion = await self._analyst.analyse(context, evidence, locale)
+        opinion = await self._analyst.analyse(context, evidence, case)
         return CatalystDetectiveAgentResult(
             result=opinion.result,
             raw_llm_output=opinion.output,
