@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, DIVIDENDS, REPORTS, VALUATIONS
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, DIVIDENDS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
 from moot.modules.market_data.infrastructure.providers.release_times import statutory_deadline

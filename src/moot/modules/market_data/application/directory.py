@@ -4,8 +4,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
-from moot.modules.market_data.domain.datasets import COMPANIES
-from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.facts import COMPANIES, Company
 from moot.modules.market_data.domain.mentions import MentionIndex, Named, names_in
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
 from moot.modules.market_data.domain.spelling import canonical, fold, infer, market_of, unsupported

@@ -23,8 +23,7 @@ from pydantic import (
 )
 
 from moot.modules.market_data.application.market_data import as_known
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
-from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Company, Dataset
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale, Message

@@ -8,8 +8,7 @@ from enum import StrEnum
 from operator import eq
 
 from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import bare_name, canonical, fold
+from moot.modules.market_data.domain.spelling import bare_name, canonical, fold, initials
 
 
 class How(StrEnum):

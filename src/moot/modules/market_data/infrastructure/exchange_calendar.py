@@ -4,7 +4,7 @@ import warnings
 from datetime import date
 from functools import cache
 
-from moot.modules.market_data.domain.calendar import TradingCalendar
+from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.modules.market_data.infrastructure.demo.calendar import trading_days
 from moot.shared.domain.symbol import Market
 

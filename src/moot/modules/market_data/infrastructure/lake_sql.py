@@ -13,7 +13,7 @@ import duckdb
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.lake_files import (
     SUFFIX,

@@ -7,10 +7,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import COMPANIES, MACRO, NEWS, Dataset
 from moot.modules.market_data.domain.facts import (
+    COMPANIES,
+    MACRO,
+    NEWS,
     DailyBar,
     DailyValuation,
+    Dataset,
     Dividend,
     FinancialReport,
     MacroObservation,

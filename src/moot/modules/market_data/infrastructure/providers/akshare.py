@@ -14,8 +14,16 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from moot.modules.market_data.domain import datasets
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
@@ -75,9 +83,9 @@ class Page:
 
 
 PAGES: dict[Dataset[Any], Page] = {
-    datasets.VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
-    datasets.DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
-    datasets.REPORTS: Page(
+    VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
+    DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
+    REPORTS: Page(
         "stock_financial_analysis_indicator_em",
         akshare_rows.report,
         "RPT_F10_FINANCE_MAINFINADATA",
@@ -98,10 +106,10 @@ class AkshareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            datasets.COMPANIES: self._companies,
-            datasets.BARS: self._bars,
-            datasets.MACRO: self._macro,
-            datasets.NEWS: self._news,
+            COMPANIES: self._companies,
+            BARS: self._bars,
+            MACRO: self._macro,
+            NEWS: self._news,
             **{dataset: partial(self._page, page) for dataset, page in PAGES.items()},
         }
 

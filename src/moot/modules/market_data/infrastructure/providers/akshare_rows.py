@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
-from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import infer
+from moot.modules.market_data.domain.spelling import infer, initials
 from moot.modules.market_data.domain.trading_rules import board_of
 from moot.modules.market_data.infrastructure.providers import release_times
 from moot.modules.market_data.infrastructure.providers.release_times import (

@@ -9,8 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, REPORTS, Dataset
-from moot.modules.market_data.domain.facts import DailyBar
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, DailyBar, Dataset
 from moot.modules.market_data.domain.provider import Batch, Refusal, screen
 from moot.modules.market_data.domain.spelling import canonical, infer, market_of
 from moot.modules.market_data.domain.texts import SAY

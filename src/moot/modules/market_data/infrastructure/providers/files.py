@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers.file_mapping import (

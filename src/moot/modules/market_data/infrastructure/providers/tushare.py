@@ -16,8 +16,16 @@ from typing import Any, Self
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError, model_validator
 
-from moot.modules.market_data.domain import datasets
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
@@ -125,9 +133,9 @@ class Interface:
 
 
 INTERFACES: dict[Dataset[Any], Interface] = {
-    datasets.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
-    datasets.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
-    datasets.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+    VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    DIVIDENDS: Interface("dividend", tushare_rows.dividend),
+    NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
 }
 
 
@@ -161,10 +169,10 @@ class TushareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            datasets.COMPANIES: self._companies,
-            datasets.BARS: self._bars,
-            datasets.REPORTS: self._reports,
-            datasets.MACRO: self._macro,
+            COMPANIES: self._companies,
+            BARS: self._bars,
+            REPORTS: self._reports,
+            MACRO: self._macro,
             **{dataset: partial(self._interface, dataset) for dataset in INTERFACES},
         }
 

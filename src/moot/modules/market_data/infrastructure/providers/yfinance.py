@@ -10,8 +10,7 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, TypeVar
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Dataset
-from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Company, Dataset
 from moot.modules.market_data.domain.provider import NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import yfinance_rows
