@@ -5,10 +5,8 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Remit
-from moot.modules.research.domain.analyst import Confidence, ExpertResult
-from moot.modules.research.domain.evidence import Count, Ratio, Snapshot, measured
+from moot.modules.research.application.expert_service import ExpertService, Remit
+from moot.modules.research.domain.evidence import Confidence, Count, ExpertResult, Ratio, Snapshot, measured
 from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
 from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import ExpertType

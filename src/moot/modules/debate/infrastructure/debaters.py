@@ -24,7 +24,7 @@ from moot.modules.debate.domain.debate import (
     camps,
     weigh,
 )
-from moot.modules.debate.domain.texts import SAY, bullets
+from moot.modules.debate.domain.texts import SAY
 from moot.modules.llm_platform.application.engine_choice import EngineChoice
 from moot.modules.llm_platform.application.prompt_files import Prompts
 from moot.modules.llm_platform.application.speaker import Brief, Speaker
@@ -374,3 +374,8 @@ def _plea(role: str, plea: Argument, locale: Locale) -> str:
         acknowledged=bullets(plea.acknowledged, locale),
         triggers=bullets(plea.triggers, locale),
     ).in_locale(locale)
+
+
+def bullets(lines: Sequence[str], locale: Locale) -> str:
+    """One line each; an empty list says that it is empty."""
+    return "\n".join(f"- {line}" for line in lines or [SAY("none").in_locale(locale)])

@@ -12,8 +12,7 @@ from math import inf
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-from moot.modules.research.domain.analyst import DimensionAnalysis, Opinion
-from moot.modules.research.domain.evidence import Snapshot, Unit, rendered
+from moot.modules.research.domain.evidence import DimensionAnalysis, Opinion, Snapshot, Unit, rendered
 from moot.modules.research.domain.texts import SAY
 from moot.modules.research.domain.web_context import Reported, before_the_web
 from moot.shared.domain.errors import InvalidInput

@@ -26,10 +26,10 @@ from moot.modules.market_data.infrastructure.demo.accounts import (
     keep_accounts,
     published_reports,
 )
-from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
 from moot.modules.market_data.infrastructure.demo.macro import macro_observations
 from moot.modules.market_data.infrastructure.demo.news import announcements, company_stories, policy_notices
+from moot.modules.market_data.infrastructure.demo.noise import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.prices import (
     Sessions,
     Tape,

@@ -35,6 +35,8 @@ from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     Step,
 )
 from moot.modules.market_data.infrastructure.providers.outside import (
+    MISREAD,
+    REQUEST_SECONDS,
     HttpAnswer,
     OutsideSource,
     Pace,
@@ -42,10 +44,10 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Trouble,
     in_thread,
 )
+from moot.modules.market_data.infrastructure.providers.release_times import LONGEST_HOLIDAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
-REQUEST_SECONDS = 15.0
 FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
 NOTICES_URL = "https://np-anotice-stock.eastmoney.com/api/security/ann"
 NEWS_URL = "https://search-api-web.eastmoney.com/search/jsonp"
@@ -55,14 +57,9 @@ F10_DATA_CENTRE = "https://datacenter.eastmoney.com/securities/api/data/v1/get"
 NOTHING_FOUND = 9201
 """The data centre's code for a question that is in order and has no answer."""
 
-MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
-"""What AKShare raises over an answer it did not expect."""
-
 
 DAYS_BEFORE = timedelta(days=40)
 """Days asked for before the first one, for the close that its reference price rests on."""
-LONGEST_HOLIDAY = timedelta(days=12)
-"""How far the day printed on an announcement may lie from the day it became visible."""
 NOTICES_A_PAGE = 100
 ARTICLES = 100
 
@@ -238,7 +235,7 @@ class AkshareProvider(OutsideSource):
                     return []
                 raise Trouble(_unreadable(operation)) from e
 
-        return await self._outside.call(operation, params, attempt)
+        return await self.call(operation, params, attempt)
 
 
 def _library() -> ModuleType:

@@ -37,6 +37,7 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Row,
     Trouble,
 )
+from moot.modules.market_data.infrastructure.providers.release_times import LONGEST_HOLIDAY
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     FIGURES,
     KEYS,
@@ -54,8 +55,6 @@ NAMES_HOLD = 6 * 3600.0
 """Seconds for which the list of names is good."""
 LIST_STATES = ("L", "D", "P")
 """Listed, delisted, paused."""
-LONGEST_HOLIDAY = timedelta(days=12)
-"""How far the day printed on an announcement may lie from the day it became visible."""
 TWO_MONTHS = timedelta(days=62)
 COLUMNS = {
     "index_weight": "index_code,con_code,trade_date",
@@ -258,7 +257,7 @@ class TushareProvider(OutsideSource):
         page: list[Row] = []
         while True:
             asked = {**params, "limit": page_rows, "offset": len(found)}
-            answer = await self._outside.call(api, asked, partial(self._page, api, asked))
+            answer = await self.call(api, asked, partial(self._page, api, asked))
             last, page = page, answer.table.rows()
             if page and page == last:
                 raise Unavailable(SAY("tushare.same_page", api=api))

@@ -8,9 +8,12 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Remit, judging_each, sources_were_given
-from moot.modules.research.domain.analyst import Confidence, DimensionAnalysis, Engine, ExpertResult
+from moot.modules.research.application.expert_service import (
+    ExpertService,
+    Remit,
+    judging_each,
+    sources_were_given,
+)
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
@@ -22,7 +25,15 @@ from moot.modules.research.domain.events import (
     read_events,
     told,
 )
-from moot.modules.research.domain.evidence import COUNT, Count, measured
+from moot.modules.research.domain.evidence import (
+    COUNT,
+    Confidence,
+    Count,
+    DimensionAnalysis,
+    Engine,
+    ExpertResult,
+    measured,
+)
 from moot.modules.research.domain.facts import Case
 from moot.modules.research.domain.rubric import (
     Finding,

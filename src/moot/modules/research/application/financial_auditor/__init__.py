@@ -9,19 +9,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Remit, judging_each
-from moot.modules.research.domain.analyst import Confidence, DimensionAnalysis, ExpertResult, Score
+from moot.modules.research.application.expert_service import ExpertService, Remit, judging_each
 from moot.modules.research.domain.evidence import (
     AMOUNT,
     DAYS,
     PERCENT,
     Amount,
+    Confidence,
     Days,
+    DimensionAnalysis,
+    ExpertResult,
     Percent,
     Points,
     Price,
     Ratio,
+    Score,
     Snapshot,
     measured,
 )

@@ -8,12 +8,18 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Remit, judging_each, sources_were_given
-from moot.modules.research.domain.analyst import Confidence, DimensionAnalysis, ExpertResult
+from moot.modules.research.application.expert_service import (
+    ExpertService,
+    Remit,
+    judging_each,
+    sources_were_given,
+)
 from moot.modules.research.domain.events import WINDOW_DAYS, Event, balance, event_evidence, read_events, told
 from moot.modules.research.domain.evidence import (
+    Confidence,
     Count,
+    DimensionAnalysis,
+    ExpertResult,
     Index,
     Percent,
     Points,

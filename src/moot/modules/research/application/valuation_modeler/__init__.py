@@ -14,12 +14,12 @@ from typing import Annotated, Any, Literal
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Answer, Remit
-from moot.modules.research.domain.analyst import Confidence, ExpertResult
+from moot.modules.research.application.expert_service import Answer, ExpertService, Remit
 from moot.modules.research.domain.evidence import (
     COUNT,
     PRICE,
+    Confidence,
+    ExpertResult,
     HundredMillion,
     Percent,
     Points,
