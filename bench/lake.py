@@ -12,8 +12,7 @@ from pathlib import Path
 import polars as pl
 
 from bench.line import Line
-from moot.modules.market_data.domain.datasets import BARS
-from moot.modules.market_data.domain.facts import DailyBar
+from moot.modules.market_data.domain.facts import BARS, DailyBar
 from moot.modules.market_data.infrastructure.lake import Lake
 
 SYMBOL, DAYS = "600000.SH", 500

@@ -15,7 +15,7 @@ from moot.modules.debate.application.debate_service import (
 )
 from moot.modules.debate.container import DebateContainer
 from moot.modules.debate.domain.debate import Argument, Resolution, combined
-from moot.modules.debate.infrastructure.llm_debaters import PROMPTS
+from moot.modules.debate.infrastructure.debaters import PROMPTS
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError, NoAvailableModel

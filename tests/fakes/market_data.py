@@ -6,11 +6,11 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import Dataset
 from moot.modules.market_data.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    Dataset,
     Dividend,
     FinancialReport,
     MacroObservation,

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Any
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, NEWS, REPORTS, VALUATIONS
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.providers.tushare_rows import FIGURES
 from moot.shared.domain.clock import Clock

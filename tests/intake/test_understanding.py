@@ -13,7 +13,7 @@ from moot.modules.intake.application.understanding import Understander, experts_
 from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.domain.datasets import COMPANIES
+from moot.modules.market_data.domain.facts import COMPANIES
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company

@@ -7,7 +7,7 @@ import pytest
 
 from moot.modules.judge.application.judge_service import VerdictAbstained, VerdictDTO
 from moot.modules.judge.container import JudgeContainer
-from moot.modules.judge.infrastructure.llm_verdict_agent import PROMPTS
+from moot.modules.judge.infrastructure.verdict_agents import PROMPTS
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError, NoAvailableModel
 from moot.shared.domain.errors import AppError

@@ -4,8 +4,13 @@ from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from itertools import pairwise
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
     Company,
     DailyBar,
     DailyValuation,

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 import polars as pl
 
-from moot.modules.market_data.domain.datasets import BARS
+from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.infrastructure.lake import Lake
 from tests.fakes.market_data import SYMBOL, a_bar
 

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moot.modules.market_data.domain.datasets import (
+from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DIVIDENDS,

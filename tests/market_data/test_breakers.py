@@ -14,7 +14,7 @@ from moot.modules.governance.application.circuit_breaker import (
 )
 from moot.modules.market_data.application.sync import SyncService
 from moot.modules.market_data.container import MarketDataContainer, Sources
-from moot.modules.market_data.domain.datasets import BARS, VALUATIONS
+from moot.modules.market_data.domain.facts import BARS, VALUATIONS
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.outside import Trouble
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider

@@ -10,8 +10,7 @@ from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DATASETS
-from moot.modules.market_data.domain.facts import SpecialTreatment
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, SpecialTreatment
 from moot.modules.market_data.infrastructure import lake_sql
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase

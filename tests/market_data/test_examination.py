@@ -4,9 +4,9 @@ from datetime import date, timedelta
 
 import pytest
 
-from moot.modules.market_data.application.examination import Case, disagreements, examine
-from moot.modules.market_data.domain.calendar import TradingCalendar
+from moot.modules.market_data.application.upkeep import Case, disagreements, examine
 from moot.modules.market_data.domain.facts import DailyValuation
+from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market, Symbol

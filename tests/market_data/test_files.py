@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, DIVIDENDS, REPORTS, VALUATIONS
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, DIVIDENDS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
 from moot.modules.market_data.infrastructure.providers.release_times import statutory_deadline
@@ -91,14 +91,14 @@ async def test_bad_rows_are_refused_by_name_and_cost_no_good_one(folder):
     assert bars[-1].adj_factor == 2.0  # a gap moves no factor
     refused = {refusal.row.split("=")[-1]: refusal.why for refusal in bars.refused}
     assert list(refused) == [
-        "2024-01-10",
         "2024-01-05",
         "2024-01-08",
         "2024-01-09",
+        "2024-01-10",
         "2024-01-11",
         "2024-01-12",
     ]
-    assert refused["2024-01-10"].endswith("check the units")
+    assert refused["2024-01-10"].endswith("not in the same units as the prices")
     assert refused["2024-01-08"].startswith("open: ")
     assert refused["2024-01-11"] == "a row with this key came before"
     assert all(refusal.row.startswith("symbol=600519.SH, trade_date=") for refusal in bars.refused)

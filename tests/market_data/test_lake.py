@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import (
+from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DATASETS,
@@ -21,11 +21,12 @@ from moot.modules.market_data.domain.datasets import (
     NEWS,
     REPORTS,
     VALUATIONS,
+    DailyBar,
     Dataset,
+    Dividend,
+    SpecialTreatment,
 )
-from moot.modules.market_data.domain.facts import DailyBar, Dividend, SpecialTreatment
-from moot.modules.market_data.domain.provider import MarketDataProvider
-from moot.modules.market_data.domain.store import FactStore
+from moot.modules.market_data.domain.provider import FactStore, MarketDataProvider
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 from moot.shared.domain.errors import InvalidInput, Unavailable

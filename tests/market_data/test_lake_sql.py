@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DATASETS, REPORTS
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS
 from moot.modules.market_data.infrastructure import lake_sql
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase

@@ -7,7 +7,7 @@ import time
 from datetime import timedelta
 from pathlib import Path
 
-from moot.modules.market_data.domain.datasets import BARS
+from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.infrastructure.lake import Lake
 from tests.fakes.clock import PATIENCE
 from tests.fakes.market_data import SYMBOL

@@ -6,7 +6,7 @@ from shutil import copyfile
 import pytest
 
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.domain.datasets import COMPANIES
+from moot.modules.market_data.domain.facts import COMPANIES
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.errors import Unavailable

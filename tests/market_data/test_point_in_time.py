@@ -9,8 +9,17 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, MACRO, REPORTS, VALUATIONS
-from moot.modules.market_data.domain.facts import Company, Dividend, Fact, SpecialTreatment
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    MACRO,
+    REPORTS,
+    VALUATIONS,
+    Company,
+    Dividend,
+    Fact,
+    SpecialTreatment,
+)
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import (

@@ -9,7 +9,7 @@ import pytest
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.sync import SyncedSource, SyncService
-from moot.modules.market_data.domain.datasets import (
+from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DIVIDENDS,
@@ -19,8 +19,7 @@ from moot.modules.market_data.domain.datasets import (
     VALUATIONS,
     Dataset,
 )
-from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
-from moot.modules.market_data.domain.store import Coverage, Range
+from moot.modules.market_data.domain.provider import Batch, Coverage, NotOffered, Range, Refusal
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market, Symbol

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.market_data.domain.datasets import (
+from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DIVIDENDS,
@@ -16,8 +16,8 @@ from moot.modules.market_data.domain.datasets import (
     NEWS,
     REPORTS,
     VALUATIONS,
+    SpecialTreatment,
 )
-from moot.modules.market_data.domain.facts import SpecialTreatment
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.shared.domain.errors import Unavailable
 from tests.fakes import tushare_server as wire

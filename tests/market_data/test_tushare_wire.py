@@ -13,7 +13,7 @@ import pytest
 import structlog
 from pydantic import SecretStr
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, REPORTS, VALUATIONS
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, VALUATIONS
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.errors import Unavailable
 from tests.fakes import tushare_server as wire

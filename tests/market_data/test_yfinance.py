@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from moot.modules.market_data.domain.datasets import (
+from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
     DIVIDENDS,

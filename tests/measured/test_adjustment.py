@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.datasets import BARS
+from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import Market, Symbol
 from tests.measured.real_market import EVER, RealMarket

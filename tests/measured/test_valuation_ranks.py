@@ -5,8 +5,12 @@ from datetime import date, timedelta
 import polars as pl
 import pytest
 
-from moot.modules.research.application.valuation_modeler import HISTORY_DAYS
-from moot.modules.research.application.valuation_modeler.snapshot import MIN_VALID_HISTORY, percentile, usual
+from moot.modules.research.application.valuation_modeler import (
+    HISTORY_DAYS,
+    MIN_VALID_HISTORY,
+    percentile,
+    usual,
+)
 from moot.modules.research.infrastructure.market_facts import MarketDataFacts
 from moot.shared.domain.symbol import Symbol
 from tests.measured.real_market import RealMarket, at

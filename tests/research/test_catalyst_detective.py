@@ -3,7 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.catalyst_detective.snapshot import CatalystResult
+from moot.modules.research.application.catalyst_detective import CatalystResult
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import FakeMarketFacts, a_news
 from tests.research.cases import MIXED_NEWS, SUPPORT, catalyst, policy

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.financial_auditor.snapshot import FinancialResult, signal_for
+from moot.modules.research.application.financial_auditor import FinancialResult, signal_for
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import FakeMarketFacts, a_report
 from tests.research.cases import financial, healthy_reports

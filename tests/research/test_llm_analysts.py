@@ -14,25 +14,25 @@ from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
-from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
-from moot.modules.research.application.catalyst_detective.snapshot import (
+from moot.modules.research.application.catalyst_detective import (
     CatalystAssessment,
     CatalystContext,
+    CatalystDetectiveService,
     CatalystDimension,
 )
 from moot.modules.research.application.expert_service import Sources
-from moot.modules.research.application.financial_auditor.snapshot import (
+from moot.modules.research.application.financial_auditor import (
     FinancialDimension,
     FinancialSignal,
     FinancialSnapshot,
 )
-from moot.modules.research.application.macro_intelligence.snapshot import (
+from moot.modules.research.application.macro_intelligence import (
     MacroDimension,
     MacroEnvironment,
     MacroSnapshot,
 )
 from moot.modules.research.application.technical_analyst import TechnicalAnalystService, TechnicalSnapshot
-from moot.modules.research.application.valuation_modeler.snapshot import ValuationSnapshot, ValuationVerdict
+from moot.modules.research.application.valuation_modeler import ValuationSnapshot, ValuationVerdict
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.events import Probability, Timeframe
 from moot.modules.research.infrastructure.indicators import TalibIndicators

@@ -5,8 +5,7 @@ from datetime import date
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.macro_intelligence import environment_for
-from moot.modules.research.application.macro_intelligence.snapshot import MacroResult, trends
+from moot.modules.research.application.macro_intelligence import MacroResult, environment_for, trends
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import FakeMarketFacts, a_figure
 from tests.research.cases import SUPPORT, TIGHTER, friendly_figures, macro, policy

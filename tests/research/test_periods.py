@@ -2,8 +2,7 @@
 
 import pytest
 
-from moot.modules.research.domain.facts import Report
-from moot.modules.research.domain.periods import Periods, annualised, quarter_name, ratio
+from moot.modules.research.domain.facts import Periods, Report, annualised, quarter_name, ratio
 from tests.fakes.research import a_report
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from moot.modules.research.application.technical_analyst import TechnicalSnapshot
-from moot.modules.research.domain.scorecard import Finding, Rule, Scorecard, bands
+from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, bands
 
 RSI = Rule("rsi", "rsi_value", bands((30, 1, "low"), (70, 0, "middle"), rest=(-2, "high")))
 

@@ -9,15 +9,14 @@ from moot.modules.research.application import financial_auditor as financial
 from moot.modules.research.application import macro_intelligence as macro
 from moot.modules.research.application import technical_analyst as technical
 from moot.modules.research.application import valuation_modeler as valuation
-from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
-from moot.modules.research.application.catalyst_detective.snapshot import CatalystDimension
+from moot.modules.research.application.catalyst_detective import CatalystDetectiveService, CatalystDimension
 from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.financial_auditor.snapshot import FinancialDimension, FinancialSignal
-from moot.modules.research.application.macro_intelligence.snapshot import MacroDimension
+from moot.modules.research.application.financial_auditor import FinancialDimension, FinancialSignal
+from moot.modules.research.application.macro_intelligence import MacroDimension
 from moot.modules.research.domain.events import UNREAD, event_table
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.indicators import Pattern
-from moot.modules.research.domain.scorecard import Rule, load_rules
+from moot.modules.research.domain.rubric import Rule, load_rules
 from moot.modules.research.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 

@@ -5,8 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.research.application.valuation_modeler import case_for
-from moot.modules.research.application.valuation_modeler.snapshot import ValuationResult
+from moot.modules.research.application.valuation_modeler import ValuationResult, case_for
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.research import FakeMarketFacts, valuations_of
 from tests.research.cases import healthy_reports, valuation

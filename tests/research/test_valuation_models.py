@@ -2,7 +2,7 @@
 
 import pytest
 
-from moot.modules.research.application.valuation_modeler.snapshot import (
+from moot.modules.research.application.valuation_modeler import (
     graham_value,
     growth_average,
     implied_value,

@@ -140,12 +140,12 @@ def _show_holdings(holdings: list[Holding]) -> None:
         return
     names = ("dataset", "subject", "rows", "from", "to", "gaps", "age", "source")
     shown = table(*(Column(say(f"data.column.{name}")) for name in names))
-    for h in holdings:
-        span = (h.first.isoformat() if h.first else "—", h.last.isoformat() if h.last else "—")
-        age = say("data.hours", hours=round(h.age.total_seconds() / 3600))
-        shown.add_row(
-            _in_words(h.name), h.subject, f"{h.rows:,}", *span, str(h.gaps), age, ", ".join(h.sources)
-        )
+    for kept, age in holdings:
+        span = [day.isoformat() if day else "—" for day in kept.span]
+        gaps = str(max(len(kept.ranges) - 1, 0))
+        hours = say("data.hours", hours=round(age.total_seconds() / 3600))
+        named = (_in_words(kept.label), kept.subject, f"{kept.rows:,}")
+        shown.add_row(*named, *span, gaps, hours, ", ".join(kept.sources))
     Console().print(shown)
 
 

@@ -5,14 +5,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Remit
-from moot.modules.research.domain.analyst import Confidence, ExpertResult
-from moot.modules.research.domain.evidence import Count, Ratio, Snapshot, measured
-from moot.modules.research.domain.rubric import Rubric, narrative, summary
-from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
+from moot.modules.research.application.expert_service import ExpertService, Remit
+from moot.modules.research.domain.evidence import Confidence, Count, ExpertResult, Ratio, Snapshot, measured
+from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
 from moot.modules.research.domain.texts import COMMON
-from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 

@@ -1,8 +1,15 @@
 """Wires the debate."""
 
 from moot.modules.debate.application.debate_service import DebateService
-from moot.modules.debate.infrastructure.llm_debaters import BearPlea, BullPlea, LLMAdvocate, LLMResolver
-from moot.modules.debate.infrastructure.rubric_debaters import RubricBear, RubricBull, RubricResolver
+from moot.modules.debate.infrastructure.debaters import (
+    BearPlea,
+    BullPlea,
+    LLMAdvocate,
+    LLMResolver,
+    RubricBear,
+    RubricBull,
+    RubricResolver,
+)
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 
 

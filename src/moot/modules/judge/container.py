@@ -2,8 +2,7 @@
 
 from moot.modules.judge.application.judge_service import JudgeService
 from moot.modules.judge.domain.verdict import VerdictAgent
-from moot.modules.judge.infrastructure.llm_verdict_agent import LLMVerdictAgent
-from moot.modules.judge.infrastructure.rubric_verdict_agent import RubricVerdictAgent
+from moot.modules.judge.infrastructure.verdict_agents import LLMVerdictAgent, RubricVerdictAgent
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 
 

@@ -7,12 +7,11 @@ from pathlib import Path
 from pydantic import SecretStr
 
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.market_data.application.sql import DatabaseTool
 from moot.modules.market_data.application.sync import Replay, SyncedSource, SyncService
-from moot.modules.market_data.application.trading_state import TradingStates
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket

@@ -2,11 +2,17 @@
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
 
-from moot.modules.market_data.domain.company_index import CompanyIndex, How, Match
-from moot.modules.market_data.domain.datasets import COMPANIES
-from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.mentions import MentionIndex, Named, names_in
+from moot.modules.market_data.domain.company_index import (
+    CompanyIndex,
+    How,
+    Match,
+    MentionIndex,
+    Named,
+    names_in,
+)
+from moot.modules.market_data.domain.facts import COMPANIES, Company
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
 from moot.modules.market_data.domain.spelling import canonical, fold, infer, market_of, unsupported
 from moot.modules.market_data.domain.texts import SAY
@@ -19,13 +25,12 @@ __all__ = ["Directory", "How", "Match", "Named"]
 _CHOICES_TOLD = 10
 
 
+@dataclass
 class Directory:
     """Asks each market's source for its list; a list is indexed once and again when it has changed."""
 
-    def __init__(self, sources: Mapping[Market, MarketDataProvider]) -> None:
-        self._sources = sources
-        self._indexed: dict[Market, tuple[list[Company], CompanyIndex]] = {}
-        self._named: dict[Market, tuple[CompanyIndex, MentionIndex]] = {}
+    sources: Mapping[Market, MarketDataProvider]
+    _indexed: dict[Market, CompanyIndex] = field(default_factory=dict, init=False)
 
     async def find(self, text: str, *, limit: int = 10) -> list[Match]:
         """The companies that the text may mean, best first. Where it finds none, `resolve` says why."""
@@ -45,9 +50,9 @@ class Directory:
     async def mentioned(self, text: str) -> list[Named]:
         """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
         indexes: list[MentionIndex] = []
-        for market in self._sources:
+        for market in self.sources:
             with suppress(Unavailable):
-                indexes.append(await self._names(market))
+                indexes.append((await self._index(market)).mentions)
         return names_in(text, indexes)
 
     async def _search(self, text: str) -> tuple[list[Match], dict[Market, Unavailable]]:
@@ -56,7 +61,7 @@ class Directory:
             raise InvalidInput(SAY("directory.blank"), code="SYMBOL_UNKNOWN", field="symbol")
         matches: list[Match] = []
         failures: dict[Market, Unavailable] = {}
-        for market in self._sources:
+        for market in self.sources:
             try:
                 matches += (await self._index(market)).search(text)
             except NotOffered:
@@ -66,19 +71,11 @@ class Directory:
         return sorted(matches, key=lambda match: match.rank), failures
 
     async def _index(self, market: Market) -> CompanyIndex:
-        companies = await self._sources[market].read(COMPANIES, market.value)
+        companies = await self.sources[market].read(COMPANIES, market.value)
         known = self._indexed.get(market)
-        if known is None or known[0] != companies:
-            known = self._indexed[market] = (companies[:], CompanyIndex(companies))
-        return known[1]
-
-    async def _names(self, market: Market) -> MentionIndex:
-        """Made of the list when somebody first asks for sentences, and again when it has changed."""
-        index = await self._index(market)
-        known = self._named.get(market)
-        if known is None or known[0] is not index:
-            known = self._named[market] = (index, MentionIndex(self._indexed[market][0]))
-        return known[1]
+        if known is None or known.companies != companies:
+            known = self._indexed[market] = CompanyIndex(companies)
+        return known
 
     def _none(self, text: str, failures: Mapping[Market, Unavailable]) -> InvalidInput | Unavailable:
         """Why there is no company: no share, no source, a list that could not be had, or nobody of that name."""
@@ -89,7 +86,7 @@ class Directory:
                 kind=kind,
             )
         market = _market_meant(text)
-        if market and market not in self._sources:
+        if market and market not in self.sources:
             said = SAY("market_unsupported", symbol=text.strip(), market=market.value)
             return _refuse(said, "SYMBOL_UNSUPPORTED", market=market.value)
         for failed, why in failures.items():
@@ -98,7 +95,7 @@ class Directory:
         return self._unknown(text, market)
 
     def _unknown(self, text: str, market: Market | None) -> InvalidInput:
-        indexes = [index for m, (_, index) in self._indexed.items() if market in (m, None)]
+        indexes = [index for m, index in self._indexed.items() if market in (m, None)]
         near = [company for index in indexes for company in index.nearest(text)]
         hint = SAY("nearest", matches=_told(near)) if near else SAY("directory.how_to_ask")
         return _refuse(

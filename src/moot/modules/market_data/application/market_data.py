@@ -1,16 +1,24 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from moot.modules.market_data.domain import datasets
-from moot.modules.market_data.domain.datasets import Dataset
+from pydantic import BaseModel, ConfigDict
+
 from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
     Company,
     DailyBar,
     DailyValuation,
+    Dataset,
     Dividend,
     Fact,
     FinancialReport,
@@ -20,6 +28,15 @@ from moot.modules.market_data.domain.facts import (
 from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.domain.trading_rules import (
+    LOTS,
+    SETTLEMENT,
+    TradingCalendar,
+    board_of,
+    is_limit_down,
+    is_limit_up,
+    price_limit,
+)
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -33,7 +50,7 @@ class MarketData:
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
-        listed = await source.read(datasets.COMPANIES, symbol.market.value)
+        listed = await source.read(COMPANIES, symbol.market.value)
         known = {company.symbol: company for company in listed}
         company = known.get(symbol.text)
         if company is None and isinstance(source, CompanyLookup):
@@ -51,36 +68,36 @@ class MarketData:
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
     ) -> list[DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
-        bars = await self._known(datasets.BARS, symbol, as_of, start, end)
+        bars = await self._known(BARS, symbol, as_of, start, end)
         return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
     ) -> list[DailyValuation]:
-        return await self._known(datasets.VALUATIONS, symbol, as_of, start, end)
+        return await self._known(VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
     ) -> list[FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
-        reports = await self._known(datasets.REPORTS, symbol, as_of)
+        reports = await self._known(REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
 
     async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[Dividend]:
         """Declared by `as_of`, oldest first."""
-        return await self._known(datasets.DIVIDENDS, symbol, as_of)
+        return await self._known(DIVIDENDS, symbol, as_of)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
-        return await self._known(datasets.MACRO, symbol, as_of, today - timedelta(days=days), today)
+        return await self._known(MACRO, symbol, as_of, today - timedelta(days=days), today)
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = await self._known(datasets.NEWS, symbol, as_of, today - timedelta(days=days), today)
+        items = await self._known(NEWS, symbol, as_of, today - timedelta(days=days), today)
         return [
             item
             for item in items
@@ -156,3 +173,59 @@ def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
 def _scale(bar: DailyBar, by: float) -> DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)
+
+
+LOOK_BACK = timedelta(days=15)
+
+
+class TradingState(BaseModel):
+    """As of the last session known then. None: there is none. Percentages are of the day's reference price.
+
+    `t_plus`: sessions before shares bought may be sold again.
+    """
+
+    model_config = ConfigDict(frozen=True)
+
+    st: bool
+    suspended: bool
+    days_listed: int
+    limit_percent: float | None
+    change_percent: float
+    at_limit_up: bool
+    at_limit_down: bool
+    t_plus: int
+    lot_size: int | None
+
+
+class TradingStates:
+    def __init__(self, market_data: MarketData, calendar_of: Callable[[Market], TradingCalendar]) -> None:
+        self._market_data, self._calendar_of = market_data, calendar_of
+
+    async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
+        """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
+        today = symbol.local_date(as_of)
+        company = await self._market_data.company(symbol, as_of=as_of)
+        bars = await self._market_data.daily_bars(
+            symbol, today - LOOK_BACK, today, as_of=as_of, adjusted=False
+        )
+        if not bars:
+            return None
+        bar, board = bars[-1], board_of(symbol)
+        band = price_limit(
+            symbol,
+            bar.trade_date,
+            is_st=bar.is_st,
+            listed_on=company.list_date,
+            calendar=self._calendar_of(symbol.market),
+        )
+        return TradingState(
+            st=bar.is_st,
+            suspended=bar.suspended,
+            days_listed=(today - company.list_date).days,
+            limit_percent=float(band.up) if band else None,
+            change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
+            at_limit_up=is_limit_up(bar, band),
+            at_limit_down=is_limit_down(bar, band),
+            t_plus=SETTLEMENT[symbol.market],
+            lot_size=LOTS[board] if board else None,
+        )

@@ -8,6 +8,7 @@ import math
 import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
@@ -23,8 +24,7 @@ from pydantic import (
 )
 
 from moot.modules.market_data.application.market_data import as_known
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
-from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Company, Dataset
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale, Message
@@ -110,53 +110,47 @@ class SqlTables(Protocol):
         """
 
 
+@dataclass
 class DatabaseTool:
     """`kept` is the lake, whose companies are read here; `demo` is read here altogether."""
 
-    def __init__(
-        self,
-        tables: SqlTables,
-        kept: MarketDataProvider,
-        demo: MarketDataProvider,
-        most_rows: int = MOST_ROWS,
-    ) -> None:
-        self._tables = tables
-        self._kept = kept
-        self._demo = demo
-        self._most = most_rows
+    lake: SqlTables
+    kept: MarketDataProvider
+    demo: MarketDataProvider
+    most_rows: int = MOST_ROWS
 
     def tables(self) -> dict[str, list[str]]:
         return {name: list(columns) for name, columns in TABLES.items()}
 
     async def query(self, sql: str, *, as_of: datetime) -> QueryResult:
         began = time.perf_counter()
-        wanted = await asyncio.to_thread(self._tables.named, sql)
+        wanted = await asyncio.to_thread(self.lake.named, sql)
         added = {dataset: await self._rows(dataset, as_of) for dataset in wanted}
-        names, rows = await asyncio.to_thread(self._tables.answer, sql, added, as_of=as_of, most=self._most)
+        names, rows = await asyncio.to_thread(self.lake.answer, sql, added, as_of=as_of, most=self.most_rows)
         return QueryResult(
             sql=sql,
             as_of=as_of,
             columns=tuple(names),
-            rows=tuple(rows[: self._most]),
-            truncated=len(rows) > self._most,
+            rows=tuple(rows[: self.most_rows]),
+            truncated=len(rows) > self.most_rows,
             took_ms=round((time.perf_counter() - began) * 1000, 1),
         )
 
     async def _rows(self, dataset: Dataset[Any], as_of: datetime) -> Sequence[BaseModel]:
         if dataset is COMPANIES:
-            kept = [c for market in Market for c in await self._kept.read(COMPANIES, market.value)]
+            kept = [c for market in Market for c in await self.kept.read(COMPANIES, market.value)]
             return _list_at([*kept, *await self._companies()], as_of)
         end = as_of.astimezone(UTC).date() + timedelta(days=1)
         demo = [company.symbol for company in await self._companies()]
         facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
         for subject in demo if dataset.by_symbol else [Market.DEMO.value]:
-            for fact in await self._demo.read(dataset, subject, FIRST_DAY, end):
+            for fact in await self.demo.read(dataset, subject, FIRST_DAY, end):
                 facts[tuple(getattr(fact, name, None) for name in ("symbol", *dataset.key))] = fact
             await asyncio.sleep(0)  # the demo market is worked out on the spot: let others run in between
         return list(facts.values())
 
     async def _companies(self) -> list[Company]:
-        return await self._demo.read(COMPANIES, Market.DEMO.value)
+        return await self.demo.read(COMPANIES, Market.DEMO.value)
 
 
 def _list_at(companies: Iterable[Company], as_of: datetime) -> list[Company]:
@@ -218,12 +212,14 @@ class ToolRules(Protocol):
         """
 
 
+@dataclass
 class SqlDoor:
-    def __init__(self, tool: DatabaseTool, rules: ToolRules, clock: Clock) -> None:
-        self._tool, self._rules, self._clock = tool, rules, clock
+    tool: DatabaseTool
+    rules: ToolRules
+    clock: Clock
 
     def tables(self) -> dict[str, list[str]]:
-        return self._tool.tables()
+        return self.tool.tables()
 
     async def query(
         self, question: SqlQuestion | Mapping[str, Any], *, requester: str, workspace: str, locale: Locale
@@ -232,17 +228,17 @@ class SqlDoor:
         asked = question if isinstance(question, SqlQuestion) else checked(SqlQuestion, question)
         as_of = self._as_of(asked.as_of)
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
-        allowed = await self._rules.allowed(
+        allowed = await self.rules.allowed(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
         )
-        result = await self._tool.query(checked(Statement, allowed.args).sql, as_of=as_of)
+        result = await self.tool.query(checked(Statement, allowed.args).sql, as_of=as_of)
         if allowed.notice is None:
             return result
         return result.model_copy(update={"notices": (allowed.notice.in_locale(locale),)})
 
     def _as_of(self, asked: date | datetime | None) -> datetime:
         """A day means its end in UTC; today's is now."""
-        now = self._clock.now().astimezone(UTC)
+        now = self.clock.now().astimezone(UTC)
         if asked is None or asked == now.date():
             return now
         if asked > now if isinstance(asked, datetime) else asked > now.date():

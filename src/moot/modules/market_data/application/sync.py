@@ -8,10 +8,15 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
-from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider, Refusal
-from moot.modules.market_data.domain.store import FactStore, Range
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Company, Dataset
+from moot.modules.market_data.domain.provider import (
+    Batch,
+    CompanyLookup,
+    FactStore,
+    MarketDataProvider,
+    Range,
+    Refusal,
+)
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable

@@ -1,15 +1,29 @@
-"""A list of companies, made searchable: by code, name, former name, English name and pinyin initials."""
+"""A list of companies, made searchable: by code, name, former name, English name and pinyin initials.
+
+In a sentence they are known by the part of a name that only one of them has and by nickname as well.
+"""
 
 import difflib
-from collections import defaultdict
-from collections.abc import Iterable, Iterator
+import re
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
+from enum import IntEnum, StrEnum
+from functools import cache, cached_property
 from operator import eq
+from pathlib import Path
+from typing import Any
 
 from moot.modules.market_data.domain.facts import Company
-from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import bare_name, canonical, fold
+from moot.modules.market_data.domain.spelling import (
+    bare_name,
+    canonical,
+    fold,
+    half_width,
+    initials,
+    simplify,
+)
 
 
 class How(StrEnum):
@@ -47,14 +61,17 @@ class Match:
 
 
 class CompanyIndex:
-    def __init__(self, companies: Iterable[Company]) -> None:
+    def __init__(self, companies: Sequence[Company]) -> None:
+        self.companies = companies[:]
         self._keys = [(key, how, company) for company in companies for how, key in _keys(company)]
         self._whole: dict[str, list[tuple[How, Company]]] = defaultdict(list)
         for key, how, company in self._keys:
             self._whole[key].append((how, company))
 
-    def __len__(self) -> int:
-        return len({company.symbol for _, _, company in self._keys})
+    @cached_property
+    def mentions(self) -> "MentionIndex":
+        """Made when somebody first asks for sentences."""
+        return MentionIndex(self.companies)
 
     def search(self, text: str) -> list[Match]:
         """One match per company, its best; the best company first."""
@@ -112,3 +129,210 @@ def _digits(code: str) -> str:
 
 def _stem(code: str) -> str:
     return code.partition(".")[0]
+
+
+_CODE = re.compile(
+    r"(?<![A-Z0-9])([A-Z]{2,5}[.:_-]?)?\d{6}([.:_-]?[A-Z]{2,5})?(?![A-Z0-9]|\s*[元块万亿股手%])"
+)
+_WORD = re.compile(r"(?:\$|(?:NASDAQ|NYSE|US)[.:])?(?P<word>[A-Z0-9&]+(?:[.\-][A-Z0-9]+)*)")
+_CLASS = re.compile(r"(?<=[^\x00-\x7f])([AB]|-[A-Z]{1,3})$")  # 万科A, 九号公司-WD
+_IN_LAW = {"CO", "LTD", "INC", "CORP", "CORPORATION", "COMPANY", "LIMITED", "PLC", "LLC"}
+_SHARE = re.compile(r"\s*(的|这只)?(股票|股价|股份|证券)")
+_MOST_WORDS = 6
+_NO_NAME = " ?？!！。.,，"
+
+
+class Grade(IntEnum):
+    """What was found, the most telling first."""
+
+    NICKNAME = 0
+    CODE = 1
+    WHOLE = 2
+    PART = 3
+
+
+@dataclass(frozen=True)
+class Named:
+    """Where a sentence names companies. `text` is what stands there; several matches are asked back."""
+
+    start: int
+    end: int
+    text: str
+    matches: tuple[Match, ...]
+
+    @property
+    def symbols(self) -> set[str]:
+        return {match.company.symbol for match in self.matches}
+
+
+class MentionIndex:
+    """Everything a list of companies may be called in a sentence; `holders` counts those who share a part."""
+
+    def __init__(self, companies: Sequence[Company]) -> None:
+        self.names: dict[str, list[tuple[Grade, Match]]] = defaultdict(list)
+        self.holders: Counter[str] = Counter()
+        self.lengths: dict[str, set[int]] = defaultdict(set)
+        for company in companies:
+            self.holders.update(_shared(company))
+            for key, (grade, how) in _spoken(company).items():
+                self.names[key].append((grade, Match(company, how, whole=grade is not Grade.PART)))
+        for name in self.names:
+            if not name.isascii():
+                self.lengths[name[0]].add(len(name))
+
+
+def names_in(text: str, indexes: Sequence[MentionIndex]) -> list[Named]:
+    """In the order of the sentence: the longest names, none inside another, each company once."""
+    written = half_width(text)
+    capitals = "".join(c.upper() if len(c.upper()) == 1 else c for c in simplify(written))
+    found: dict[tuple[int, int], list[tuple[Grade, Match]]] = defaultdict(list)
+    for index in indexes:
+        for start, end, key in {*_codes(capitals), *_words(capitals), *_spans(capitals, index.lengths)}:
+            own = sum(each.holders[key] for each in indexes) < 2
+            called = index.names.get(key, ())
+            found[start, end] += [one for one in called if own or one[0] is not Grade.PART]
+    kept: list[Named] = []
+    for (start, end), all_called in sorted(
+        found.items(), key=lambda item: (item[0][0] - item[0][1], item[0])
+    ):
+        called = [one for one in all_called if _plausible(one[0], written, capitals, start, end)]
+        if called and all(end <= other.start or other.end <= start for other in kept):
+            kept.append(Named(start, end, written[start:end], _meant(called)))
+    return _once(sorted(kept, key=lambda named: named.start))
+
+
+def _meant(called: Sequence[tuple[Grade, Match]]) -> tuple[Match, ...]:
+    """The most telling matches; listed companies before those that are gone, names in use before former ones."""
+    best = min(grade for grade, _ in called)
+    matches = [match for grade, match in called if grade is best]
+    listed = [match for match in matches if match.listed] or matches
+    current = [match for match in listed if match.how is not How.FORMER_NAME] or listed
+    return tuple(sorted(current, key=lambda match: match.rank))
+
+
+def _plausible(grade: Grade, written: str, capitals: str, start: int, end: int) -> bool:
+    """Whether a name means a company where it stands."""
+    name, before, after = capitals[start:end], capitals[:start], capitals[end:]
+    if name.isascii():
+        return _plausible_latin(grade, written[start:end], before, after)
+    table = _table()["everyday"]
+    at_edges = _edge(before[-1:], table["before"]) and _edge(after[:1], table["after"])
+    if name in _everyday():
+        alone = not (before + after).strip(_NO_NAME) or _SHARE.match(after) is not None
+        return alone or (grade is Grade.NICKNAME and at_edges)
+    if name.startswith("国") and before[-1:] in tuple("中全各外美英法德俄泰韩"):
+        return False  # 中国新能源车 does not name 国新能源
+    return len(name) > 2 or grade is Grade.NICKNAME or at_edges
+
+
+def _plausible_latin(grade: Grade, text: str, before: str, after: str) -> bool:
+    """A word that stands alone: a code in capitals, a name of one word with one at least."""
+    if any(character.isascii() and character.isalnum() for character in before[-1:] + after[:1]):
+        return False
+    if grade is Grade.CODE:
+        return text.isupper() or any(map(str.isdigit, text))
+    return " " in text or text[0].isupper() or (grade is Grade.NICKNAME and text.upper() not in _everyday())
+
+
+def _edge(character: str, allowed: str) -> bool:
+    return not re.match(r"[㐀-鿿]", character) or character in allowed
+
+
+def _codes(capitals: str) -> Iterator[tuple[int, int, str]]:
+    for found in _CODE.finditer(capitals):
+        yield found.start(), found.end(), canonical(found[0]) or found[0]
+
+
+def _words(capitals: str) -> Iterator[tuple[int, int, str]]:
+    """Up to six words in Latin letters, one after the other."""
+    found = list(_WORD.finditer(capitals))
+    for first in range(len(found)):
+        for phrase in (
+            found[first : last + 1] for last in range(first, min(first + _MOST_WORDS, len(found)))
+        ):
+            key = " ".join(word["word"] for word in phrase)
+            if not key.isdigit():
+                yield phrase[0].start(), phrase[-1].end(), key.removesuffix(".US")
+
+
+def _spans(capitals: str, lengths: dict[str, set[int]]) -> Iterator[tuple[int, int, str]]:
+    for start, character in enumerate(capitals):
+        for end in (start + length for length in lengths.get(character, ())):
+            if end <= len(capitals):
+                yield start, end, capitals[start:end]
+
+
+def _once(names: Sequence[Named]) -> list[Named]:
+    """Without those that another one has said already, or said more exactly."""
+    certain = {symbol for named in names if len(named.matches) == 1 for symbol in named.symbols}
+    told: set[str] = set()
+    result: list[Named] = []
+    for named in names:
+        if not named.symbols & (told if len(named.matches) == 1 else told | certain):
+            told |= named.symbols
+            result.append(named)
+    return result
+
+
+def _spoken(company: Company) -> dict[str, tuple[Grade, How]]:
+    """What a sentence may call a company, each at its most telling: what comes later outdoes what came before."""
+    code = canonical(company.symbol) or fold(company.symbol)
+    found = (
+        (set(_parts(company)) - _everyday(), Grade.PART, How.NAME),
+        ({key for alias in company.aliases for key in _written(alias)}, Grade.WHOLE, How.FORMER_NAME),
+        ({fold(company.name), *_written(company.name)}, Grade.WHOLE, How.NAME),
+        ({_english(company.name_en)}, Grade.WHOLE, How.ENGLISH_NAME),
+        (map(_spaced, nicknames().get(company.symbol, ())), Grade.NICKNAME, How.NAME),
+        ({code, code.partition(".")[0] if code[0].isdigit() else code}, Grade.CODE, How.CODE),
+    )
+    return {simplify(key): (grade, how) for keys, grade, how in found for key in keys if len(key) > 1}
+
+
+def _shared(company: Company) -> set[str]:
+    """What of its name stands in others perhaps: every part of a Chinese one, the beginning of an English one."""
+    name = _CLASS.sub("", bare_name(company.name))
+    parts = {name[start:end] for start in range(len(name)) for end in range(start + 2, len(name) + 1)}
+    return {simplify(part) for part in (*parts, *_parts(company))}
+
+
+def _parts(company: Company) -> Iterator[str]:
+    """How a name is shortened: 贵州茅台 to either half, an English name to all but its last word."""
+    name = _CLASS.sub("", bare_name(company.name))
+    if re.fullmatch(r"[^\x00-\x7f]{4,}", name):
+        yield from (name[:-2], name[2:])
+    beginning = " ".join(_english(company.name_en).split()[:-1])
+    if len(beginning) > 4:
+        yield beginning
+
+
+def _written(name: str) -> set[str]:
+    """A name with and without the class of its shares."""
+    return {bare_name(name), _CLASS.sub("", bare_name(name)), canonical(name) or ""}
+
+
+def _english(name: str) -> str:
+    """An English name without what companies are in law."""
+    spoken = _spaced(name).split()
+    while spoken and spoken[-1] in _IN_LAW:
+        spoken.pop()
+    return " ".join(spoken)
+
+
+def _spaced(text: str) -> str:
+    capitals = half_width(text).upper()
+    return " ".join(m["word"] for m in _WORD.finditer(capitals)) if capitals.isascii() else fold(capitals)
+
+
+def nicknames() -> dict[str, list[str]]:
+    names: dict[str, list[str]] = _table()["names"]
+    return names
+
+
+@cache
+def _everyday() -> frozenset[str]:
+    return frozenset(_table()["everyday"]["words"].split())
+
+
+@cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("nicknames.toml").read_text(encoding="utf-8"))

@@ -1,9 +1,9 @@
-"""How people write a share: codes in every vendor's spelling, names with and without their marks."""
+"""How people write a share: codes in every vendor's spelling, names with and without their marks, pinyin initials."""
 
 import re
 import tomllib
 import unicodedata
-from collections.abc import Mapping
+from bisect import bisect_right
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,12 @@ from typing import Any
 from moot.shared.domain.symbol import SPELLINGS, Market
 
 _US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US)?")
+_LETTERS = "abcdefghjklmnopqrstwxyz"
+_FIRSTS = (
+    *(0xB0A1, 0xB0C5, 0xB2C1, 0xB4EE, 0xB6EA, 0xB7A2, 0xB8C1, 0xB9FE, 0xBBF7, 0xBFA6, 0xC0AC, 0xC2E8),
+    *(0xC4C3, 0xC5B6, 0xC5BE, 0xC6DA, 0xC8BB, 0xC8F6, 0xCBFA, 0xCDDA, 0xCEF4, 0xD1B9, 0xD4D1),
+)
+_LAST = 0xD7F9
 
 
 def half_width(text: str) -> str:
@@ -74,6 +80,25 @@ def unsupported(text: str) -> str | None:
     return None
 
 
+def initials(name: str) -> str:
+    """Pinyin initials in small print: 贵州茅台 is gzmt; empty if a character's reading is not known."""
+    for word, letters in _table()["pinyin"]["words"].items():
+        name = name.replace(word, letters)
+    known = [_initial(character) for character in name if character.isalnum()]
+    return "".join(letter for letter in known if letter) if all(known) else ""
+
+
+def _initial(character: str) -> str | None:
+    """The common characters of GB 2312 stand in the order of their pinyin: a character's place gives its letter."""
+    if character.isascii():
+        return character.lower()
+    place = int.from_bytes(character.encode("gb2312", "ignore"), "big")
+    if _FIRSTS[0] <= place <= _LAST:
+        return _LETTERS[bisect_right(_FIRSTS, place) - 1]
+    rare = _table()["pinyin"]["characters"]
+    return next((letter for letter, row in rare.items() if character in row), None)
+
+
 @cache
 def _exchanges() -> dict[str, re.Pattern[str]]:
     """By suffix: the exchange's names before or after six digits."""
@@ -96,7 +121,7 @@ def _pattern(text: str) -> re.Pattern[str]:
 
 
 @cache
-def _forms() -> Mapping[int, int]:
+def _forms() -> dict[int, int]:
     table = tomllib.loads(Path(__file__).with_name("script.toml").read_text(encoding="utf-8"))
     pairs = "".join(table["pairs"].split())
     return str.maketrans(pairs[::2], pairs[1::2])

@@ -4,8 +4,8 @@ import warnings
 from datetime import date
 from functools import cache
 
-from moot.modules.market_data.domain.calendar import TradingCalendar
-from moot.modules.market_data.infrastructure.demo.calendar import trading_days
+from moot.modules.market_data.domain.trading_rules import TradingCalendar
+from moot.modules.market_data.infrastructure.demo.noise import trading_days
 from moot.shared.domain.symbol import Market
 
 # The package's name of the exchange, and the first day to ask for. Shenzhen and Beijing keep Shanghai's days.

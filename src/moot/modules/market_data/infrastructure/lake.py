@@ -13,9 +13,8 @@ from typing import Any, TypeVar
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import DATASETS, Dataset
-from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.domain.store import A_DAY, Coverage, Range
+from moot.modules.market_data.domain.facts import DATASETS, Dataset
+from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.lake_files import (
     SUFFIX,

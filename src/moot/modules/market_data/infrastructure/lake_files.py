@@ -17,8 +17,8 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
-from moot.modules.market_data.domain.datasets import Dataset
-from moot.modules.market_data.domain.store import Coverage
+from moot.modules.market_data.domain.facts import Dataset
+from moot.modules.market_data.domain.provider import Coverage
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import Message

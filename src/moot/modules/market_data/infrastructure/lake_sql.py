@@ -5,6 +5,7 @@ import re
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import duckdb
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.lake_files import (
     SUFFIX,
@@ -40,12 +41,12 @@ CLOSED = (
 )
 
 
+@dataclass(frozen=True)
 class LakeDatabase:
     """DuckDB over the lake's files, with rows from elsewhere beside them; a query is stopped after `most_seconds`."""
 
-    def __init__(self, folder: Path, most_seconds: float = MOST_SECONDS) -> None:
-        self._folder = folder
-        self._most_seconds = most_seconds
+    folder: Path
+    most_seconds: float = MOST_SECONDS
 
     def named(self, sql: str) -> set[Dataset[BaseModel]]:
         """The datasets that `sql` reads; refuses what `answer` would."""
@@ -59,15 +60,15 @@ class LakeDatabase:
         frames = {dataset: frame_of(dataset.model, facts) for dataset, facts in added.items()}
         with duckdb.connect() as connection:
             datasets = _check(connection, sql)
-            timer = threading.Timer(self._most_seconds, connection.interrupt)
+            timer = threading.Timer(self.most_seconds, connection.interrupt)
             timer.start()
             try:
-                _attach(connection, self._folder.resolve(), datasets, as_of, frames)
+                _attach(connection, self.folder.resolve(), datasets, as_of, frames)
                 connection.execute(sql)
                 names = [column[0] for column in connection.description or ()]
                 return names, [tuple(map(_aware, row)) for row in connection.fetchmany(most + 1)]
             except duckdb.InterruptException as e:
-                raise _refuse(SAY("database.too_slow", seconds=self._most_seconds)) from e
+                raise _refuse(SAY("database.too_slow", seconds=self.most_seconds)) from e
             except duckdb.Error as e:
                 raise _refuse(SAY("lake.sql_failed", why=str(e), tables=list(DATASETS))) from e
             finally:

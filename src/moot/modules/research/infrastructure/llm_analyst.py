@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Speaker
-from moot.modules.research.application.remit import Remit, nothing_blank
-from moot.modules.research.domain.analyst import Analyst, ExpertResult, Opinion
-from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.application.expert_service import Remit, nothing_blank
+from moot.modules.research.domain.evidence import Analyst, ExpertResult, Opinion, Snapshot
 from moot.modules.research.domain.facts import Case
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale

@@ -12,20 +12,18 @@ from typing import Any
 import numpy as np
 
 from moot.modules.market_data.domain.facts import Dividend, FinancialReport
-from moot.modules.market_data.infrastructure.demo.calendar import (
+from moot.modules.market_data.infrastructure.demo.companies import Firm, WorkingCapital, at_years
+from moot.modules.market_data.infrastructure.demo.noise import (
     FIRST_TRADING_DAY,
     FIRST_YEAR,
     SOURCE,
-    is_trading_day,
-    moment,
-    quarter_ends,
-)
-from moot.modules.market_data.infrastructure.demo.companies import Firm, WorkingCapital, at_years
-from moot.modules.market_data.infrastructure.demo.noise import (
     Array,
     by_quarter,
     industry_tide,
+    is_trading_day,
+    moment,
     normals,
+    quarter_ends,
     uniforms,
     wander,
 )

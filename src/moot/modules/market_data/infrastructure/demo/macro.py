@@ -6,12 +6,15 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from moot.modules.market_data.domain.facts import MacroObservation
-from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, moment, month_end, months
 from moot.modules.market_data.infrastructure.demo.companies import Industry, industries
 from moot.modules.market_data.infrastructure.demo.noise import (
+    SOURCE,
     Array,
     economy_tide,
     industry_tide,
+    moment,
+    month_end,
+    months,
     normals,
     uniforms,
     wander,

@@ -5,7 +5,6 @@ Headlines come in two languages, from `phrases.toml`.
 
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
 from math import prod
@@ -17,17 +16,15 @@ from pydantic import BaseModel, ConfigDict
 
 from moot.modules.market_data.domain.facts import FinancialReport, NewsItem
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts
-from moot.modules.market_data.infrastructure.demo.calendar import (
+from moot.modules.market_data.infrastructure.demo.companies import Firm, Industry, industries
+from moot.modules.market_data.infrastructure.demo.noise import (
     FIRST_TRADING_DAY,
     SOURCE,
+    digest,
+    industry_tide,
     moment,
     month_end,
     months,
-)
-from moot.modules.market_data.infrastructure.demo.companies import Firm, Industry, industries
-from moot.modules.market_data.infrastructure.demo.noise import (
-    digest,
-    industry_tide,
     uniforms,
 )
 from moot.modules.market_data.infrastructure.demo.prices import Sessions
@@ -35,23 +32,19 @@ from moot.modules.market_data.infrastructure.demo.prices import Sessions
 Kind = Literal["announcement", "news", "policy"]
 
 
-@dataclass(frozen=True)
-class Bilingual:
-    zh: str
-    en: str
-
-
 class Phrase(BaseModel):
+    """The same in both languages."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     zh: str
     en: str
 
-    def say(self, **values: object) -> Bilingual:
-        """Fill the placeholders; a `Bilingual` value goes into each language in that language."""
-        zh = {name: value.zh if isinstance(value, Bilingual) else value for name, value in values.items()}
-        en = {name: value.en if isinstance(value, Bilingual) else value for name, value in values.items()}
-        return Bilingual(self.zh.format(**zh), self.en.format(**en))
+    def say(self, **values: object) -> "Phrase":
+        """Fill the placeholders; a value that is a phrase goes into each language in that language."""
+        zh = {name: value.zh if isinstance(value, Phrase) else value for name, value in values.items()}
+        en = {name: value.en if isinstance(value, Phrase) else value for name, value in values.items()}
+        return Phrase(zh=self.zh.format(**zh), en=self.en.format(**en))
 
 
 class Story(Phrase):
@@ -81,8 +74,8 @@ def phrases() -> Phrases:
     return Phrases(**tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8")))
 
 
-def name_of(firm: Firm) -> Bilingual:
-    return Bilingual(firm.company.name, firm.company.name_en)
+def name_of(firm: Firm) -> Phrase:
+    return Phrase(zh=firm.company.name, en=firm.company.name_en)
 
 
 def money(amount: float) -> dict[str, str]:
@@ -94,7 +87,7 @@ def news_item(
     seed: int,
     kind: Kind,
     key: str,
-    title: Bilingual,
+    title: Phrase,
     times: tuple[datetime, datetime],
     *,
     symbol: str | None = None,
@@ -117,10 +110,9 @@ def news_item(
 
 PAYOUT_NOTICE = 5  # trading days before the ex-date
 DELISTING_NOTICE = timedelta(days=21)
-EVENING = 18
 READ_WITHIN_MINUTES = 200
 
-Notice = tuple[str, date, Bilingual]
+Notice = tuple[str, date, Phrase]
 """What it is, the day it carries, and its title."""
 
 
@@ -140,11 +132,12 @@ def announcements(
 
 def _evening(seed: int, symbol: str, key: str, day: date) -> tuple[datetime, datetime]:
     """Signed in the afternoon, on the exchange's site in the evening."""
-    signed, shown = uniforms(2, seed, symbol, key, day).tolist()
-    return (
-        moment(day, 16, int(60 * signed)),
-        moment(day, EVENING) + timedelta(minutes=int(READ_WITHIN_MINUTES * shown)),
-    )
+    return _signed_and_shown(day, *uniforms(2, seed, symbol, key, day).tolist())
+
+
+def _signed_and_shown(day: date, signed: float, shown: float) -> tuple[datetime, datetime]:
+    evening = moment(day, 18) + timedelta(minutes=int(READ_WITHIN_MINUTES * shown))
+    return moment(day, 16, int(60 * signed)), evening
 
 
 def _profit_change(now: float, year_ago: float) -> tuple[str, float]:
@@ -196,7 +189,7 @@ def _status_notices(firm: Firm, sessions: Sessions) -> Iterator[Notice]:
         yield "delisting", gone - DELISTING_NOTICE, _dated(firm, "delisting", gone)
 
 
-def _dated(firm: Firm, event: str, day: date) -> Bilingual:
+def _dated(firm: Firm, event: str, day: date) -> Phrase:
     return phrases().event[event].say(name=name_of(firm), day=day)
 
 
@@ -247,16 +240,17 @@ def _stories_of_month(
             yield news_item(seed, story.kind, story.id, title, times, symbol=firm.symbol)
 
 
-def _title(firm: Firm, story: Story, day: date, size: float, accounts: Accounts) -> Bilingual:
+def _title(firm: Firm, story: Story, day: date, size: float, accounts: Accounts) -> Phrase:
     """Sums of money are a part of the revenue of the last full year published before `day`."""
     low, high = story.share
     percent = round(low + size * (high - low), 1)
     full_years = (s for s in reversed(accounts.statements) if s.period_end.month == 12)
     revenue = next(s.revenue for s in full_years if s.announced_on < day)
     products = firm.industry.products
+    product, product_en = products[day.toordinal() % len(products)]
     return story.say(
         name=name_of(firm),
-        product=Bilingual(*products[day.toordinal() % len(products)]),
+        product=Phrase(zh=product, en=product_en),
         percent=f"{percent:.1f}",
         **money(percent / 100 * revenue),
     )
@@ -264,7 +258,7 @@ def _title(firm: Firm, story: Story, day: date, size: float, accounts: Accounts)
 
 def _policies(seed: int, industry: Industry | None, until: date) -> Iterator[NewsItem]:
     name = industry.name if industry else None
-    said = Bilingual(industry.name, industry.name_en.lower()) if industry else None
+    said = Phrase(zh=industry.name, en=industry.name_en.lower()) if industry else None
     choice = [p for p in phrases().policy if p.for_industry == (industry is not None)]
     periods = months(until)
     picks = uniforms(5 * len(periods), seed, "policy", name).reshape(-1, 5).tolist()
@@ -281,10 +275,10 @@ def _times(kind: Kind, day: date, minute: float, delay: float) -> tuple[datetime
     if kind != "announcement":
         written = moment(day, 8) + timedelta(minutes=int(720 * minute))
         return written, written + timedelta(minutes=5 + int(55 * delay))
-    signed = moment(day, 16, int(60 * minute))
+    signed, shown = _signed_and_shown(day, minute, delay)
     if delay < NEXT_MORNING_CHANCE:
-        return signed, moment(day + timedelta(days=1), 7, 30 + int(30 * minute))
-    return signed, moment(day, 18) + timedelta(minutes=int(200 * delay))
+        shown = moment(day + timedelta(days=1), 7, 30 + int(30 * minute))
+    return signed, shown
 
 
 def _day_of(month: date, pick: float) -> date:

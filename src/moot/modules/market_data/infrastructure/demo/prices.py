@@ -15,9 +15,17 @@ from numpy.typing import NDArray
 
 from moot.modules.market_data.domain.facts import DailyBar, DailyValuation
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts, Statement, trailing_year
-from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, day_times, trading_days
 from moot.modules.market_data.infrastructure.demo.companies import Firm
-from moot.modules.market_data.infrastructure.demo.noise import Array, fat_tailed, normals, uniforms, wander
+from moot.modules.market_data.infrastructure.demo.noise import (
+    SOURCE,
+    Array,
+    day_times,
+    fat_tailed,
+    normals,
+    trading_days,
+    uniforms,
+    wander,
+)
 
 Flags = NDArray[np.bool_]
 

@@ -7,10 +7,13 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import COMPANIES, MACRO, NEWS, Dataset
 from moot.modules.market_data.domain.facts import (
+    COMPANIES,
+    MACRO,
+    NEWS,
     DailyBar,
     DailyValuation,
+    Dataset,
     Dividend,
     FinancialReport,
     MacroObservation,
@@ -23,10 +26,10 @@ from moot.modules.market_data.infrastructure.demo.accounts import (
     keep_accounts,
     published_reports,
 )
-from moot.modules.market_data.infrastructure.demo.calendar import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
 from moot.modules.market_data.infrastructure.demo.macro import macro_observations
 from moot.modules.market_data.infrastructure.demo.news import announcements, company_stories, policy_notices
+from moot.modules.market_data.infrastructure.demo.noise import SOURCE, ZONE, moment
 from moot.modules.market_data.infrastructure.demo.prices import (
     Sessions,
     Tape,

@@ -14,8 +14,16 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from moot.modules.market_data.domain import datasets
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
@@ -27,6 +35,8 @@ from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     Step,
 )
 from moot.modules.market_data.infrastructure.providers.outside import (
+    MISREAD,
+    REQUEST_SECONDS,
     HttpAnswer,
     OutsideSource,
     Pace,
@@ -34,10 +44,10 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Trouble,
     in_thread,
 )
+from moot.modules.market_data.infrastructure.providers.release_times import LONGEST_HOLIDAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
-REQUEST_SECONDS = 15.0
 FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
 NOTICES_URL = "https://np-anotice-stock.eastmoney.com/api/security/ann"
 NEWS_URL = "https://search-api-web.eastmoney.com/search/jsonp"
@@ -47,14 +57,9 @@ F10_DATA_CENTRE = "https://datacenter.eastmoney.com/securities/api/data/v1/get"
 NOTHING_FOUND = 9201
 """The data centre's code for a question that is in order and has no answer."""
 
-MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
-"""What AKShare raises over an answer it did not expect."""
-
 
 DAYS_BEFORE = timedelta(days=40)
 """Days asked for before the first one, for the close that its reference price rests on."""
-LONGEST_HOLIDAY = timedelta(days=12)
-"""How far the day printed on an announcement may lie from the day it became visible."""
 NOTICES_A_PAGE = 100
 ARTICLES = 100
 
@@ -75,9 +80,9 @@ class Page:
 
 
 PAGES: dict[Dataset[Any], Page] = {
-    datasets.VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
-    datasets.DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
-    datasets.REPORTS: Page(
+    VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
+    DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
+    REPORTS: Page(
         "stock_financial_analysis_indicator_em",
         akshare_rows.report,
         "RPT_F10_FINANCE_MAINFINADATA",
@@ -98,10 +103,10 @@ class AkshareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            datasets.COMPANIES: self._companies,
-            datasets.BARS: self._bars,
-            datasets.MACRO: self._macro,
-            datasets.NEWS: self._news,
+            COMPANIES: self._companies,
+            BARS: self._bars,
+            MACRO: self._macro,
+            NEWS: self._news,
             **{dataset: partial(self._page, page) for dataset, page in PAGES.items()},
         }
 
@@ -230,7 +235,7 @@ class AkshareProvider(OutsideSource):
                     return []
                 raise Trouble(_unreadable(operation)) from e
 
-        return await self._outside.call(operation, params, attempt)
+        return await self.call(operation, params, attempt)
 
 
 def _library() -> ModuleType:

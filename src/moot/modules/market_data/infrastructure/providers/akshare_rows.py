@@ -7,16 +7,16 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 from typing import Any
 
-from moot.modules.market_data.domain.pinyin import initials
-from moot.modules.market_data.domain.spelling import infer
+from moot.modules.market_data.domain.spelling import infer, initials
 from moot.modules.market_data.domain.trading_rules import board_of
 from moot.modules.market_data.infrastructure.providers import release_times
 from moot.modules.market_data.infrastructure.providers.release_times import (
     ANNOUNCED_BY,
     MACRO_RELEASES,
     announcement_times,
-    day_times,
+    known_from,
     moment,
+    of_day,
     statutory_deadline,
 )
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
@@ -151,7 +151,7 @@ def _own_reference(row: Row) -> float | None:
 def _bar(symbol: str, on: date | None, row: Row, pre_close: float | None, factor: float | None) -> Row:
     lots = row["成交量"]
     return {
-        **_daily(symbol, on),
+        **of_day(symbol, on, Market.CN, SOURCE),
         "open": row["开盘"],
         "high": row["最高"],
         "low": row["最低"],
@@ -165,7 +165,8 @@ def _bar(symbol: str, on: date | None, row: Row, pre_close: float | None, factor
 
 def valuation(symbol: str, row: Row) -> Row:
     figures = {ours: row[theirs] for ours, theirs in VALUATION.items()}
-    return {**_daily(symbol, day(row["数据日期"])), **figures, "circ_mv": figures["circ_mv"] or None}
+    on = of_day(symbol, day(row["数据日期"]), Market.CN, SOURCE)
+    return {**on, **figures, "circ_mv": figures["circ_mv"] or None}
 
 
 def report(symbol: str, row: Row) -> Row:
@@ -186,7 +187,6 @@ def dividend(symbol: str, row: Row) -> Row | None:
     planned, told = day(row["预案公告日"]), day(row["最新公告日期"])
     record_date, ex_date = day(row["股权登记日"]), day(row["除权除息日"])
     known = told if told and planned and told > planned else record_date or ex_date or told
-    times = {} if known is None else {"event_time": _evening(known), "available_at": _evening(known)}
     return {
         "symbol": symbol,
         "period_end": day(row["报告期"]),
@@ -196,7 +196,7 @@ def dividend(symbol: str, row: Row) -> Row | None:
         "cash_per_share": (row["现金分红-现金分红比例"] or 0) / PER_TEN_SHARES,
         "bonus_per_share": (row["送转股份-送转总比例"] or 0) / PER_TEN_SHARES,
         "source": SOURCE,
-        **times,
+        **known_from(_evening(known)),
     }
 
 
@@ -234,7 +234,7 @@ def notice(symbol: str, row: Row) -> Row:
     """Visible from `display_time` on, which is usually the evening before the day printed on it."""
     seen = _clock(row.get("display_time"))
     printed = day(row.get("notice_date"))
-    known = seen or (_evening(printed) if printed else None)
+    known = seen or _evening(printed)
     page = NOTICE_PAGE.format(code=symbol[:6], art_code=row.get("art_code"))
     return _news("announcement", symbol, row.get("title"), page, known)
 
@@ -245,8 +245,8 @@ def article(symbol: str, row: Row) -> Row:
 
 
 def _news(kind: str, symbol: str, title: Any, url: Any, known: datetime | None) -> Row:
-    fields = {"kind": kind, "symbol": symbol, "title": title, "url": url, "source": SOURCE}
-    return fields if known is None else fields | {"event_time": known, "available_at": known}
+    told = {"kind": kind, "symbol": symbol, "title": title, "url": url, "source": SOURCE}
+    return told | known_from(known)
 
 
 def day(raw: Any) -> date | None:
@@ -261,11 +261,6 @@ def day(raw: Any) -> date | None:
         return None
 
 
-def _daily(symbol: str, on: date | None) -> Row:
-    times = day_times(on, Market.CN) if on else {}
-    return {"symbol": symbol, "trade_date": on, "source": SOURCE, **times}
-
-
 def _clock(raw: Any) -> datetime | None:
     """Beijing time, to the second or with milliseconds after a colon, as UTC."""
     for spelling in ("%Y-%m-%d %H:%M:%S:%f", "%Y-%m-%d %H:%M:%S"):
@@ -276,8 +271,8 @@ def _clock(raw: Any) -> datetime | None:
     return None
 
 
-def _evening(on: date) -> datetime:
-    return moment(on, ANNOUNCED_BY, Market.CN)
+def _evening(on: date | None) -> datetime | None:
+    return moment(on, ANNOUNCED_BY, Market.CN) if on else None
 
 
 def _month(raw: Any) -> date | None:

@@ -15,7 +15,7 @@ import polars as pl
 import yaml
 from pydantic import BaseModel, ConfigDict, ValidationError
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message

@@ -1,33 +1,226 @@
-"""The user's own CSV and Parquet files as a source, described by a small YAML file beside them."""
+"""The user's own CSV and Parquet files as a source, described by a small YAML file beside them.
+
+Every bad row is refused by name, and no good one lost with it.
+"""
 
 import asyncio
-from collections.abc import Iterable
-from datetime import date
+import gzip
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import date, datetime
+from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
 
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import Dataset
-from moot.modules.market_data.domain.provider import Batch, NotOffered
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, DailyBar, Dataset
+from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
+from moot.modules.market_data.domain.spelling import canonical, infer, market_of
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers.file_mapping import (
     REQUIRED,
+    TRADING,
     TableMapping,
     complaints,
     guess,
     read_mapping,
 )
-from moot.modules.market_data.infrastructure.providers.file_tables import (
-    SOURCE,
-    by_symbol,
-    read_facts,
-    read_frame,
+from moot.modules.market_data.infrastructure.providers.release_times import (
+    announcement_times,
+    day_times,
+    statutory_deadline,
 )
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
+
+SOURCE = "files"
+DATES = {"trade_date", "period_end", "announced_on", "list_date", "delist_date"}
+TEXTS = {"name", "name_en", "industry", "industry_en", "board", "pinyin"}
+FLAGS = {"suspended", "is_st", TRADING}
+BLANK = {"", "-", "--", "nan", "none", "null", "n/a", "nat"}
+DATE_FORMATS = ("%Y-%m-%d", "%Y%m%d", "%Y/%m/%d", "%Y-%m-%d %H:%M:%S", "%Y年%m月%d日")
+
+Row = dict[str, Any]
+
+
+def read_frame(path: Path) -> pl.DataFrame:
+    """The file as it is: text for CSV (so that 000001 keeps its zeros), UTF-8 or GB 18030, plain or gzipped."""
+    try:
+        if path.suffix == ".parquet":
+            return pl.read_parquet(path)
+        raw = path.read_bytes()
+        raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
+        frame = pl.read_csv(BytesIO(_text(raw).encode()), infer_schema=False)
+    except OSError as e:
+        raise _unreadable(path, e.strerror or str(e)) from e
+    except pl.exceptions.PolarsError as e:
+        raise _unreadable(path, str(e).splitlines()[0]) from e
+    return frame.rename({name: name.strip() for name in frame.columns})
+
+
+def read_facts(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
+    """The rows of `frame` as facts of `dataset`, by symbol and day; `name` is the file's, for messages."""
+    rows = [_add_times(dataset, row) for row in _rows(dataset, table, frame, name)]
+    batch: Batch[Any] = screen(dataset, rows, ("symbol", *(k for k in dataset.key if k != "symbol")))
+    if dataset is BARS and "adj_factor" not in table.columns and table.adjusted is None:
+        return Batch(_add_factors(batch, rows), batch.refused)
+    return batch
+
+
+def by_symbol(batch: Batch[Any]) -> dict[str, Batch[Any]]:
+    """Facts and refusals under the symbol they are about."""
+    facts: dict[str, list[Any]] = {}
+    refused: dict[str, list[Refusal]] = {}
+    for fact in batch:
+        facts.setdefault(fact.symbol, []).append(fact)
+    for refusal in batch.refused:
+        symbol = refusal.row.split(",")[0].removeprefix("symbol=")
+        refused.setdefault(symbol, []).append(refusal)
+    return {
+        symbol: Batch(facts.get(symbol, ()), refused.get(symbol, ()))
+        for symbol in sorted(facts.keys() | refused.keys())
+    }
+
+
+def _rows(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Iterator[Row]:
+    constant = _constant_symbol(table, frame)
+    wanted = dict(table.columns) if constant else {**table.columns, "symbol": table.symbol}
+    missing = [theirs for theirs in wanted.values() if theirs not in frame.columns]
+    if missing:
+        raise InvalidInput(
+            SAY("files.column_missing", file=name, columns=missing, there=frame.columns), field="file"
+        )
+    read = [_row(table, wanted, raw, constant) for raw in frame.iter_rows(named=True)]
+    yield from (_bars(table, read) if dataset is BARS else read)
+
+
+def _constant_symbol(table: TableMapping, frame: pl.DataFrame) -> str | None:
+    if table.symbol in frame.columns:
+        return None
+    return table.symbol if market_of(table.symbol) else None
+
+
+def _row(table: TableMapping, wanted: Mapping[str, str], raw: Row, constant: str | None) -> Row:
+    row = {field: _value(table, field, raw[theirs]) for field, theirs in wanted.items()}
+    row["symbol"] = constant or _symbol(str(raw[table.symbol]))
+    row["source"] = SOURCE
+    return {field: value for field, value in row.items() if value is not None or field == "symbol"}
+
+
+def _symbol(text: str) -> str:
+    return canonical(text) or infer(text) or text
+
+
+def _value(table: TableMapping, field: str, value: Any) -> Any:
+    """The value in our type, `None` for a blank; what cannot be read stays as it is and is refused by the model."""
+    if value is None or str(value).strip().lower() in BLANK:
+        return None
+    if field in DATES:
+        return _date(value, table.date_format)
+    if field in TEXTS or field == "symbol":
+        return str(value).strip()
+    try:
+        number = float(str(value).replace(",", ""))
+    except ValueError:
+        return value
+    if field in FLAGS:
+        return bool(number)
+    return round(number * table.scale(field)) if field == "volume" else number * table.scale(field)
+
+
+def _date(value: Any, stated: str | None) -> Any:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    for spelling in (stated,) if stated else DATE_FORMATS:
+        try:
+            return datetime.strptime(str(value).strip(), spelling).date()  # noqa: DTZ007 - a calendar date
+        except ValueError:
+            continue
+    return value
+
+
+def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
+    """In order, with what a table may leave out: the reference price, the amount, a suspended day's zeros."""
+    before: Row = {}
+    for row in sorted(rows, key=lambda r: (str(r["symbol"]), str(r.get("trade_date")))):
+        last = before if before.get("symbol") == row["symbol"] else {}
+        before = row
+        yield _complete(table, row, last)
+
+
+def _complete(table: TableMapping, row: Row, last: Row) -> Row:
+    full = {"adj_factor": 1.0, **row}
+    if TRADING in full:
+        full["suspended"] = not full.pop(TRADING)
+    if full.get("suspended"):
+        full = {"volume": 0, "amount": 0.0, **full}
+    if "pre_close" not in table.columns and {"close"} <= last.keys():
+        full["pre_close"] = _reference(last, full)
+    if table.amount == "estimated" and {"volume", "close"} <= full.keys():
+        full["amount"] = full["volume"] * _middle(full)
+    return full
+
+
+def _reference(last: Row, row: Row) -> float | None:
+    close, before, now = last["close"], last.get("adj_factor", 1.0), row["adj_factor"]
+    if not all(isinstance(number, float) and number > 0 for number in (close, before, now)):
+        return None
+    return float(round(close * before / now, 4))
+
+
+def _middle(row: Row) -> float:
+    prices = [row[name] for name in ("high", "low", "close") if isinstance(row.get(name), float)]
+    return sum(prices) / len(prices) if prices else 0.0
+
+
+def _add_times(dataset: Dataset[Any], row: Row) -> Row:
+    """With the two times of its kind, where symbol and day could be read."""
+    market = market_of(row["symbol"])
+    if dataset is COMPANIES:
+        return {"name_en": "", "industry": "", "industry_en": "", **row}
+    day = row.get("period_end" if dataset is REPORTS else "trade_date")
+    if market is None or not isinstance(day, date):
+        return row
+    if dataset is not REPORTS:
+        return row | day_times(day, market)
+    announced = row.get("announced_on") or statutory_deadline(day, market, annual=day.month == 12)
+    return row | announcement_times(day, announced, market) if isinstance(announced, date) else row
+
+
+def _add_factors(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
+    """Factors from reference prices: where `pre_close` is not the close before it, rights went ex.
+
+    The factor starts at 1 and moves only between neighbouring rows: a refused row between two days is a gap,
+    and what went ex in a gap is not known.
+    """
+    good = {(bar.symbol, bar.trade_date): bar for bar in bars}
+    places = {(row["symbol"], day) for row in rows if isinstance(day := row.get("trade_date"), date)}
+    symbol, factor, before = "", 1.0, None
+    for place in sorted(places):
+        if place[0] != symbol:
+            symbol, factor, before = place[0], 1.0, None
+        bar = good.get(place)
+        if bar is not None and before is not None:
+            factor *= before.close / bar.pre_close
+        before = bar
+        if bar is not None:
+            yield bar.model_copy(update={"adj_factor": factor})
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return raw.decode("gb18030", errors="replace")
+
+
+def _unreadable(path: Path, why: str) -> InvalidInput:
+    return InvalidInput(SAY("files.file_unreadable", file=path.name, why=why), field="file")
+
 
 MAPPING_NAME = "moot-data.yaml"
 TYPES = (".csv", ".csv.gz", ".parquet")

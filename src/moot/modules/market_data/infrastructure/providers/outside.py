@@ -17,7 +17,7 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
@@ -37,6 +37,10 @@ Sleep = Callable[[float], Awaitable[None]]
 NOT_RECORDED = ExternalCalls(None)
 LONGEST_RESPONSE = 16_000
 """Characters of an answer that are kept; enough to see what it was, small enough to keep for every call."""
+MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
+"""What a client library raises over an answer it did not expect."""
+REQUEST_SECONDS = 15.0
+"""The time-out of one request by a client library."""
 PAUSES = (3.0, 6.0, 12.0)
 """Seconds before the second, third and fourth attempt."""
 
@@ -159,7 +163,7 @@ class Outside:
         )
 
 
-class OutsideSource:
+class OutsideSource(Outside):
     """A provider made of `readers`; each names its service, its market and what it is allowed there."""
 
     name: ClassVar[str]
@@ -169,24 +173,9 @@ class OutsideSource:
     """Seconds for one question, which may take many pages."""
     passing: ClassVar[tuple[type[Exception], ...]] = (OSError,)
 
-    def __init__(
-        self,
-        *,
-        recorder: ExternalCalls = NOT_RECORDED,
-        guard: Guard = unguarded,
-        pace: Pace | None = None,
-        deadline: float | None = None,
-        pauses: tuple[float, ...] = PAUSES,
-    ) -> None:
-        self._outside = Outside(
-            self.name,
-            pace or self.pace,
-            recorder=recorder,
-            guard=guard,
-            deadline=deadline or self.deadline,
-            pauses=pauses,
-            passing=self.passing,
-        )
+    def __init__(self, *, pace: Pace | None = None, deadline: float | None = None, **limits: Any) -> None:
+        deadline = deadline or self.deadline
+        super().__init__(self.name, pace or self.pace, deadline=deadline, passing=self.passing, **limits)
         self._readers = self.readers()
 
     def readers(self) -> dict[Dataset[Any], Reader]:

@@ -12,6 +12,8 @@ CLOSE_AND_RELEASE: dict[Market, tuple[time, time]] = {
     Market.DEMO: (time(15), time(16)),
     Market.US: (time(16), time(17)),
 }
+LONGEST_HOLIDAY = timedelta(days=12)
+"""How far the day printed on an announcement may lie from the day it became visible."""
 ANNOUNCED_BY = time(18)
 """An announcement is dated, not timed: by this hour of its day it is out."""
 CN_DEADLINES: dict[int, tuple[int, int, int]] = {3: (0, 4, 30), 6: (0, 8, 31), 9: (0, 10, 31), 12: (1, 4, 30)}
@@ -28,6 +30,17 @@ def moment(day: date, at: time, market: Market) -> datetime:
 def day_times(day: date, market: Market) -> dict[str, datetime]:
     close, release = CLOSE_AND_RELEASE[market]
     return {"event_time": moment(day, close, market), "available_at": moment(day, release, market)}
+
+
+def known_from(moment: datetime | None) -> dict[str, datetime]:
+    """Both times of what is public as it happens; none, so that it is refused, where the moment is not told."""
+    return {} if moment is None else {"event_time": moment, "available_at": moment}
+
+
+def of_day(symbol: Any, day: Any, market: Market, source: str) -> dict[str, Any]:
+    """What every row about a trading day begins with; without times, and so refused, where it is no day."""
+    times = day_times(day, market) if isinstance(day, date) else {}
+    return {"symbol": symbol, "trade_date": day, "source": source, **times}
 
 
 def announcement_times(period_end: date, announced: date, market: Market) -> dict[str, Any]:
@@ -66,8 +79,7 @@ class MacroRelease:
     def times(self, period: date) -> dict[str, datetime]:
         """A month's figure happens at its end, another one when it comes out."""
         if self.next_month_on is None:
-            out = moment(period, self.at, Market.CN)
-            return {"event_time": out, "available_at": out}
+            return known_from(moment(period, self.at, Market.CN))
         ended = (period.replace(day=1) + timedelta(days=31)).replace(day=1) - timedelta(days=1)
         day = self.late.get(period.month, self.next_month_on)
         out = moment((ended + timedelta(days=1)).replace(day=day), self.at, Market.CN)

@@ -16,8 +16,16 @@ from typing import Any, Self
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError, model_validator
 
-from moot.modules.market_data.domain import datasets
-from moot.modules.market_data.domain.datasets import Dataset
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
@@ -29,6 +37,7 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Row,
     Trouble,
 )
+from moot.modules.market_data.infrastructure.providers.release_times import LONGEST_HOLIDAY
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     FIGURES,
     KEYS,
@@ -46,8 +55,6 @@ NAMES_HOLD = 6 * 3600.0
 """Seconds for which the list of names is good."""
 LIST_STATES = ("L", "D", "P")
 """Listed, delisted, paused."""
-LONGEST_HOLIDAY = timedelta(days=12)
-"""How far the day printed on an announcement may lie from the day it became visible."""
 TWO_MONTHS = timedelta(days=62)
 COLUMNS = {
     "index_weight": "index_code,con_code,trade_date",
@@ -125,9 +132,9 @@ class Interface:
 
 
 INTERFACES: dict[Dataset[Any], Interface] = {
-    datasets.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
-    datasets.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
-    datasets.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+    VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    DIVIDENDS: Interface("dividend", tushare_rows.dividend),
+    NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
 }
 
 
@@ -161,10 +168,10 @@ class TushareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            datasets.COMPANIES: self._companies,
-            datasets.BARS: self._bars,
-            datasets.REPORTS: self._reports,
-            datasets.MACRO: self._macro,
+            COMPANIES: self._companies,
+            BARS: self._bars,
+            REPORTS: self._reports,
+            MACRO: self._macro,
             **{dataset: partial(self._interface, dataset) for dataset in INTERFACES},
         }
 
@@ -250,7 +257,7 @@ class TushareProvider(OutsideSource):
         page: list[Row] = []
         while True:
             asked = {**params, "limit": page_rows, "offset": len(found)}
-            answer = await self._outside.call(api, asked, partial(self._page, api, asked))
+            answer = await self.call(api, asked, partial(self._page, api, asked))
             last, page = page, answer.table.rows()
             if page and page == last:
                 raise Unavailable(SAY("tushare.same_page", api=api))

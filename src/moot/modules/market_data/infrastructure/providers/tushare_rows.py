@@ -19,13 +19,15 @@ from moot.modules.market_data.infrastructure.providers.release_times import (
     ANNOUNCED_BY,
     CLOSE_AND_RELEASE,
     MACRO_RELEASES,
+    known_from,
+    of_day,
     statutory_deadline,
 )
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
 SOURCE = "tushare"
 ZONE = TIME_ZONES[Market.CN]
-CLOSE, RELEASE = CLOSE_AND_RELEASE[Market.CN]
+CLOSE = CLOSE_AND_RELEASE[Market.CN][0]
 END_OF_DAY = time(23, 59, 59)
 LOT, THOUSAND, TEN_THOUSAND = 100, 1_000, 10_000
 IMPLEMENTED = "实施"
@@ -84,7 +86,7 @@ def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> dict[str, 
     """`factor` is the day's own adjustment factor; a day without one is refused, not given its neighbour's."""
     shares = number(row.get("vol"), LOT)
     prices = {name: number(row.get(name)) for name in ("open", "high", "low", "close", "pre_close")}
-    daily = _daily(row)
+    daily = of_day(row.get("ts_code"), day(row.get("trade_date")), Market.CN, SOURCE)
     return {
         **daily,
         **prices,
@@ -98,7 +100,8 @@ def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> dict[str, 
 def valuation(row: Row) -> dict[str, Any]:
     plain = ("close", "pe", "pe_ttm", "pb", "ps_ttm", "dv_ratio", "turnover_rate")
     values = {name: number(row.get(name), TEN_THOUSAND) for name in ("total_mv", "circ_mv")}
-    return _daily(row) | values | {name: number(row.get(name)) for name in plain}
+    daily = of_day(row.get("ts_code"), day(row.get("trade_date")), Market.CN, SOURCE)
+    return daily | values | {name: number(row.get(name)) for name in plain}
 
 
 def dividend(row: Row) -> dict[str, Any] | None:
@@ -118,9 +121,8 @@ def dividend(row: Row) -> dict[str, Any] | None:
         "announced_on": told,
         "ex_date": day(row.get("ex_date")),
         "record_date": day(row.get("record_date")),
-        "event_time": moment(told, ANNOUNCED_BY),
-        "available_at": moment(told, ANNOUNCED_BY),
         "source": SOURCE,
+        **known_from(moment(told, ANNOUNCED_BY)),
         **(stated or payout),
     }
 
@@ -133,9 +135,8 @@ def announcement(row: Row) -> dict[str, Any]:
         "title": row.get("title"),
         "url": row.get("url"),
         "symbol": row.get("ts_code"),
-        "event_time": seen,
-        "available_at": seen,
         "source": SOURCE,
+        **known_from(seen),
     }
 
 
@@ -188,17 +189,6 @@ def _parse_recorded(raw: Any) -> datetime | None:
     except ValueError:
         return None
     return moment(found.date(), END_OF_DAY) if found.time() == time() else found.astimezone(UTC)
-
-
-def _daily(row: Row) -> dict[str, Any]:
-    on = day(row.get("trade_date"))
-    return {
-        "symbol": row.get("ts_code"),
-        "trade_date": on,
-        "event_time": moment(on, CLOSE),
-        "available_at": moment(on, RELEASE),
-        "source": SOURCE,
-    }
 
 
 @dataclass(frozen=True)

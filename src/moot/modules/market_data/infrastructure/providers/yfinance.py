@@ -10,12 +10,13 @@ from functools import cached_property
 from types import ModuleType
 from typing import Any, TypeVar
 
-from moot.modules.market_data.domain.datasets import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Dataset
-from moot.modules.market_data.domain.facts import Company
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Company, Dataset
 from moot.modules.market_data.domain.provider import NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import yfinance_rows
 from moot.modules.market_data.infrastructure.providers.outside import (
+    MISREAD,
+    REQUEST_SECONDS,
     OutsideSource,
     Pace,
     Reader,
@@ -32,12 +33,9 @@ from moot.modules.market_data.infrastructure.providers.yfinance_rows import (
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
-REQUEST_SECONDS = 15.0
 ARTICLES = 100
 CHART_PATH = "/v8/finance/chart/"
 UNKNOWN = 404
-MISREAD = (KeyError, TypeError, ValueError, IndexError, AttributeError)
-"""What yfinance raises over an answer it did not expect."""
 
 T = TypeVar("T")
 
@@ -106,7 +104,7 @@ class YfinanceProvider(OutsideSource):
                     return None
                 raise Trouble(_unreadable(operation)) from e
 
-        return await self._outside.call(operation, {"symbol": spelled}, attempt)
+        return await self.call(operation, {"symbol": spelled}, attempt)
 
     def _ticker(self, spelled: str) -> Any:
         data = importlib.import_module("yfinance.data")

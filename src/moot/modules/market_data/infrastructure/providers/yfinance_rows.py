@@ -11,8 +11,9 @@ from typing import Any
 
 from moot.modules.market_data.infrastructure.providers.release_times import (
     announcement_times,
-    day_times,
+    known_from,
     moment,
+    of_day,
     statutory_deadline,
 )
 from moot.shared.domain.symbol import Market
@@ -54,13 +55,10 @@ def bars(symbol: str, history: list[Row]) -> Iterator[Row]:
         factor *= row["Stock Splits"] or 1.0
         before = row["Close"] if row["Close"] is not None else before
         yield {
-            "symbol": symbol,
-            "trade_date": row["Date"],
+            **of_day(symbol, row["Date"], Market.US, SOURCE),
             "pre_close": _times(reference, later),
             "adj_factor": factor,
-            "source": SOURCE,
             **_traded(row, later),
-            **day_times(row["Date"], Market.US),
         }
 
 
@@ -80,7 +78,6 @@ def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
         if split == 1.0 and not paid:
             continue
         on = row["Date"]
-        known = moment(on, OPENING, Market.US)
         yield {
             "symbol": symbol,
             "period_end": on,
@@ -88,9 +85,8 @@ def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
             "ex_date": on,
             "cash_per_share": round(paid * later, CENTS + 2),
             "bonus_per_share": split - 1.0,
-            "event_time": known,
-            "available_at": known,
             "source": SOURCE,
+            **known_from(moment(on, OPENING, Market.US)),
         }
 
 
@@ -116,9 +112,7 @@ def news(symbol: str, article: Row) -> Row:
     page = content.get("canonicalUrl") or content.get("clickThroughUrl") or {}
     title = content.get("title")
     item = {"kind": "news", "symbol": symbol, "title": title, "title_en": title, "url": page.get("url")}
-    published = _instant(content.get("pubDate"))
-    times = {} if published is None else {"event_time": published, "available_at": published}
-    return {**item, "source": SOURCE, **times}
+    return {**item, "source": SOURCE, **known_from(_instant(content.get("pubDate")))}
 
 
 def company(symbol: str, info: Row) -> Row:

@@ -1,28 +1,203 @@
-"""The financial auditor: how a company's books are graded by rule."""
+"""The financial auditor: its view of a company's reports, and how the books are graded by rule."""
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime
+from enum import StrEnum
 from pathlib import Path
 from statistics import fmean
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.financial_auditor.snapshot import (
-    FinancialDimension,
-    FinancialResult,
-    FinancialSnapshot,
-    financial_snapshot,
-    signal_for,
+from pydantic import Field
+
+from moot.modules.research.application.expert_service import ExpertService, Remit, judging_each
+from moot.modules.research.domain.evidence import (
+    AMOUNT,
+    DAYS,
+    PERCENT,
+    Amount,
+    Confidence,
+    Days,
+    DimensionAnalysis,
+    ExpertResult,
+    Percent,
+    Points,
+    Price,
+    Ratio,
+    Score,
+    Snapshot,
+    measured,
 )
-from moot.modules.research.application.remit import Remit, judging_each
-from moot.modules.research.domain.evidence import measured
-from moot.modules.research.domain.rubric import Rubric, analyses, narrative, summary, with_extremes
-from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
+from moot.modules.research.domain.facts import (
+    Case,
+    Periods,
+    Report,
+    annualised,
+    difference,
+    positive,
+    quarter_name,
+    ratio,
+)
+from moot.modules.research.domain.rubric import (
+    Rubric,
+    Scorecard,
+    Voice,
+    analyses,
+    load_rules,
+    mark,
+    narrative,
+    summary,
+    with_extremes,
+)
 from moot.modules.research.domain.texts import COMMON
-from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale, Message
+
+FinancialSignal = Literal["STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH"]
+SIGNAL_FROM: Mapping[int, FinancialSignal] = {
+    90: "STRONG_BULLISH",
+    75: "BULLISH",
+    50: "NEUTRAL",
+    30: "BEARISH",
+    0: "STRONG_BEARISH",
+}
+
+
+class FinancialDimension(StrEnum):
+    EARNINGS_QUALITY = "盈利含金量"
+    EFFICIENCY = "运营效率与造假侦测"
+    RETURNS = "资本回报与护城河"
+    SOLVENCY = "偿债与生存能力"
+    GROWTH = "成长加速度"
+
+
+def signal_for(score: int) -> FinancialSignal:
+    """The score decides; the signal is its name."""
+    return next(signal for lowest, signal in SIGNAL_FROM.items() if score >= lowest)
+
+
+class FinancialSnapshot(Snapshot):
+    """The latest report, what follows from it and from the year before, and series with the newest first."""
+
+    symbol: str
+    stock_name: str
+    industry: str
+    report_period: str
+    announced_on: date
+
+    gross_margin: Percent
+    netprofit_margin: Percent
+    roe_waa: Percent
+    roic: Percent
+    eps: Price
+    bps: Price
+    profit_dedt: Amount
+    ocfps: Price
+    fcff_ps: Price
+    fcff: Amount
+    current_ratio: Ratio
+    quick_ratio: Ratio
+    debt_to_assets: Percent
+    interestdebt: Amount
+    netdebt: Amount
+    invturn_days: Days
+    arturn_days: Days
+    assets_turn: Ratio
+    total_revenue_ps: Price
+
+    profit_dedt_ps: Price
+    deducted_share: Ratio
+    quality_ratio: Ratio
+    quality_ratio_ttm: Ratio
+    eps_ttm: Price
+    fcff_ttm: Amount
+    roic_annualised: Percent
+    roe_annualised: Percent
+    revenue_growth: Percent
+    profit_growth: Percent
+    profit_growth_before: Percent
+    gross_margin_change: Points
+    invturn_days_growth: Percent
+    arturn_days_growth: Percent
+    assets_turn_growth: Percent
+
+    quarter_list: list[str]
+    revenue_growth_series: Annotated[list[float | None], PERCENT]
+    profit_growth_series: Annotated[list[float | None], PERCENT]
+    gross_margin_series: Annotated[list[float | None], PERCENT]
+    roic_series: Annotated[list[float | None], PERCENT]
+    fcff_series: Annotated[list[float | None], AMOUNT]
+    invturn_days_series: Annotated[list[float | None], DAYS]
+    arturn_days_series: Annotated[list[float | None], DAYS]
+
+    @property
+    def leverage(self) -> float | None:
+        """Books without current assets are a bank's or an insurer's: its debts are its trade."""
+        return None if self.current_ratio is None else self.debt_to_assets
+
+    @property
+    def profit_acceleration(self) -> float | None:
+        return difference(self.profit_growth, self.profit_growth_before)
+
+    @property
+    def operating_leverage(self) -> float | None:
+        return difference(self.profit_growth, self.revenue_growth)
+
+
+AS_REPORTED_SERIES = ("gross_margin", "roic", "fcff", "invturn_days", "arturn_days")
+REPORTED = [name for name in FinancialSnapshot.model_fields if name in Report.model_fields]
+
+
+class FinancialResult(ExpertResult):
+    financial_score: Score
+    signal: FinancialSignal
+    confidence: Confidence
+    summary_reasoning: str
+    dimension_analyses: list[DimensionAnalysis] = Field(min_length=5, max_length=5)
+    key_risks: list[str]
+    risk_warning: str
+
+
+def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> FinancialSnapshot:
+    """`reports` are newest first and may reach further back than the `limit` periods that are shown."""
+    latest, shown = reports[0], reports[:limit]
+    periods = Periods(reports)
+    profit_growth = [periods.growth(report, "profit_dedt") for report in reports]
+    return FinancialSnapshot(
+        symbol=case.company.symbol,
+        stock_name=case.stock_name,
+        industry=case.industry,
+        report_period=quarter_name(latest.period_end),
+        **{name: getattr(latest, name) for name in REPORTED},
+        **_derived(latest, periods),
+        profit_growth=profit_growth[0],
+        profit_growth_before=profit_growth[1] if len(reports) > 1 else None,
+        quarter_list=[quarter_name(report.period_end) for report in shown],
+        revenue_growth_series=[periods.revenue_growth(report) for report in shown],
+        profit_growth_series=profit_growth[:limit],
+        **{f"{name}_series": [getattr(report, name) for report in shown] for name in AS_REPORTED_SERIES},
+    )
+
+
+def _derived(latest: Report, periods: Periods) -> dict[str, float | None]:
+    deducted = ratio(latest.profit_dedt, latest.shares)
+    eps_ttm, ocfps_ttm = (periods.trailing_year(latest, field) for field in ("eps", "ocfps"))
+    return {
+        "profit_dedt_ps": deducted,
+        "deducted_share": ratio(deducted, positive(latest.eps)),
+        "quality_ratio": ratio(latest.ocfps, latest.eps),
+        "quality_ratio_ttm": ratio(ocfps_ttm, positive(eps_ttm)),
+        "eps_ttm": eps_ttm,
+        "fcff_ttm": periods.trailing_year(latest, "fcff"),
+        "roic_annualised": annualised(latest, "roic"),
+        "roe_annualised": annualised(latest, "roe_waa"),
+        "revenue_growth": periods.revenue_growth(latest),
+        "gross_margin_change": periods.change(latest, "gross_margin"),
+        "invturn_days_growth": periods.growth(latest, "invturn_days"),
+        "arturn_days_growth": periods.growth(latest, "arturn_days"),
+        "assets_turn_growth": periods.growth(latest, "assets_turn"),
+    }
+
 
 FOLDER = Path(__file__).parent
 SAY = Catalogue(COMMON, FOLDER)

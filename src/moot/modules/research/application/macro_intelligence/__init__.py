@@ -1,29 +1,184 @@
-"""The macro intelligence officer: how the environment of a company is read by rule."""
+"""The macro intelligence officer: its view of the economy around a company, and how that is read by rule."""
 
-from collections.abc import Sequence
-from datetime import datetime
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.macro_intelligence.snapshot import (
-    FOLDER,
-    SAY,
-    MacroDimension,
-    MacroEnvironment,
-    MacroResult,
-    MacroSnapshot,
-    macro_evidence,
-    macro_snapshot,
-    trends,
+from pydantic import Field
+
+from moot.modules.research.application.expert_service import (
+    ExpertService,
+    Remit,
+    judging_each,
+    sources_were_given,
 )
-from moot.modules.research.application.remit import Remit, judging_each, sources_were_given
-from moot.modules.research.domain.events import WINDOW_DAYS, read_events
-from moot.modules.research.domain.rubric import Rubric, analyses, narrative, summary, with_extremes
-from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
-from moot.modules.research.domain.voice import Voice
-from moot.modules.research.domain.web_context import WebSearch
+from moot.modules.research.domain.events import WINDOW_DAYS, Event, balance, event_evidence, read_events, told
+from moot.modules.research.domain.evidence import (
+    Confidence,
+    Count,
+    DimensionAnalysis,
+    ExpertResult,
+    Index,
+    Percent,
+    Points,
+    Rate,
+    RatePoints,
+    Ratio,
+    measured,
+)
+from moot.modules.research.domain.facts import Case, MacroFigure
+from moot.modules.research.domain.rubric import (
+    Rubric,
+    Scorecard,
+    Voice,
+    analyses,
+    load_rules,
+    mark,
+    narrative,
+    summary,
+    with_extremes,
+)
+from moot.modules.research.domain.texts import COMMON
+from moot.modules.research.domain.web_context import Reported, WebSearch
+from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Catalogue, Locale, Message
+
+FOLDER = Path(__file__).parent
+SAY = Catalogue(COMMON, FOLDER)
+PREFIX = ExpertType.MACRO_INTELLIGENCE.prefix
+QUARTER = timedelta(days=80)
+"""How far back a figure must lie to show a change over about three months."""
+
+MacroEnvironment = Literal["Favorable (有利)", "Neutral (中性)", "Unfavorable (不利)"]
+
+
+class MacroDimension(StrEnum):
+    MONETARY = "货币与流动性环境"
+    POLICY = "产业政策与监管动态"
+    ECONOMY = "宏观经济周期定位"
+    INDUSTRY = "行业景气与资金流向"
+
+
+SERIES: Mapping[MacroDimension, tuple[str, ...]] = {
+    MacroDimension.MONETARY: ("m2_yoy", "lpr_1y", "cgb_10y"),
+    MacroDimension.ECONOMY: ("pmi_manufacturing", "cpi_yoy", "ppi_yoy"),
+    MacroDimension.INDUSTRY: ("industry_prosperity",),
+}
+
+
+class MacroSnapshot(Reported):
+    """The latest figures, their change over three months, and what policy said; the contexts tell it as texts."""
+
+    monetary_context: str
+    policy_context: str
+    economic_context: str
+    industry_context: str
+    m2_yoy: Percent = None
+    m2_yoy_change: Points = None
+    lpr_1y: Rate = None
+    lpr_1y_change: RatePoints = None
+    cgb_10y: Rate = None
+    cgb_10y_change: RatePoints = None
+    pmi_manufacturing: Index = None
+    pmi_manufacturing_change: Index = None
+    cpi_yoy: Percent = None
+    cpi_yoy_change: Points = None
+    ppi_yoy: Percent = None
+    ppi_yoy_change: Points = None
+    industry_prosperity: Index = None
+    industry_prosperity_change: Index = None
+    policy_balance: Ratio = None
+    supportive_policies: Count
+    restrictive_policies: Count
+    latest_policy: str
+    policy_events: list[Event]
+
+
+class MacroResult(ExpertResult):
+    macro_environment: MacroEnvironment
+    confidence_score: Confidence
+    macro_summary: str
+    dimension_analyses: list[DimensionAnalysis] = Field(min_length=4, max_length=4)
+    key_opportunities: list[str] = Field(min_length=1)
+    key_risks: list[str] = Field(min_length=1)
+    information_sources: list[str] = Field(min_length=1)
+
+
+class Trend(NamedTuple):
+    """The latest figure of a series, and how it moved over about three months."""
+
+    latest: MacroFigure
+    change: float | None
+
+
+def trends(figures: Iterable[MacroFigure]) -> dict[str, Trend]:
+    series: dict[str, list[MacroFigure]] = {}
+    for figure in sorted(figures, key=lambda figure: (figure.period, figure.available_at)):
+        series.setdefault(figure.series, []).append(figure)
+    return {name: Trend(points[-1], _change(points)) for name, points in series.items()}
+
+
+def _change(points: Sequence[MacroFigure]) -> float | None:
+    latest = points[-1]
+    earlier = [figure for figure in points if figure.period <= latest.period - QUARTER]
+    return round(latest.value - earlier[-1].value, 2) if earlier else None
+
+
+def macro_snapshot(case: Case, by_series: Mapping[str, Trend], policies: Sequence[Event]) -> MacroSnapshot:
+    """`policies` are newest first."""
+    locale = case.locale
+    known = {name: by_series[name] for names in SERIES.values() for name in names if name in by_series}
+    context = {dimension: _told(names, known, locale) for dimension, names in SERIES.items()}
+    urls = [*(trend.latest.url for trend in known.values()), *(policy.url for policy in policies)]
+    return MacroSnapshot(
+        stock_name=case.stock_name,
+        third_code=case.company.symbol,
+        industry=case.industry,
+        current_date=case.today,
+        monetary_context=context[MacroDimension.MONETARY],
+        policy_context=told(policies, locale),
+        economic_context=context[MacroDimension.ECONOMY],
+        industry_context=context[MacroDimension.INDUSTRY],
+        all_source_urls=list(dict.fromkeys(urls)),
+        policy_balance=balance(policies),
+        supportive_policies=sum(policy.points > 0 for policy in policies),
+        restrictive_policies=sum(policy.points < 0 for policy in policies),
+        latest_policy=policies[0].title if policies else SAY("not_available").in_locale(locale),
+        policy_events=list(policies),
+        **{name: trend.latest.value for name, trend in known.items()},
+        **{f"{name}_change": trend.change for name, trend in known.items()},
+    )
+
+
+def macro_evidence(snapshot: MacroSnapshot, by_series: Mapping[str, Trend]) -> list[Evidence]:
+    figures = {name: trend.latest for name, trend in by_series.items()}
+    origins = figures | {f"{name}_change": figure for name, figure in figures.items()}
+    newest_notice = next(iter([*snapshot.policy_events, *figures.values()]), None)
+    if newest_notice is None:
+        return []
+    return [
+        *measured(PREFIX, snapshot, newest_notice, origins=origins),
+        *event_evidence(PREFIX, snapshot.policy_events),
+    ]
+
+
+def _told(names: Iterable[str], known: Mapping[str, Trend], locale: Locale) -> str:
+    lines = [_figure_line(name, known[name].latest) for name in names if name in known]
+    return "\n".join(line.in_locale(locale) for line in lines) or SAY("no_results").in_locale(locale)
+
+
+def _figure_line(name: str, figure: MacroFigure) -> Message:
+    return SAY(
+        "figure_line",
+        series=SAY(f"series.{name}"),
+        period=f"{figure.period:%Y-%m}",
+        value=f"{figure.value:g}{figure.unit if figure.unit == '%' else ''}",
+        url=figure.url,
+    )
+
 
 FIGURE_DAYS = 200
 

@@ -7,16 +7,12 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Answer, Remit, refuse_answer
-from moot.modules.research.domain.analyst import Confidence, ExpertResult
-from moot.modules.research.domain.evidence import DAYS, measured
+from moot.modules.research.application.expert_service import Answer, ExpertService, Remit, refuse_answer
+from moot.modules.research.domain.evidence import DAYS, Confidence, ExpertResult, measured
+from moot.modules.research.domain.facts import difference
 from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
-from moot.modules.research.domain.periods import difference
-from moot.modules.research.domain.rubric import Rubric, narrative, summary
-from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
+from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
 from moot.modules.research.domain.texts import COMMON
-from moot.modules.research.domain.voice import Voice
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 

@@ -1,28 +1,263 @@
-"""The valuation modeler weighs a price by rule: first whether it is low, then whether it deserves to be."""
+"""The valuation modeler: what the market pays, used to pay, and what simple models would; whether a price is low, and
+deserves to be.
 
-from datetime import datetime, timedelta
-from typing import Any, Literal
+What the data do not allow is None: a loss has no PE rank, a shrinking profit no PEG.
+"""
+
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, timedelta
+from math import sqrt
+from pathlib import Path
+from statistics import fmean, median
+from typing import Annotated, Any, Literal
 
 import structlog
+from pydantic import BaseModel, ConfigDict, Field
 
-from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.application.remit import Answer, Remit
-from moot.modules.research.application.valuation_modeler.snapshot import (
-    FOLDER,
-    FROM_REPORTS,
-    SAY,
-    IntrinsicValueRange,
-    ValuationResult,
-    ValuationSnapshot,
-    ValuationVerdict,
-    valuation_snapshot,
+from moot.modules.research.application.expert_service import Answer, ExpertService, Remit
+from moot.modules.research.domain.evidence import (
+    COUNT,
+    PRICE,
+    Confidence,
+    ExpertResult,
+    HundredMillion,
+    Percent,
+    Points,
+    Price,
+    Rank,
+    Ratio,
+    Snapshot,
+    Times,
+    measured,
 )
-from moot.modules.research.domain.evidence import measured
-from moot.modules.research.domain.rubric import Rubric, narrative, summary
-from moot.modules.research.domain.scorecard import Scorecard, load_rules, mark
-from moot.modules.research.domain.voice import Voice
+from moot.modules.research.domain.facts import Case, Periods, Report, Valuation, annualised
+from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
+from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Catalogue, Locale
+
+FOLDER = Path(__file__).parent
+SAY = Catalogue(COMMON, FOLDER)
+MIN_VALID_HISTORY = 60
+GROWTH_PERIODS = 4
+GRAHAM_FACTOR = 22.5
+SHARE_BASIS_TOLERANCE = 0.05
+"""How far a reported per-share figure may be from the one the market's multiple implies."""
+
+PLAUSIBLE: Mapping[str, tuple[float, float]] = {
+    "gross_margin": (-100, 100),
+    "roe_waa": (-500, 500),
+    "netprofit_margin": (-1000, 1000),
+    "debt_to_assets": (0, 300),
+}
+
+ValuationVerdict = Literal["Undervalued", "Fair", "Overvalued"]
+
+
+class ValuationSnapshot(Snapshot):
+    """`implausible` names reported fields that were out of all bounds and were therefore left out; `rebased` says
+    that per-share figures did not fit today's share count and were brought onto it.
+    """
+
+    stock_name: str
+    stock_code: str
+    current_date: date
+    industry: str
+    report_period: date
+    current_price: Annotated[float, PRICE]
+    total_mv: HundredMillion
+    pe_ttm: Times
+    pe_percentile: Rank
+    pe_median: Times
+    pb: Times
+    pb_percentile: Rank
+    pb_median: Times
+    ps_ttm: Times
+    ps_percentile: Rank
+    dv_ratio: Percent
+    roe: Percent
+    roe_annualised: Percent
+    gros_profit_margin: Percent
+    gross_margin_change: Points
+    gross_margin_trend: str
+    net_profit_margin: Percent
+    debt_to_assets: Percent
+    eps_ttm: Price
+    bps: Price
+    growth_rate_avg: Percent
+    growth_periods: Annotated[int, COUNT]
+    peg_ratio: Ratio
+    graham_intrinsic_val: Price
+    graham_safety_margin: Percent
+    pe_implied_value: Price
+    pb_implied_value: Price
+    rebased: bool
+    implausible: list[str]
+
+    @property
+    def leverage(self) -> float | None:
+        """Books without a gross margin are a bank's or an insurer's: its debts are its trade."""
+        return None if self.gros_profit_margin is None else self.debt_to_assets
+
+
+FROM_REPORTS = (
+    *("roe", "roe_annualised", "gros_profit_margin", "gross_margin_change", "net_profit_margin"),
+    *("debt_to_assets", "eps_ttm", "bps", "growth_rate_avg", "growth_periods"),
+)
+
+
+class IntrinsicValueRange(BaseModel):
+    model_config = ConfigDict(frozen=True)
+
+    lower_bound: str
+    upper_bound: str
+
+
+class ValuationResult(ExpertResult):
+    """`reasoning_summary` says whether a low price is an opportunity or a trap."""
+
+    valuation_verdict: ValuationVerdict
+    confidence_score: Confidence
+    estimated_intrinsic_value_range: IntrinsicValueRange
+    key_evidence: list[str] = Field(min_length=1)
+    risk_factors: list[str] = Field(min_length=1)
+    reasoning_summary: str
+
+
+def margin_trend(change: float | None, locale: Locale) -> str:
+    if change is None:
+        return SAY("not_available").in_locale(locale)
+    size = round(change, 1)
+    direction = "flat" if size == 0 else "up" if size > 0 else "down"
+    return SAY(f"margin.{direction}", change=f"{abs(size):.1f}").in_locale(locale)
+
+
+def valuation_snapshot(
+    case: Case, history: Sequence[Valuation], reports: Sequence[Report]
+) -> ValuationSnapshot:
+    """`history` is oldest first and ends today; `reports` are newest first."""
+    today, latest = history[-1], reports[0]
+    return ValuationSnapshot(
+        stock_name=case.stock_name,
+        stock_code=case.company.symbol,
+        current_date=case.today,
+        industry=case.industry,
+        report_period=latest.period_end,
+        **_market(today, history),
+        **_quality(reports, case.locale),
+        **_models(today, history, reports),
+    )
+
+
+def _market(today: Valuation, history: Sequence[Valuation]) -> dict[str, Any]:
+    return {
+        "current_price": today.close,
+        "total_mv": round(today.total_mv / 1e8, 2),
+        **{name: getattr(today, name) for name in ("pe_ttm", "pb", "ps_ttm", "dv_ratio")},
+        "pe_percentile": percentile(today.pe_ttm, [day.pe_ttm for day in history]),
+        "pb_percentile": percentile(today.pb, [day.pb for day in history]),
+        "ps_percentile": percentile(today.ps_ttm, [day.ps_ttm for day in history]),
+    }
+
+
+def _quality(reports: Sequence[Report], locale: Locale) -> dict[str, Any]:
+    implausible = sorted({name for report in reports for name in PLAUSIBLE if not _plausible(report, name)})
+    cleaned = [_cleaned(report) for report in reports]
+    latest = cleaned[0]
+    change = None if "gross_margin" in implausible else Periods(cleaned).change(latest, "gross_margin")
+    return {
+        "roe": latest.roe_waa,
+        "roe_annualised": annualised(latest, "roe_waa"),
+        "gros_profit_margin": latest.gross_margin,
+        "gross_margin_change": change,
+        "gross_margin_trend": margin_trend(change, locale),
+        "net_profit_margin": latest.netprofit_margin,
+        "debt_to_assets": latest.debt_to_assets,
+        "implausible": implausible,
+    }
+
+
+def _models(today: Valuation, history: Sequence[Valuation], reports: Sequence[Report]) -> dict[str, Any]:
+    reported_eps, reported_bps = Periods(reports).trailing_year(reports[0], "eps"), reports[0].bps
+    eps = on_todays_shares(reported_eps, today.close, today.pe_ttm)
+    bps = on_todays_shares(reported_bps, today.close, today.pb)
+    growth, periods = growth_average(reports)
+    graham = graham_value(eps, bps)
+    pe_median, pb_median = (usual([getattr(day, name) for day in history]) for name in ("pe_ttm", "pb"))
+    return {
+        "eps_ttm": None if eps is None else round(eps, 4),
+        "bps": bps,
+        "rebased": (eps, bps) != (reported_eps, reported_bps),
+        "growth_rate_avg": growth,
+        "growth_periods": periods,
+        "peg_ratio": peg(today.pe_ttm, growth),
+        "graham_intrinsic_val": graham,
+        "graham_safety_margin": safety_margin(graham, today.close),
+        "pe_median": pe_median,
+        "pb_median": pb_median,
+        "pe_implied_value": implied_value(today.close, today.pe_ttm, pe_median),
+        "pb_implied_value": implied_value(today.close, today.pb, pb_median),
+    }
+
+
+def _plausible(report: Report, name: str) -> bool:
+    value, (low, high) = getattr(report, name), PLAUSIBLE[name]
+    return value is None or low <= value <= high
+
+
+def _cleaned(report: Report) -> Report:
+    return report.model_copy(update={name: None for name in PLAUSIBLE if not _plausible(report, name)})
+
+
+def percentile(current: float | None, history: Sequence[float | None]) -> int | None:
+    """The share of past days that were no dearer, in per cent; loss years and short histories have none."""
+    valid = _valid(history)
+    if current is None or current <= 0 or len(valid) < MIN_VALID_HISTORY:
+        return None
+    return round(100 * sum(value <= current for value in valid) / len(valid))
+
+
+def usual(history: Sequence[float | None]) -> float | None:
+    valid = _valid(history)
+    return round(median(valid), 2) if len(valid) >= MIN_VALID_HISTORY else None
+
+
+def implied_value(price: float, multiple: float | None, usual: float | None) -> float | None:
+    """What the share would cost at its usual multiple."""
+    return round(price * usual / multiple, 2) if multiple and usual and multiple > 0 else None
+
+
+def peg(pe: float | None, growth: float | None) -> float | None:
+    return round(pe / growth, 2) if pe and growth and pe > 0 and growth > 0 else None
+
+
+def growth_average(reports: Sequence[Report]) -> tuple[float | None, int]:
+    """The mean year-on-year growth of deducted profit over the last four periods, and how many of them had one."""
+    periods = Periods(reports)
+    rates = [rate for r in reports[:GROWTH_PERIODS] if (rate := periods.growth(r, "profit_dedt")) is not None]
+    return (round(fmean(rates), 1), len(rates)) if rates else (None, 0)
+
+
+def graham_value(eps: float | None, bps: float | None) -> float | None:
+    return round(sqrt(GRAHAM_FACTOR * eps * bps), 2) if eps and bps and eps > 0 and bps > 0 else None
+
+
+def safety_margin(value: float | None, price: float) -> float | None:
+    """How far the value lies above the price, in per cent of the price; positive is cheap."""
+    return None if value is None else round(100 * (value - price) / price, 1)
+
+
+def on_todays_shares(reported: float | None, price: float, multiple: float | None) -> float | None:
+    """A per-share figure on today's share count: after a bonus issue, what the market's multiple implies."""
+    if not reported or not multiple:
+        return reported
+    implied = price / multiple
+    return reported if abs(reported / implied - 1) <= SHARE_BASIS_TOLERANCE else round(implied, 4)
+
+
+def _valid(history: Sequence[float | None]) -> list[float]:
+    return [value for value in history if value is not None and value > 0]
+
 
 logger = structlog.get_logger(__name__)
 
@@ -34,13 +269,12 @@ GLOSSED = {
     for gloss in (f" ({chinese})", f"({chinese})", f"（{chinese}）", f" （{chinese}）")
 }
 
-PRICE, QUALITY = "price", "quality"
 CHEAP_AT = 0.25
 POOR_AT = -0.3
 MOST_EVIDENCE = 6
 
-Case = Literal["opportunity", "trap", "fair", "overvalued"]
-VERDICTS: dict[Case, ValuationVerdict] = {
+Situation = Literal["opportunity", "trap", "fair", "overvalued"]
+VERDICTS: dict[Situation, ValuationVerdict] = {
     "opportunity": "Undervalued",
     "trap": "Fair",
     "fair": "Fair",
@@ -48,7 +282,7 @@ VERDICTS: dict[Case, ValuationVerdict] = {
 }
 
 
-def case_for(price: float, quality: float) -> Case:
+def case_for(price: float, quality: float) -> Situation:
     """A low price with poor quality is a trap, and a trap is not cheap."""
     if price >= CHEAP_AT:
         return "trap" if quality <= POOR_AT else "opportunity"
@@ -65,7 +299,7 @@ def value_range(s: ValuationSnapshot, say: Voice) -> IntrinsicValueRange:
     return IntrinsicValueRange(lower_bound=f"{min(values):.2f}", upper_bound=f"{max(values):.2f}")
 
 
-def _risks(s: ValuationSnapshot, case: Case, has_range: bool, say: Voice) -> list[str]:
+def _risks(s: ValuationSnapshot, case: Situation, has_range: bool, say: Voice) -> list[str]:
     """The price that would prove the view wrong, and what weakens the figures themselves."""
     caveats = {"rebased": s.rebased, "implausible": bool(s.implausible)}
     return [
@@ -79,12 +313,12 @@ def _marks(s: ValuationSnapshot, say: Voice) -> Scorecard:
 
 
 def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
-    case = case_for(card.of(PRICE).score or 0.0, card.of(QUALITY).score or 0.0)
+    case = case_for(card.of("price").score or 0.0, card.of("quality").score or 0.0)
     worth = value_range(s, say)
     say = say.also(lower=worth.lower_bound, upper=worth.upper_bound)
     conclusion = say(f"conclusion.{case}")
     risks = _risks(s, case, worth.lower_bound != say("not_available"), say)
-    basis = card.of(PRICE) if case in ("fair", "overvalued") else card
+    basis = card.of("price") if case in ("fair", "overvalued") else card
     return ValuationResult(
         valuation_verdict=VERDICTS[case],
         confidence_score=basis.confidence,
