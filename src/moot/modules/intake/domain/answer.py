@@ -7,7 +7,6 @@ from pydantic import BaseModel, ConfigDict, Field
 from moot.modules.intake.domain.findings import Citation
 
 Style = Literal["brief", "research", "academic", "news"]
-STYLES: tuple[Style, ...] = ("brief", "research", "academic", "news")
 
 
 class Section(BaseModel):
