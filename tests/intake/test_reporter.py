@@ -3,7 +3,7 @@
 import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from markdown_it import MarkdownIt
@@ -12,7 +12,7 @@ from structlog.testing import capture_logs
 
 from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.report_text import headings_for
-from moot.modules.intake.domain.answer import STYLES, Answer, Style
+from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.texts import SAY
@@ -408,7 +408,7 @@ ASKED = {
 }
 
 
-@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("style", get_args(Style))
 async def test_a_style_leaves_out_what_it_has_no_room_for(
     reporter: Reporter, llm_server: LLMServer, style: Style
 ):
