@@ -291,25 +291,14 @@ def in_lines(problems: Sequence[PlanProblem]) -> list[str]:
 
 
 def json_in(text: str) -> Any:
-    """The plan in an answer, whatever thoughts, fences and words are around it. `ValueError`: there is no JSON."""
-    text = text.rpartition("</think>")[2].strip()
-    found = []
-    for start in [0, *(mark.start() for mark in re.finditer(r"[\[{]", text))][:MOST_STARTS]:
+    """The first object in an answer, whatever thoughts and words are around it. `ValueError`: there is none."""
+    text = text.rpartition("</think>")[2]
+    for start in [mark.start() for mark in re.finditer(r"\{", text)][:MOST_STARTS]:
         try:
-            found.append(json.JSONDecoder(strict=False).raw_decode(text, start)[0])
+            return json.JSONDecoder(strict=False).raw_decode(text, start)[0]
         except (ValueError, RecursionError):
             continue
-        if _like_a_plan(found[-1]):
-            return found[-1]
-    if not found:
-        raise ValueError("no JSON")
-    return found[0]
-
-
-def _like_a_plan(found: Any) -> bool:
-    if isinstance(found, list):
-        return bool(found) and all(isinstance(each, dict) for each in found)
-    return isinstance(found, dict) and not {"steps", "plan", "has_enough_context"}.isdisjoint(found)
+    raise ValueError("no JSON")
 
 
 def _found(finding: Finding, inquiry: Inquiry) -> str:
