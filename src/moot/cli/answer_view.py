@@ -17,8 +17,8 @@ from rich.text import Text
 from moot.cli.printing import Prose, breaks, minute
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
-from moot.modules.intake.application.errand import Happening
 from moot.modules.intake.application.intake_service import Conversation, Feedback, Turn
+from moot.modules.intake.application.ports import Happening
 from moot.modules.intake.application.report_text import clipped, seen
 from moot.shared.domain.messages import LOCALES
 

@@ -12,7 +12,6 @@ from moot.cli.options import argument, option
 from moot.cli.outcome import at_desk, command
 from moot.cli.printing import print_json
 from moot.cli.texts import SAY, say
-from moot.modules.intake.application.errand import Tell
 from moot.modules.intake.application.intake_service import (
     Conversation,
     Feedback,
@@ -20,6 +19,7 @@ from moot.modules.intake.application.intake_service import (
     Question,
     Style,
 )
+from moot.modules.intake.application.ports import Tell
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

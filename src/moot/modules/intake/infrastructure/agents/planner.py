@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 import structlog
 
-from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.plan_rules import (
     LONGEST_TEXT,
     draw_plan,
@@ -19,7 +18,7 @@ from moot.modules.intake.application.plan_rules import (
     read_plan,
     symbols_in,
 )
-from moot.modules.intake.application.ports import Companies, PlanReview, PlanRuling
+from moot.modules.intake.application.ports import Companies, Errand, PlanReview, PlanRuling
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, PlanProblem
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language

@@ -11,9 +11,9 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from moot.modules.intake.application.errand import Tell
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
 from moot.modules.intake.application.metrics import IntakeMetrics, IntakeSnapshot
+from moot.modules.intake.application.ports import Tell
 from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
