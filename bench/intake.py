@@ -14,7 +14,7 @@ from bench.line import Line
 from bench.models import PROMPT, RunningServer
 from moot.cli import server
 from moot.desk import Moot
-from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.infrastructure.agents.planner import Inquiry
 from moot.shared.infrastructure.execution_context import on_behalf_of

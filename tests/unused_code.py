@@ -1,8 +1,8 @@
 """Code in `src` that nothing in `src` uses: `python -m tests.unused_code` names it, and fails if there is any.
 
 What frameworks call, and what the documents promise, is listed in `pyproject.toml` (`[tool.vulture]`). Fields of a
-class are left out: rows, requests and answers are shapes, read by whoever is given them. What an expert's rules measure
-is used by their table.
+class are left out: rows, requests and answers are shapes, read by whoever is given them. What an expert's rules
+measure is used by their table.
 """
 
 import sys

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.intake.infrastructure.persistence.conversations import SqlConversations
+from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.modules.intake.presentation.rest import intake_routes
 from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.domain.errors import Unavailable

@@ -8,7 +8,7 @@ from typing import Any
 
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import DecisionRecord, ToolCalls
-from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.processing import Processor

@@ -16,7 +16,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
-from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_text import side_by_side
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Step

@@ -37,7 +37,7 @@ def problems_of(*steps: Any, **more: Any) -> list[PlanProblem]:
 
 def test_what_is_missing_and_can_only_be_one_thing_is_filled_in():
     plan, problems = read(
-        [{"need_search": True, "description": "Find the price of gold"}, {"symbol": "600519"}]
+        {"steps": [{"need_search": True, "description": "Find the price of gold"}, {"symbol": "600519"}]}
     )
     assert plan is not None and not problems
     assert (plan.locale, plan.title, plan.has_enough_context) == ("en-US", "Find the price of gold", False)
@@ -54,11 +54,6 @@ def test_the_names_of_the_document_are_understood_too():
 def test_a_research_step_searches_unless_it_says_that_it_does_not():
     assert plan_of({"type": "research", "title": "Rates"}).steps[0].need_web_search is True
     assert plan_of({**EQUITY, "need_web_search": True}).steps[0].need_web_search is False
-
-
-def test_a_plan_inside_a_lone_plan_is_unwrapped():
-    plan, _ = read({"plan": {"title": "Inner", "steps": [SEARCH]}})
-    assert plan is not None and plan.title == "Inner"
 
 
 def test_the_conversations_locale_stands_whatever_the_model_writes():
@@ -97,7 +92,9 @@ def test_a_known_symbol_is_written_as_the_desk_writes_it(written: str):
 
 def test_a_code_that_two_exchanges_have_names_neither():
     both = {"000001.SZ", "000001.SH"}
-    plan, (problem,) = read_plan([{**EQUITY, "symbol": "000001"}], ROOMY, locale="en-US", known_symbols=both)
+    plan, (problem,) = read_plan(
+        {"steps": [{**EQUITY, "symbol": "000001"}]}, ROOMY, locale="en-US", known_symbols=both
+    )
     assert plan is None and problem.field == "steps[0].symbol"
 
 

@@ -9,8 +9,8 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.plan_rules import draw_plan
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview

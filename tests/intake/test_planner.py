@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from moot.modules.intake.application.errand import Errand
-from moot.modules.intake.application.ports import PlanRuling
+from moot.modules.intake.application.ports import Errand, PlanRuling
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Mention, Understanding

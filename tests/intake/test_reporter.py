@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View

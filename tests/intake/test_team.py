@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.application.team import OnStep, Team
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step

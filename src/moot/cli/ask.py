@@ -22,7 +22,6 @@ from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, breaks, minute, print_json
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
-from moot.modules.intake.application.errand import Happening, Tell
 from moot.modules.intake.application.intake_service import (
     Conversation,
     Feedback,
@@ -31,6 +30,7 @@ from moot.modules.intake.application.intake_service import (
     Style,
     Turn,
 )
+from moot.modules.intake.application.ports import Happening, Tell
 from moot.modules.intake.application.report_text import clipped, seen
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import LOCALES

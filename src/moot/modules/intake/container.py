@@ -20,10 +20,10 @@ from moot.modules.intake.infrastructure.agents.planner import Planner
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
+from moot.modules.intake.infrastructure.conversations import MemoryConversations, SqlConversations
 from moot.modules.intake.infrastructure.graph.checkpoints import checkpointer
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
 from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, Parts
-from moot.modules.intake.infrastructure.persistence.conversations import MemoryConversations, SqlConversations
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer

@@ -9,7 +9,6 @@ from uuid import UUID, uuid4
 import structlog
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from moot.modules.intake.application.errand import Errand, Tell
 from moot.modules.intake.application.intake_state import (
     OPTIONS,
     IntakeGraph,
@@ -19,6 +18,7 @@ from moot.modules.intake.application.intake_state import (
     end_turn,
     fail_turn,
 )
+from moot.modules.intake.application.ports import Errand, Tell
 from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Turn
 from moot.modules.intake.domain.findings import Spent

@@ -11,8 +11,8 @@ from typing import Any, NamedTuple, Protocol, TypedDict, get_args
 
 import structlog
 
-from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.language import locale_of
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.conversation import (
     Conversation,
     Conversations,

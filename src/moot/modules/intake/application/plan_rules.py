@@ -1,5 +1,6 @@
 """Plans by rules: drawn up without a model, or read from whatever JSON a model gave, field by field."""
 
+import json
 import re
 from collections.abc import Collection, Mapping, Sequence
 from itertools import count
@@ -13,7 +14,6 @@ from moot.shared.domain.messages import LIST_SEPARATOR, Locale, Message
 
 STEP_TYPES: tuple[StepType, ...] = get_args(StepType)
 LONGEST_ID, LONGEST_TITLE, LONGEST_TEXT = 40, 200, 4000
-LARGEST_ID = 10_000
 SHOWN, MOST_ALLOWED = 60, 20
 """Characters of a wrong value that are told, and how many of the right ones."""
 UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
@@ -99,7 +99,7 @@ def read_plan(
 
 def symbols_in(data: Any) -> list[str]:
     """What steps name as their symbol, as it is written there."""
-    steps = _listed((_unwrapped(data) or {}).get("steps"))
+    steps = _listed(data.get("steps")) if isinstance(data, Mapping) else ()
     given = [step.get("symbol") for step in steps if isinstance(step, Mapping)]
     return list(dict.fromkeys(text for each in given if (text := _text(each, LONGEST_ID))))
 
@@ -123,24 +123,23 @@ class _Reading:
         self._reader = reading_language(locale)
 
     def plan(self, data: Any, title: str) -> Plan | None:
-        given = _unwrapped(data)
-        if given is None:
+        if not isinstance(data, Mapping):
             self._wrong("plan", "not_a_plan", allowed=["title", "thought", "has_enough_context", "steps"])
             return None
-        enough = _yes(given.get("has_enough_context"), False)
-        steps = () if enough else self._steps(given.get("steps"))
-        titles = (given.get("title"), title, *(step.title for step in steps))
+        enough = _yes(data.get("has_enough_context"), False)
+        steps = () if enough else self._steps(data.get("steps"))
+        titles = (data.get("title"), title, *(step.title for step in steps))
         return Plan(
             locale=self._locale,
             has_enough_context=enough,
-            thought=_text(given.get("thought"), LONGEST_TEXT),
+            thought=_text(data.get("thought"), LONGEST_TEXT),
             title=_first(titles) or SAY("plan.untitled").in_locale(self._reader),
             steps=steps,
         )
 
     def _steps(self, given: Any) -> tuple[Step, ...]:
         most = self._limits.max_step_num
-        if not _is_list(given) or not given:
+        if not isinstance(given, list) or not given:
             self._wrong("steps", "no_steps", allowed=[f"1-{most}"])
             return ()
         if len(given) > most:
@@ -224,15 +223,6 @@ class _Reading:
         )
 
 
-def _unwrapped(data: Any) -> Mapping[str, Any] | None:
-    """The plan in it: as it is, within a lone `plan`, or its steps alone."""
-    if isinstance(data, Mapping) and len(data) == 1 and "plan" in data:
-        data = data["plan"]
-    if _is_list(data):
-        return {"steps": data}
-    return data if isinstance(data, Mapping) else None
-
-
 def _inferred(given: Mapping[str, Any]) -> StepType:
     if given.get("symbol"):
         return "equity"
@@ -245,9 +235,7 @@ def _searches(given: Mapping[str, Any]) -> Any:
 
 def _id(step: Any) -> str:
     given = step.get("id") if isinstance(step, Mapping) else None
-    if isinstance(given, int) and not isinstance(given, bool) and abs(given) < LARGEST_ID:
-        return str(given)
-    return _text(given, LONGEST_ID)
+    return _text(str(given) if type(given) is int else given, LONGEST_ID)
 
 
 def _yes(given: Any, left_out: bool) -> bool:
@@ -256,14 +244,10 @@ def _yes(given: Any, left_out: bool) -> bool:
     return given is True or (isinstance(given, str) and given.strip().lower() == "true")
 
 
-def _is_list(given: Any) -> bool:
-    return isinstance(given, list | tuple)
-
-
 def _listed(given: Any) -> Sequence[Any]:
     if given is None or given == "":
         return ()
-    return given if _is_list(given) else (given,)
+    return given if isinstance(given, list) else (given,)
 
 
 def _first(given: Sequence[Any]) -> str:
@@ -276,11 +260,8 @@ def _text(given: Any, longest: int) -> str:
 
 
 def _shown(given: Any) -> str:
-    """A text or a small number as it is, of anything else what it is."""
-    if given is None:
-        return "null"
-    short = isinstance(given, int) and abs(given) < LARGEST_ID
-    return _text(given if isinstance(given, str) else str(given) if short else type(given).__name__, SHOWN)
+    """As the model wrote it."""
+    return _text(given if isinstance(given, str) else json.dumps(given, ensure_ascii=False), SHOWN)
 
 
 def _code(symbol: str) -> str:

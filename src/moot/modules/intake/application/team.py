@@ -7,8 +7,7 @@ from typing import Protocol
 
 import structlog
 
-from moot.modules.intake.application.errand import Task
-from moot.modules.intake.application.ports import EquityDesk
+from moot.modules.intake.application.ports import EquityDesk, Task
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.shared.domain.errors import AppError

@@ -57,7 +57,7 @@ class Turn(BaseModel):
 
 
 class Conversation(BaseModel):
-    """`updated_at` is later after every change. Of its lease, only what was read with it is known here."""
+    """`updated_at` is later after every change."""
 
     model_config = ConfigDict(frozen=True)
 
@@ -68,6 +68,7 @@ class Conversation(BaseModel):
     created_at: AwareDatetime
     updated_at: AwareDatetime
     turns: tuple[Turn, ...]
+    # Who reads it learns who held it then; it is stored by whoever holds it, and shown to nobody.
     lease_token: int = Field(default=0, exclude=True, repr=False)
     lease_expires_at: AwareDatetime | None = Field(default=None, exclude=True, repr=False)
 

@@ -11,7 +11,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Exp
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.results import summarise
-from moot.modules.intake.application.errand import Errand, Task
+from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.application.report_text import sentences
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Step

@@ -6,9 +6,8 @@ from uuid import UUID
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
 from moot.modules.governance.application.decision_log import explained, recorded
-from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.plan_rules import read_plan
-from moot.modules.intake.application.ports import PlanRuling
+from moot.modules.intake.application.ports import Errand, PlanRuling
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, reading_language
 from moot.shared.domain.clock import Clock

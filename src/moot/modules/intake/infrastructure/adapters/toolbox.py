@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
-from moot.modules.intake.application.errand import Task
-from moot.modules.intake.application.ports import ToolOutcome, ToolSpec
+from moot.modules.intake.application.ports import Task, ToolOutcome, ToolSpec
 from moot.modules.intake.application.report_text import as_table
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.texts import SAY

@@ -11,7 +11,6 @@ from typing import Any, Literal, NamedTuple
 
 import structlog
 
-from moot.modules.intake.application.errand import Errand
 from moot.modules.intake.application.plan_rules import (
     LONGEST_TEXT,
     draw_plan,
@@ -19,7 +18,7 @@ from moot.modules.intake.application.plan_rules import (
     read_plan,
     symbols_in,
 )
-from moot.modules.intake.application.ports import Companies, PlanReview, PlanRuling
+from moot.modules.intake.application.ports import Companies, Errand, PlanReview, PlanRuling
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, PlanProblem
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
@@ -291,25 +290,14 @@ def in_lines(problems: Sequence[PlanProblem]) -> list[str]:
 
 
 def json_in(text: str) -> Any:
-    """The plan in an answer, whatever thoughts, fences and words are around it. `ValueError`: there is no JSON."""
-    text = text.rpartition("</think>")[2].strip()
-    found = []
-    for start in [0, *(mark.start() for mark in re.finditer(r"[\[{]", text))][:MOST_STARTS]:
+    """The first object in an answer, whatever thoughts and words are around it. `ValueError`: there is none."""
+    text = text.rpartition("</think>")[2]
+    for start in [mark.start() for mark in re.finditer(r"\{", text)][:MOST_STARTS]:
         try:
-            found.append(json.JSONDecoder(strict=False).raw_decode(text, start)[0])
+            return json.JSONDecoder(strict=False).raw_decode(text, start)[0]
         except (ValueError, RecursionError):
             continue
-        if _like_a_plan(found[-1]):
-            return found[-1]
-    if not found:
-        raise ValueError("no JSON")
-    return found[0]
-
-
-def _like_a_plan(found: Any) -> bool:
-    if isinstance(found, list):
-        return bool(found) and all(isinstance(each, dict) for each in found)
-    return isinstance(found, dict) and not {"steps", "plan", "has_enough_context"}.isdisjoint(found)
+    raise ValueError("no JSON")
 
 
 def _found(finding: Finding, inquiry: Inquiry) -> str:

@@ -10,13 +10,12 @@ from typing import Annotated, Literal, NamedTuple
 import structlog
 from pydantic import Field, StringConstraints, ValidationError
 
-from moot.modules.intake.application.errand import Task
-from moot.modules.intake.application.ports import Toolbox
+from moot.modules.intake.application.ports import Task, Toolbox
 from moot.modules.intake.application.report_text import as_table, side_by_side
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.agents.notebook import as_data
+from moot.modules.intake.infrastructure.agents.researcher import as_data
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema

@@ -7,7 +7,7 @@ from typing import Literal
 
 import structlog
 
-from moot.modules.intake.application.errand import Errand
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_draft import (
     SHAPES,
     Draft,

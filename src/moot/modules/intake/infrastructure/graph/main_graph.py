@@ -14,7 +14,6 @@ from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
 
-from moot.modules.intake.application.errand import Errand, Task
 from moot.modules.intake.application.intake_state import (
     OPTIONS,
     CoordinatorState,
@@ -25,7 +24,7 @@ from moot.modules.intake.application.intake_state import (
     question_of,
 )
 from moot.modules.intake.application.language import locale_of
-from moot.modules.intake.application.ports import Toolbox
+from moot.modules.intake.application.ports import Errand, Task, Toolbox
 from moot.modules.intake.application.team import Team
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step

@@ -11,9 +11,9 @@ from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic import BaseModel
 from pydantic_core import to_json
 
-from moot.modules.intake.application.errand import Tell
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
 from moot.modules.intake.application.metrics import IntakeMetrics, IntakeSnapshot
+from moot.modules.intake.application.ports import Tell
 from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
@@ -127,24 +127,22 @@ async def locale_sample(counted: Metrics, workspace: Workspace) -> Response:
     return Response(counted.locale_samples_as_jsonl(workspace), media_type=LINES)
 
 
-@router.get("/{thread}", summary="A conversation with all its turns", responses=OF_ONE)
-async def conversation(thread: UUID, intake: Intake, workspace: Workspace) -> Conversation:
+async def conversation_of(thread: UUID, intake: Intake, workspace: Workspace) -> Conversation:
     return await intake.conversation(thread, workspace)
 
 
-INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
+Found = Annotated[Conversation, Depends(conversation_of)]
+IncludeText = Annotated[bool, Query(description="false leaves prompts, answers and responses out")]
+
+
+@router.get("/{thread}", summary="A conversation with all its turns", responses=OF_ONE)
+async def conversation(found: Found) -> Conversation:
+    return found
 
 
 @router.get("/{thread}/llm-calls", summary="Every model call of a conversation, in order", responses=OF_ONE)
-async def llm_calls(
-    request: Request,
-    thread: UUID,
-    intake: Intake,
-    workspace: Workspace,
-    include_text: Annotated[bool, INCLUDE_TEXT] = True,
-) -> list[dict[str, Any]]:
+async def llm_calls(request: Request, found: Found, include_text: IncludeText = True) -> list[dict[str, Any]]:
     """Turn by turn, without those of its sessions."""
-    found = await intake.conversation(thread, workspace)
     return await _calls(request.app.state.desk.intake.model_calls, found, include_text)
 
 
@@ -153,15 +151,8 @@ async def llm_calls(
     summary="Every other call to the outside of a conversation, in order",
     responses=OF_ONE,
 )
-async def api_calls(
-    request: Request,
-    thread: UUID,
-    intake: Intake,
-    workspace: Workspace,
-    include_text: Annotated[bool, INCLUDE_TEXT] = True,
-) -> list[dict[str, Any]]:
+async def api_calls(request: Request, found: Found, include_text: IncludeText = True) -> list[dict[str, Any]]:
     """Turn by turn, without those of its sessions."""
-    found = await intake.conversation(thread, workspace)
     return await _calls(request.app.state.desk.intake.other_calls, found, include_text)
 
 
