@@ -8,11 +8,11 @@ OPENS_A_DESK = """
 import asyncio, sys
 from pathlib import Path
 from moot.desk import Moot
-from moot.modules.governance.infrastructure import shipped_rules
+from moot.modules.governance import container
 from moot.shared.infrastructure.settings import Settings
 
 async def main():
-    shipped_rules.FOLDER = Path("nowhere")
+    container.FOLDER = Path("nowhere")
     async with Moot(Settings(home=Path(sys.argv[1]), log_level="error")) as desk:
         print((await desk.sessions()).total, [name for name in ("cel_expr_python", "sqlglot") if name in sys.modules])
 

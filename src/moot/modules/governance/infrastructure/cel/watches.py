@@ -16,10 +16,6 @@ Finder = Callable[[Any, Found], None]
 Places = Mapping[Any, tuple[int, ...]]
 """Of rules, by the constant that their atoms have."""
 
-GRAM: Final = 3
-FEW: Final = 16
-"""Up to so many texts are looked for one by one."""
-
 
 def finders(atoms: Iterable[tuple[Atom, int]]) -> tuple[Finder, ...]:
     """For atoms of one term, each with the place of its rule; a finder adds the places whose atom holds."""
@@ -75,25 +71,6 @@ def _starting(places: Places) -> Finder:
     return find
 
 
-def _within(places: Places) -> Finder:
-    """Many texts are looked for by their first letters, all at once."""
-    size = min(GRAM, *(len(constant) for constant in places), GRAM)
-    if len(places) <= FEW or not size:
-        return _tried(lambda value, constant: constant in value)(places)
-    by_gram: dict[str, list[str]] = defaultdict(list)
-    for constant in places:
-        by_gram[constant[:size]].append(constant)
-
-    def find(value: Any, found: Found) -> None:
-        grams = {value[at : at + size] for at in range(len(value) - size + 1)}
-        for gram in by_gram.keys() & grams:
-            for constant in by_gram[gram]:
-                if constant in value:
-                    found.update(places[constant])
-
-    return find
-
-
 def _tried(test: Callable[[Any, Any], bool]) -> Callable[[Places], Finder]:
     """One by one, each constant once however many rules have it."""
 
@@ -114,7 +91,7 @@ MAKERS: Final[dict[Op, Callable[[Places], Finder]]] = {
     ">": _above,
     "<": _below,
     "starts": _starting,
-    "within": _within,
+    "within": _tried(lambda value, constant: constant in value),
 }
 
 
