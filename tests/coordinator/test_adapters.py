@@ -284,6 +284,7 @@ async def judge_input(outcome) -> JudgeInput:
 @pytest.mark.accepts("A1S-31", "A1S-32", "A1N-18", "A1N-19")
 async def test_the_judge_gets_the_eight_fields_and_none_of_the_details():
     asked = (await judge_input(DEBATE)).model_dump(mode="json")
+    assert asked.pop("as_of") == "2026-06-30T20:00:00Z"
     additive = {name: asked.pop(name) for name in ("evidence", "experts_asked", "experts_heard", "locale")}
     assert asked == {
         "symbol": "900001.DEMO",
