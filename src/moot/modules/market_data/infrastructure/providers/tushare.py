@@ -16,16 +16,8 @@ from typing import Any, Self
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError, model_validator
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-)
+from moot.modules.market_data.domain import facts
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
@@ -132,9 +124,9 @@ class Interface:
 
 
 INTERFACES: dict[Dataset[Any], Interface] = {
-    VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
-    DIVIDENDS: Interface("dividend", tushare_rows.dividend),
-    NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+    facts.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    facts.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
+    facts.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
 }
 
 
@@ -168,10 +160,10 @@ class TushareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            COMPANIES: self._companies,
-            BARS: self._bars,
-            REPORTS: self._reports,
-            MACRO: self._macro,
+            facts.COMPANIES: self._companies,
+            facts.BARS: self._bars,
+            facts.REPORTS: self._reports,
+            facts.MACRO: self._macro,
             **{dataset: partial(self._interface, dataset) for dataset in INTERFACES},
         }
 
