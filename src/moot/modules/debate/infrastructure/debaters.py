@@ -52,13 +52,11 @@ class RubricAdvocate(ABC):
         opinions = weigh(debate_input.expert_summaries)
         backers = [opinion for opinion in opinions if opinion.stance * self.sign > 0]
         others = [opinion for opinion in opinions if opinion not in backers]
-        pleas = {
-            "supporting_arguments": [backer.argues for backer in backers] or self._borrows(others),
-            "acknowledged": self._grants(backers, others),
-            "triggers": self._awaits(backers, others),
-        }
         locale = debate_input.locale
-        lines = {part: [message.in_locale(locale) for message in said] for part, said in pleas.items()}
+        lines = {
+            part: [message.in_locale(locale) for message in said]
+            for part, said in self._pleads(backers, others).items()
+        }
         thesis = self._thesis(backers).in_locale(locale)
         weight = round(sum(abs(backer.pull) for backer in backers) / len(opinions), 2)
         listed = {part: bullets(said, locale) for part, said in lines.items()}
@@ -77,41 +75,32 @@ class RubricAdvocate(ABC):
         return SAY(f"thesis.{self.direction}", lead=backers[0].argues)
 
     @abstractmethod
-    def _borrows(self, others: Opinions) -> list[Message]: ...
-
-    @abstractmethod
-    def _grants(self, backers: Opinions, others: Opinions) -> list[Message]: ...
-
-    @abstractmethod
-    def _awaits(self, backers: Opinions, others: Opinions) -> list[Message]: ...
+    def _pleads(self, backers: Opinions, others: Opinions) -> dict[str, list[Message]]: ...
 
 
 class RubricBull(RubricAdvocate):
     direction: Side = "BULLISH"
     sign = 1
 
-    def _borrows(self, others: Opinions) -> list[Message]:
-        return [undecided.argues for undecided in others if undecided.stance == 0]
-
-    def _grants(self, backers: Opinions, others: Opinions) -> list[Message]:
-        return _warned(others or backers)
-
-    def _awaits(self, backers: Opinions, others: Opinions) -> list[Message]:
-        return [backer.argues for backer in backers if ExpertType(backer.expert).sees_events]
+    def _pleads(self, backers: Opinions, others: Opinions) -> dict[str, list[Message]]:
+        undecided = [other.argues for other in others if other.stance == 0]
+        return {
+            "supporting_arguments": [backer.argues for backer in backers] or undecided,
+            "acknowledged": _warned(others or backers),
+            "triggers": [backer.argues for backer in backers if ExpertType(backer.expert).sees_events],
+        }
 
 
 class RubricBear(RubricAdvocate):
     direction: Side = "BEARISH"
     sign = -1
 
-    def _borrows(self, others: Opinions) -> list[Message]:
-        return _warned(others)
-
-    def _grants(self, backers: Opinions, others: Opinions) -> list[Message]:
-        return [bull.argues for bull in others if bull.stance > 0]
-
-    def _awaits(self, backers: Opinions, others: Opinions) -> list[Message]:
-        return _warned([*backers, *others])
+    def _pleads(self, backers: Opinions, others: Opinions) -> dict[str, list[Message]]:
+        return {
+            "supporting_arguments": [backer.argues for backer in backers] or _warned(others),
+            "acknowledged": [bull.argues for bull in others if bull.stance > 0],
+            "triggers": _warned([*backers, *others]),
+        }
 
 
 def _warned(opinions: Opinions) -> list[Message]:

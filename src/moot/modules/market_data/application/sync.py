@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, TypeVar
 
@@ -222,12 +222,8 @@ def last_day(market: Market, now: datetime) -> date:
 def _merge(events: list[SyncEvent]) -> SyncEvent:
     """One event for a dataset that was fetched in parts; it failed if a part did."""
     failed = next((event for event in events if event.outcome == "failed"), None)
-    last = failed or events[-1]
-    return SyncEvent(
-        last.dataset,
-        last.subject,
-        last.outcome,
-        last.source,
+    return replace(
+        failed or events[-1],
         rows=sum(event.rows for event in events),
         refused=tuple(refusal for event in events for refusal in event.refused),
         errors=tuple(error for event in events for error in event.errors),

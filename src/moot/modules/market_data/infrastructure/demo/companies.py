@@ -109,10 +109,6 @@ def at_years(knots: Knots, years: Array) -> Array:
 
 
 def _firm(row: dict[str, Any], industry: Industry) -> Firm:
-    listing = {
-        key: row[key] for key in ("symbol", "name", "name_en", "list_date", "delist_date") if key in row
-    }
-    company = Company(**listing, industry=industry.name, industry_en=industry.name_en, synthetic=True)
-    return Firm(
-        company=company, industry=industry, books=Books(**row["books"]), trading=Trading(**row["trading"])
-    )
+    books, trading = Books(**row.pop("books")), Trading(**row.pop("trading"))
+    named = row | {"industry": industry.name, "industry_en": industry.name_en}
+    return Firm(company=Company(**named, synthetic=True), industry=industry, books=books, trading=trading)

@@ -14,16 +14,8 @@ from functools import partial
 from types import ModuleType
 from typing import Any
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-)
+from moot.modules.market_data.domain import facts
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
@@ -80,9 +72,9 @@ class Page:
 
 
 PAGES: dict[Dataset[Any], Page] = {
-    VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
-    DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
-    REPORTS: Page(
+    facts.VALUATIONS: Page("stock_value_em", akshare_rows.valuation, "RPT_VALUEANALYSIS_DET"),
+    facts.DIVIDENDS: Page("stock_fhps_detail_em", akshare_rows.dividend, "RPT_SHAREBONUS_DET"),
+    facts.REPORTS: Page(
         "stock_financial_analysis_indicator_em",
         akshare_rows.report,
         "RPT_F10_FINANCE_MAINFINADATA",
@@ -103,10 +95,10 @@ class AkshareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            COMPANIES: self._companies,
-            BARS: self._bars,
-            MACRO: self._macro,
-            NEWS: self._news,
+            facts.COMPANIES: self._companies,
+            facts.BARS: self._bars,
+            facts.MACRO: self._macro,
+            facts.NEWS: self._news,
             **{dataset: partial(self._page, page) for dataset, page in PAGES.items()},
         }
 

@@ -16,16 +16,8 @@ from typing import Any, Self
 import httpx
 from pydantic import BaseModel, SecretStr, ValidationError, model_validator
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-)
+from moot.modules.market_data.domain import facts
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import tushare_rows
@@ -132,9 +124,9 @@ class Interface:
 
 
 INTERFACES: dict[Dataset[Any], Interface] = {
-    VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
-    DIVIDENDS: Interface("dividend", tushare_rows.dividend),
-    NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
+    facts.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    facts.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
+    facts.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
 }
 
 
@@ -168,10 +160,10 @@ class TushareProvider(OutsideSource):
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
-            COMPANIES: self._companies,
-            BARS: self._bars,
-            REPORTS: self._reports,
-            MACRO: self._macro,
+            facts.COMPANIES: self._companies,
+            facts.BARS: self._bars,
+            facts.REPORTS: self._reports,
+            facts.MACRO: self._macro,
             **{dataset: partial(self._interface, dataset) for dataset in INTERFACES},
         }
 
@@ -206,14 +198,13 @@ class TushareProvider(OutsideSource):
 
     async def _reports(self, symbol: str, *_: object) -> Batch[Row]:
         """Every version of every period; an interface the token may not use leaves its figures out, and says so."""
-        tables = await self._read_permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
-        return Batch(tushare_rows.report_rows(symbol, tables.rows), tables.missing)
+        tables, missing = await self._read_permitted({api: (api, {"ts_code": symbol}) for api in FIGURES})
+        return Batch(tushare_rows.report_rows(symbol, tables), missing)
 
     async def _macro(self, _: str, start: date, end: date) -> Batch[Row]:
         asked = {series.name: (series.api, series.question(start, end)) for series in SERIES}
-        tables = await self._read_permitted(asked)
-        told = (s.observation(row) for s in SERIES for row in tables.rows.get(s.name, []))
-        return Batch(told, tables.missing)
+        tables, missing = await self._read_permitted(asked)
+        return Batch((s.observation(row) for s in SERIES for row in tables.get(s.name, [])), missing)
 
     async def constituents(self, index: str, day: date) -> list[str]:
         """Published by the month: the newest list of the last two."""
@@ -222,17 +213,20 @@ class TushareProvider(OutsideSource):
         newest = max((row["trade_date"] for row in found), default=None)
         return sorted({row["con_code"] for row in found if row["trade_date"] == newest})
 
-    async def _read_permitted(self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]) -> "_Permitted":
+    async def _read_permitted(
+        self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]
+    ) -> tuple[dict[str, list[Row]], list[Refusal]]:
         """The tables the token may read, and what it may not; nothing at all is `NotOffered`."""
-        tables = _Permitted({}, [])
+        tables: dict[str, list[Row]] = {}
+        missing: list[Refusal] = []
         for name, (api, params) in asked.items():
             try:
-                tables.rows[name] = await self._rows(api, params)
+                tables[name] = await self._rows(api, params)
             except NotOffered as e:
-                tables.missing.append(Refusal(api, str(e)))
-        if not tables.rows:
-            raise NotOffered(SAY("tushare.no_permission", api=[refusal.row for refusal in tables.missing]))
-        return tables
+                missing.append(Refusal(api, str(e)))
+        if not tables:
+            raise NotOffered(SAY("tushare.no_permission", api=[refusal.row for refusal in missing]))
+        return tables, missing
 
     async def _names_by_symbol(self) -> Mapping[str, list[Row]]:
         """Every name every company ever had, read once a while; nothing where the token may not read it."""
@@ -272,12 +266,6 @@ class TushareProvider(OutsideSource):
             self._opened = self._open_client()
         response = await self._opened.post(self._base_url, json=body)
         return _read(api, HttpAnswer(response.status_code, response.text.replace(token, HIDDEN)))
-
-
-@dataclass(frozen=True)
-class _Permitted:
-    rows: dict[str, list[Row]]
-    missing: list[Refusal]
 
 
 def _days(start: date, end: date) -> dict[str, str]:
