@@ -6,10 +6,9 @@ import subprocess
 import sys
 import tempfile
 import tomllib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import moot
 
@@ -47,26 +46,20 @@ finally:
 """
 
 
-@dataclass(frozen=True)
-class Figure:
+class Figure(NamedTuple):
     name: str
-    value: int
     most: int
-
-    @property
-    def holds(self) -> bool:
-        return self.value <= self.most
+    measure: Callable[[], int]
 
 
-def figures() -> list[Figure]:
-    return [
-        Figure("lines of source", sum(len(text.splitlines()) for text in _texts("*.py").values()), 42_000),
-        Figure("empty __init__.py", sum(not text for text in _texts("__init__.py").values()), 50),
-        Figure("longest pattern, in characters", max(map(len, patterns(SOURCE))), 300),
-        Figure("intake's words and patterns, in bytes", intake_words(), 8_192),
-        Figure("files executed by moot research", executed(*RESEARCH), 150),
-        Figure("files executed by moot ask", executed(*ASK), 170),
-    ]
+FIGURES = (
+    Figure("lines of source", 44_600, lambda: sum(len(text.splitlines()) for text in _texts("*.py"))),
+    Figure("empty __init__.py", 50, lambda: sum(not text for text in _texts("__init__.py"))),
+    Figure("longest pattern, in characters", 300, lambda: max(map(len, patterns(SOURCE)))),
+    Figure("intake's words and patterns, in bytes", 8_192, lambda: intake_words()),
+    Figure("files executed by moot research", 150, lambda: executed(*RESEARCH)),
+    Figure("files executed by moot ask", 170, lambda: executed(*ASK)),
+)
 
 
 def executed(*command: str) -> int:
@@ -124,12 +117,12 @@ def _strings(told: Any) -> Iterator[str]:
             yield from _strings(member)
 
 
-def _texts(pattern: str) -> dict[Path, str]:
-    return {file: file.read_text(encoding="utf-8") for file in SOURCE.rglob(pattern)}
+def _texts(pattern: str) -> Iterator[str]:
+    return (file.read_text(encoding="utf-8") for file in SOURCE.rglob(pattern))
 
 
 if __name__ == "__main__":
-    measured = figures()
-    for figure in measured:
-        print(f"{'   ' if figure.holds else '!! '}{figure.name:<40}{figure.value:>8,} of {figure.most:,}")
-    sys.exit(not all(figure.holds for figure in measured))
+    measured = [(figure, figure.measure()) for figure in FIGURES]
+    for figure, value in measured:
+        print(f"{'   ' if value <= figure.most else '!! '}{figure.name:<40}{value:>8,} of {figure.most:,}")
+    sys.exit(any(value > figure.most for figure, value in measured))

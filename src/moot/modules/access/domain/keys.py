@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Literal, Protocol, get_args
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -45,10 +45,8 @@ def digest_of(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()
 
 
-class ApiKey(BaseModel):
+class ApiKey(BaseModel, frozen=True, from_attributes=True):
     """A key as it is on file."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
 
     id: str
     key_hash: str = Field(repr=False)

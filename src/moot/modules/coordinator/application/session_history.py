@@ -5,7 +5,7 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
-from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from moot.modules.coordinator.application.results import notices, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
@@ -51,10 +51,8 @@ LOOK_AGAIN = 1.0
 Progress = Literal["waiting", "running", "retrying", "success", "failed", "skipped"]
 
 
-class NodeProgress(BaseModel):
+class NodeProgress(BaseModel, frozen=True):
     """How far a node is. `said` is why it tries again, or what it failed with."""
-
-    model_config = ConfigDict(frozen=True)
 
     node: str
     status: Progress = "waiting"

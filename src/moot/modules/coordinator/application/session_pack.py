@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
+from pydantic import AwareDatetime, BaseModel, ValidationError
 from pydantic_core import from_json, to_json
 
 from moot.modules.coordinator.application.report import render_page, render_report
@@ -54,10 +54,8 @@ LARGEST_DIRECTORY = 16 * 1024
 LOCATOR_64 = b"PK\x06\x07"
 
 
-class Manifest(BaseModel):
+class Manifest(BaseModel, frozen=True, extra="forbid"):
     """What is in a pack. `digest` is over the digests of all other files; `created_at` is the session's."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     format: int = FORMAT
     moot: str

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, time
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.coordinator.domain.ports.research_session_repository import CallTexts, TextStore
 from moot.shared.domain.clock import Clock
@@ -13,10 +13,8 @@ from moot.shared.domain.validation import refused
 __all__ = ["CallTexts", "Pruned", "SessionPruning"]
 
 
-class Pruned(BaseModel):
+class Pruned(BaseModel, frozen=True):
     """What went. The sessions in `broken` kept everything: their records do not verify."""
-
-    model_config = ConfigDict(frozen=True)
 
     texts: CallTexts
     broken: list[UUID]

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationInfo, field_validator
 
 from moot.modules.debate.domain.debate import (
     Advocate,
@@ -196,10 +196,8 @@ NEAR_EVEN_ODDS = (0.4, 0.6)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class Answer(BaseModel):
+class Answer(BaseModel, frozen=True, allow_inf_nan=False):
     """What a model writes, in the order in which it writes it."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
 
 class Point(Answer):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field
 
 from moot.modules.governance.domain.decisions import (
     Change,
@@ -30,13 +30,11 @@ BY_A_PERSON = "person"
 LARGEST_NUMBER = 2**63
 
 
-class RecordedResult(BaseModel):
+class RecordedResult(BaseModel, frozen=True):
     """What a `ValidationResult` says beside its status and its request.
 
     `tools_digest` is of all tools the agent had; the record keeps the schema of the one that was called.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     violations: tuple[RuleViolation, ...] = ()
     suggestions: tuple[str, ...] = ()
@@ -47,9 +45,7 @@ class RecordedResult(BaseModel):
     tools_digest: str | None = None
 
 
-class DecisionRecord(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class DecisionRecord(BaseModel, frozen=True):
     id: UUID
     workspace_id: str
     session_id: UUID | None
@@ -96,10 +92,8 @@ def _binds(violation: RuleViolation) -> bool:
     return violation.mode == "enforce" and violation.action is not RuleAction.LOG_WARNING
 
 
-class DecisionFilter(BaseModel):
+class DecisionFilter(BaseModel, frozen=True):
     """Which decisions to list; all conditions must hold, newest first."""
-
-    model_config = ConfigDict(frozen=True)
 
     workspace_id: str
     session_id: UUID | None = None

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel
 
 from moot.modules.governance.domain.decisions import RuleViolation
 from moot.modules.governance.domain.texts import SAY
@@ -16,13 +16,11 @@ OPEN: tuple[EscalationStatus, ...] = ("pending", "approved")
 """What can still run out of time: the question, and an approval that nobody has used."""
 
 
-class Escalation(BaseModel):
+class Escalation(BaseModel, frozen=True):
     """What is approved is bound to `payload_digest`, that of the payload as it was proposed, and used once.
 
     `approved_payload` is None unless a person changed it. `used_for` is the decision that went on with it.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     workspace_id: str

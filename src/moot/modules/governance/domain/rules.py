@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.shared.domain.validation import Strict, refuse
@@ -115,10 +115,8 @@ NamedCondition = Callable[[Facts], "bool | Finding | None"]
 """For SYSTEM rules of this process only, registered by name and version: `call:NAME@VERSION` in a rule file."""
 
 
-class EnhancedRule(BaseModel):
+class EnhancedRule(BaseModel, frozen=True, extra="forbid", arbitrary_types_allowed=True):
     """`condition` true means that the rule is broken. Smaller `priority` comes first."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", arbitrary_types_allowed=True)
 
     id: str = Field(pattern=r"^[a-z0-9][a-z0-9_.-]*$", max_length=80)
     name: str = Field(min_length=1, max_length=200)

@@ -10,7 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from types import ModuleType
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from moot.modules.governance.application.goal_alignment_checker import HAZARD_FACTOR, bounded, compared
 from moot.modules.governance.application.lexicon import HAN
@@ -110,9 +110,7 @@ what belongs to others) scores 0.2 at most, however close its subject is to the 
 OBJECT = re.compile(r"\{[^{}]*\}")
 
 
-class Opinion(BaseModel):
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
-
+class Opinion(BaseModel, frozen=True, allow_inf_nan=False):
     score: float = Field(ge=0, le=1)
 
 

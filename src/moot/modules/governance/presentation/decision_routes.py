@@ -6,7 +6,7 @@ from typing import Annotated
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Decision
 from moot.modules.governance.application.decision_log import explained, in_one_sentence
@@ -98,10 +98,8 @@ class ExplainedPage(BaseModel):
     items: list[ExplainedDecision]
 
 
-class DecisionQuery(BaseModel):
+class DecisionQuery(BaseModel, frozen=True, extra="forbid"):
     """All conditions must hold."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     status: ValidationStatus | None = None
     decision_type: Name | None = Field(default=None, alias="type")

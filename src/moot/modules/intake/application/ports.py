@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, Protocol
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan, Step
@@ -87,10 +87,8 @@ class EquityDesk(Protocol):
         """A session of the research graph on the step's symbol; what keeps it from an answer is a failed finding."""
 
 
-class ToolSpec(BaseModel):
+class ToolSpec(BaseModel, frozen=True):
     """A tool as models are told about it. `parameters` is a JSON schema."""
-
-    model_config = ConfigDict(frozen=True)
 
     name: str
     description: str

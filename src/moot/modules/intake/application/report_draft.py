@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Annotated, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, StringConstraints, ValidationError
+from pydantic import BaseModel, StringConstraints, ValidationError
 
 from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.report_text import (
@@ -32,10 +32,8 @@ Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 PROBLEMS_TOLD = 5
 
 
-class Draft(BaseModel):
+class Draft(BaseModel, frozen=True):
     """The answer in the order in which it is written. `[n]` in a text cites source n."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: Text
     key_points: list[Text] = []

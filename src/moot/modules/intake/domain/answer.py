@@ -2,24 +2,20 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.intake.domain.findings import Citation
 
 Style = Literal["brief", "research", "academic", "news"]
 
 
-class Section(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class Section(BaseModel, frozen=True):
     heading: str
     text: str
 
 
-class Answer(BaseModel):
+class Answer(BaseModel, frozen=True):
     """`engine` says who wrote it: a model, or the desk's rules. `markdown` is all of it, ready to read."""
-
-    model_config = ConfigDict(frozen=True)
 
     locale: str
     style: Style

@@ -5,7 +5,7 @@ from datetime import timedelta
 from typing import Literal
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, computed_field
+from pydantic import AwareDatetime, BaseModel, Field, computed_field
 
 from moot.modules.intake.domain.answer import Answer, Style
 from moot.modules.intake.domain.findings import Finding, Spent
@@ -22,14 +22,12 @@ SHORTEST = timedelta(microseconds=1)
 """What every database can tell apart."""
 
 
-class Turn(BaseModel):
+class Turn(BaseModel, frozen=True):
     """One question. `handed_locale` is what a model said the language is, `detected_locale` what its letters say.
 
     What is done for it is on the record under its `id`. `left`: whoever ran it has stopped before its end.
     `escalation_id`: the rules want somebody to approve its plan first. `spent` is beside its experts' sessions.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID = Field(default_factory=uuid4)
     question: str
@@ -56,10 +54,8 @@ class Turn(BaseModel):
         return tuple(finding.session_id for finding in self.findings if finding.session_id)
 
 
-class Conversation(BaseModel):
+class Conversation(BaseModel, frozen=True):
     """`updated_at` is later after every change."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     workspace_id: str

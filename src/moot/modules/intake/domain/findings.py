@@ -2,16 +2,14 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 StepStatus = Literal["completed", "partial", "failed", "skipped"]
 """`partial`: a limit was reached, and what there was until then is told. `skipped`: a step it needed had failed."""
 
 
-class Citation(BaseModel):
+class Citation(BaseModel, frozen=True):
     """Where something was found. `quote` are the words of strangers: shown in quotes, followed by nobody."""
-
-    model_config = ConfigDict(frozen=True)
 
     title: str
     url: str | None = None
@@ -21,10 +19,8 @@ class Citation(BaseModel):
     published_at: str | None = None
 
 
-class View(BaseModel):
+class View(BaseModel, frozen=True):
     """What one of those heard holds. `leaning` says how far it speaks for the company: from -1 to 1."""
-
-    model_config = ConfigDict(frozen=True)
 
     who: str
     says: str
@@ -32,10 +28,8 @@ class View(BaseModel):
     leaning: float
 
 
-class Spent(BaseModel):
+class Spent(BaseModel, frozen=True):
     """What models took. `cost` None: one of them has no price."""
-
-    model_config = ConfigDict(frozen=True)
 
     requests: int = 0
     tokens: int = 0
@@ -52,9 +46,7 @@ class Spent(BaseModel):
         )
 
 
-class Finding(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class Finding(BaseModel, frozen=True):
     step_id: str
     status: StepStatus
     text: str = ""

@@ -2,16 +2,14 @@
 
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 StepType = Literal["research", "equity", "processing"]
 """`equity` is research on one symbol by the desk's experts; `processing` computes with what others have found."""
 
 
-class Step(BaseModel):
+class Step(BaseModel, frozen=True, extra="forbid"):
     """`after` names steps that must have ended before; the rest may go on at the same time."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str = Field(min_length=1, max_length=40)
     type: StepType
@@ -23,10 +21,8 @@ class Step(BaseModel):
     after: tuple[str, ...] = ()
 
 
-class Plan(BaseModel):
+class Plan(BaseModel, frozen=True, extra="forbid"):
     """`has_enough_context`: what is known already answers the question, and no step is needed."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     locale: str
     has_enough_context: bool = False

@@ -3,7 +3,7 @@
 from collections.abc import Collection
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.shared.domain.messages import Locale
 
@@ -15,10 +15,8 @@ Tongue = Literal["zh-CN", "en-US", "ja-JP", "ko-KR"]
 """What a question is recognised to be written in. An answer may be in any language that a model hands over."""
 
 
-class Mention(BaseModel):
+class Mention(BaseModel, frozen=True):
     """Words of a question that name a company, and which it may be: one is certain, several ask back."""
-
-    model_config = ConfigDict(frozen=True)
 
     text: str
     symbols: tuple[str, ...]
@@ -47,10 +45,8 @@ class Mention(BaseModel):
         return self.model_copy(update=kept)
 
 
-class Understanding(BaseModel):
+class Understanding(BaseModel, frozen=True):
     """`by` says who understood it: a model, or the rules that work without one."""
-
-    model_config = ConfigDict(frozen=True)
 
     intent: Intent
     locale: str
@@ -78,10 +74,8 @@ class Understanding(BaseModel):
         return tuple(mention for mention in self.mentions if not mention.certain)
 
 
-class Limits(BaseModel):
+class Limits(BaseModel, frozen=True):
     """How far a question may be taken. What a request leaves out has the value that is meant here, never zero."""
-
-    model_config = ConfigDict(frozen=True)
 
     max_plan_iterations: int = Field(default=1, ge=1, le=5)
     max_step_num: int = Field(default=3, ge=1, le=10)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from moot.modules.judge.domain.texts import SAY
 from moot.shared.domain.errors import AppError
@@ -22,10 +22,8 @@ STOP_IN_ATR = 2
 TARGET_IN_ATR = 3
 
 
-class Levels(BaseModel):
+class Levels(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """Prices in the market's currency. `entry` is the price the other two are measured from."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     entry: Annotated[float, Field(gt=0)] | None = None
     stop: Annotated[float, Field(gt=0)] | None = None
@@ -80,10 +78,8 @@ def _farthest(price: float, side: int, *candidates: float | None) -> float | Non
     return max(beyond, key=lambda level: level * side, default=None)
 
 
-class JudgeInput(BaseModel):
+class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """A debate as the judge sees it: its outcome, never the raw research. `experts_asked` 0 means unknown."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     symbol: str = Field(min_length=1)
     direction: Direction
@@ -104,13 +100,11 @@ class JudgeInput(BaseModel):
             raise VerdictAbstained(self.experts_heard, self.experts_asked, quorum)
 
 
-class Verdict(BaseModel):
+class Verdict(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """`position_percent` is the fraction of capital to hold in a new position: 0 unless the action is BUY.
 
     `risk_warnings` are about the stock, `warnings` about the text; `grounding` is None if nothing had to be checked.
     """
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     action: Action
     position_percent: Fraction

@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Annotated, get_args
 
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationInfo, field_validator
+from pydantic import BaseModel, Field, StringConstraints, ValidationInfo, field_validator
 
 from moot.modules.judge.domain.texts import SAY
 from moot.modules.judge.domain.verdict import (
@@ -108,10 +108,8 @@ ACTIONS: tuple[Action, ...] = get_args(Action)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class Ruling(BaseModel):
+class Ruling(BaseModel, frozen=True, allow_inf_nan=False):
     """What the model writes, in the order in which it writes it."""
-
-    model_config = ConfigDict(frozen=True, allow_inf_nan=False)
 
     action: Action
     position_percent: Fraction

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import (
     BARS,
@@ -178,13 +178,11 @@ def _scale(bar: DailyBar, by: float) -> DailyBar:
 LOOK_BACK = timedelta(days=15)
 
 
-class TradingState(BaseModel):
+class TradingState(BaseModel, frozen=True):
     """As of the last session known then. None: there is none. Percentages are of the day's reference price.
 
     `t_plus`: sessions before shares bought may be sold again.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     st: bool
     suspended: bool

@@ -18,7 +18,6 @@ from pydantic import (
     AfterValidator,
     AwareDatetime,
     BaseModel,
-    ConfigDict,
     Field,
     field_serializer,
 )
@@ -60,13 +59,11 @@ DATABASE_TOOL: dict[str, Any] = {
 """As a tool's profile is written: the schema of its arguments, that it changes nothing, and which one is SQL."""
 
 
-class QueryResult(BaseModel):
+class QueryResult(BaseModel, frozen=True):
     """`sql` is what ran, and `notices` say why if it is not what was asked.
 
     `truncated`: there are more rows than are handed out. In JSON, days and moments are text, and NaN is null.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     sql: str
     as_of: AwareDatetime

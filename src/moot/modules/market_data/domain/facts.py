@@ -12,7 +12,7 @@ from datetime import date, datetime, time, timedelta
 from operator import attrgetter
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
 
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.messages import Message
@@ -25,9 +25,7 @@ UNIT_SLACK = 5
 """How far the mean price of a day may seem to lie outside its range before its units are wrong."""
 
 
-class Fact(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
+class Fact(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     event_time: AwareDatetime
     available_at: AwareDatetime
     source: str
@@ -170,19 +168,15 @@ class NewsItem(Fact):
     industry: str | None = None
 
 
-class SpecialTreatment(BaseModel):
+class SpecialTreatment(BaseModel, frozen=True, extra="forbid"):
     """A spell under ST, from `start` to the day before `end`; `None` means that it lasts."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     start: date
     end: date | None = None
 
 
-class Company(BaseModel):
+class Company(BaseModel, frozen=True, extra="forbid"):
     """A listed company, as the directory knows it. `aliases` are former and other names, `pinyin` the initials."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     symbol: str
     name: str

@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.research.domain.facts import Cited, News
 from moot.modules.research.domain.texts import SAY
@@ -36,10 +36,8 @@ PROBABILITY: dict[tuple[bool, bool], Probability] = {
 """By (announced by the company or an authority, still only intended)."""
 
 
-class Category(BaseModel):
+class Category(BaseModel, frozen=True, extra="forbid"):
     """A kind of event and the patterns that give it away; the table's order decides between two that fit."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     id: str
     topic: Topic

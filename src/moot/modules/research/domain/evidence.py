@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.research.domain.facts import Case, Fact
 from moot.shared.domain.evidence import Evidence
@@ -18,17 +18,13 @@ Confidence = Annotated[float, Field(ge=0, le=1)]
 Score = Annotated[int, Field(ge=0, le=100)]
 
 
-class ExpertResult(BaseModel):
+class ExpertResult(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """What an expert concludes. Every text is in the reader's language; enum literals never change."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     narrative_report: str = ""
 
 
-class DimensionAnalysis(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class DimensionAnalysis(BaseModel, frozen=True):
     dimension: str
     score: Score
     assessment: str
@@ -101,10 +97,8 @@ Ratio = Annotated[float | None, RATIO]
 Count = Annotated[int, COUNT]
 
 
-class Snapshot(BaseModel):
+class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     """What code computed for one expert. Absent means that the data did not allow it, never zero."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
 
     @classmethod
     def units(cls) -> dict[str, Unit]:

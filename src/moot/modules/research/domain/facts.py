@@ -9,15 +9,13 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Literal, Protocol
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict
+from pydantic import AwareDatetime, BaseModel
 
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
 
 
-class Fact(BaseModel):
-    model_config = ConfigDict(frozen=True, from_attributes=True, allow_inf_nan=False)
-
+class Fact(BaseModel, frozen=True, from_attributes=True, allow_inf_nan=False):
     available_at: AwareDatetime
     source: str
 
@@ -107,9 +105,7 @@ class News(Cited):
     industry: str | None
 
 
-class Company(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class Company(BaseModel, frozen=True):
     symbol: str
     names: Mapping[Locale, str]
     industry: str

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, StrictBool, model_validator
+from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
@@ -26,10 +26,8 @@ COUNTED_TO = 5_000
 """Nobody needs to know whether there are 40,000 or 41,000 sessions, and counting them takes longer than listing."""
 
 
-class Question(BaseModel):
+class Question(BaseModel, frozen=True):
     """`options` holds, per expert, only what that expert understands."""
-
-    model_config = ConfigDict(frozen=True)
 
     symbol: str = Field(examples=["900001.DEMO"])
     experts: list[ExpertType] = Field(examples=[["technical_analyst", "valuation_modeler"]])
@@ -67,14 +65,12 @@ class Asked(Question):
         return [*self.experts, *([] if self.skip_debate else ["debate", "judge"])]
 
 
-class ResearchSession(Asked):
+class ResearchSession(Asked, validate_by_name=True, validate_by_alias=True, serialize_by_alias=True):
     """`status` says how the experts fared; how the verdict fared is `verdict_status` and `reason`.
 
     `audit_gaps` counts rows that could not be written: a session with gaps is complete for its reader, not for
     the record, and says so.
     """
-
-    model_config = ConfigDict(validate_by_name=True, validate_by_alias=True, serialize_by_alias=True)
 
     id: UUID
     experts: list[ExpertType] = Field(alias="selected_experts")
@@ -106,10 +102,8 @@ class ResearchSession(Asked):
         return self.status not in UNFINISHED
 
 
-class NodeExecution(BaseModel):
+class NodeExecution(BaseModel, frozen=True):
     """One row per node that ran. `evidence` is what the node was given; `reused` results were not run again."""
-
-    model_config = ConfigDict(frozen=True)
 
     id: UUID
     session_id: UUID
@@ -127,10 +121,8 @@ class NodeExecution(BaseModel):
     duration_ms: int | None = None
 
 
-class SessionFilter(BaseModel):
+class SessionFilter(BaseModel, frozen=True):
     """Which sessions to list; all conditions must hold, newest first. `skip` counts sessions instead of pages."""
-
-    model_config = ConfigDict(frozen=True)
 
     workspace_id: str
     symbol: str | None = None
@@ -174,7 +166,7 @@ Told = tuple[EventType, dict[str, Any]]
 """What is told, before it has its number."""
 
 
-class SessionEvent(BaseModel):
+class SessionEvent(BaseModel, frozen=True):
     """`seq` counts within the session, from 1; where one is missing, it could not be stored. `done` is the last.
 
     `data` of each type: `session` {status, symbol, experts, resumed}; `node_started` {node}; `node_retrying` {node,
@@ -183,8 +175,6 @@ class SessionEvent(BaseModel):
     `node_failed` {node, error, duration_ms}; `decision` {node, verdict, reason}; `debate` {direction, confidence};
     `verdict` {action, position_percent, confidence}; `done` {status, verdict_status, verdict_action, reason}.
     """
-
-    model_config = ConfigDict(frozen=True)
 
     seq: int
     type: EventType

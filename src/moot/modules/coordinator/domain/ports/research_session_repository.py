@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, NoReturn, Protocol
 from uuid import UUID
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.modules.coordinator.domain.model.session import (
@@ -149,10 +149,8 @@ Examine = Callable[[Chain, Locale], Verification]
 """Whether a chain holds, said in that language. Needs nothing but the chain."""
 
 
-class CallTexts(BaseModel):
+class CallTexts(BaseModel, frozen=True):
     """Prompts, answers and responses: of how many calls, in how many sessions, how many bytes."""
-
-    model_config = ConfigDict(frozen=True)
 
     sessions: int = 0
     calls: int = 0

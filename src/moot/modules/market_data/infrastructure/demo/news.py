@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import FinancialReport, NewsItem
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts
@@ -32,10 +32,8 @@ from moot.modules.market_data.infrastructure.demo.prices import Sessions
 Kind = Literal["announcement", "news", "policy"]
 
 
-class Phrase(BaseModel):
+class Phrase(BaseModel, frozen=True, extra="forbid"):
     """The same in both languages."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     zh: str
     en: str
@@ -59,9 +57,7 @@ class Policy(Phrase):
     for_industry: bool
 
 
-class Phrases(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
+class Phrases(BaseModel, frozen=True, extra="forbid"):
     period: Mapping[int, Phrase]
     report: Mapping[str, Phrase]
     event: Mapping[str, Phrase]

@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 import polars as pl
 import yaml
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ValidationError
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.texts import SAY
@@ -55,10 +55,8 @@ DATES = {"period_end", "announced_on"}
 """A table with no more than these says nothing."""
 
 
-class TableMapping(BaseModel):
+class TableMapping(BaseModel, frozen=True, extra="forbid"):
     """One table. `columns` is ours by theirs: `{close: 收盘}`; `symbol` is a column, or the only symbol there is."""
-
-    model_config = ConfigDict(frozen=True, extra="forbid")
 
     columns: dict[str, str]
     symbol: str

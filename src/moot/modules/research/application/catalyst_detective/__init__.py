@@ -6,7 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import (
     ExpertService,
@@ -88,9 +88,7 @@ class CatalystContext(Reported):
         return [event for event in self.events if event.topic == topic]
 
 
-class Catalyst(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class Catalyst(BaseModel, frozen=True):
     event: str
     expected_impact: str = ""
     timeframe: Timeframe
@@ -107,10 +105,8 @@ class CatalystResult(ExpertResult):
     information_sources: list[str] = Field(min_length=1)
 
 
-class CatalystDetectiveAgentResult(BaseModel):
+class CatalystDetectiveAgentResult(BaseModel, frozen=True):
     """The detective's answer with its record; for a rubric the `raw_llm_output` is its scorecard."""
-
-    model_config = ConfigDict(frozen=True)
 
     result: CatalystResult
     raw_llm_output: str

@@ -5,7 +5,7 @@ from math import copysign
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, Remit, refuse_answer
 from moot.modules.research.domain.evidence import DAYS, Confidence, ExpertResult, measured
@@ -100,9 +100,7 @@ def _above(value: float | None, base: float | None) -> float | None:
     return None if value is None or not base else 100 * (value / base - 1)
 
 
-class KeyTechnicalLevels(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class KeyTechnicalLevels(BaseModel, frozen=True):
     support: float
     resistance: float
 

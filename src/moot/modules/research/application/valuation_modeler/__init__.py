@@ -12,7 +12,7 @@ from statistics import fmean, median
 from typing import Annotated, Any, Literal
 
 import structlog
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, Remit
 from moot.modules.research.domain.evidence import (
@@ -106,9 +106,7 @@ FROM_REPORTS = (
 )
 
 
-class IntrinsicValueRange(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
+class IntrinsicValueRange(BaseModel, frozen=True):
     lower_bound: str
     upper_bound: str
 
