@@ -52,16 +52,6 @@ class Figure(NamedTuple):
     measure: Callable[[], int]
 
 
-FIGURES = (
-    Figure("lines of source", 44_600, lambda: sum(len(text.splitlines()) for text in _texts("*.py"))),
-    Figure("empty __init__.py", 50, lambda: sum(not text for text in _texts("__init__.py"))),
-    Figure("longest pattern, in characters", 300, lambda: max(map(len, patterns(SOURCE)))),
-    Figure("intake's words and patterns, in bytes", 8_192, lambda: intake_words()),
-    Figure("files executed by moot research", 150, lambda: executed(*RESEARCH)),
-    Figure("files executed by moot ask", 170, lambda: executed(*ASK)),
-)
-
-
 def executed(*command: str) -> int:
     """In how many files of the package one command calls a function, on a machine where it never ran before."""
     with tempfile.TemporaryDirectory() as home:
@@ -119,6 +109,16 @@ def _strings(told: Any) -> Iterator[str]:
 
 def _texts(pattern: str) -> Iterator[str]:
     return (file.read_text(encoding="utf-8") for file in SOURCE.rglob(pattern))
+
+
+FIGURES = (
+    Figure("lines of source", 44_600, lambda: sum(len(text.splitlines()) for text in _texts("*.py"))),
+    Figure("empty __init__.py", 50, lambda: sum(not text for text in _texts("__init__.py"))),
+    Figure("longest pattern, in characters", 300, lambda: max(map(len, patterns(SOURCE)))),
+    Figure("intake's words and patterns, in bytes", 8_192, intake_words),
+    Figure("files executed by moot research", 150, lambda: executed(*RESEARCH)),
+    Figure("files executed by moot ask", 170, lambda: executed(*ASK)),
+)
 
 
 if __name__ == "__main__":

@@ -64,7 +64,7 @@ def everybody(tmp_path_factory: pytest.TempPathFactory) -> Directory:
 
 
 async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(everybody: Directory) -> None:
-    companies = await everybody._sources[Market.CN].read(COMPANIES, "CN")
+    companies = await everybody.sources[Market.CN].read(COMPANIES, "CN")
     listed = [company for company in companies if not company.delist_date][::5]
     for sentence, least in (
         ("{}现在能买吗？", 0.995),
