@@ -8,6 +8,7 @@ import heapq
 import math
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -163,7 +164,7 @@ class Outside:
         )
 
 
-class OutsideSource(Outside):
+class OutsideSource(Outside, ABC):
     """A provider made of `readers`; each names its service, its market and what it is allowed there."""
 
     name: ClassVar[str]
@@ -178,8 +179,9 @@ class OutsideSource(Outside):
         super().__init__(self.name, pace or self.pace, deadline=deadline, passing=self.passing, **limits)
         self._readers = self.readers()
 
+    @abstractmethod
     def readers(self) -> dict[Dataset[Any], Reader]:
-        raise NotImplementedError
+        """One for each dataset it has."""
 
     async def aclose(self) -> None:
         """Let go of what is open."""
