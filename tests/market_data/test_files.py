@@ -11,7 +11,7 @@ import pytest
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, DIVIDENDS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
-from moot.modules.market_data.infrastructure.providers.release_times import statutory_deadline
+from moot.modules.market_data.infrastructure.providers.rows import statutory_deadline
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market
 
@@ -96,7 +96,7 @@ async def test_bad_rows_are_refused_by_name_and_cost_no_good_one(folder):
         "2024-01-09",
         "2024-01-10",
         "2024-01-11",
-        "2024-01-12",
+        "not a day: 2024-01-12",
     ]
     assert refused["2024-01-10"].endswith("not in the same units as the prices")
     assert refused["2024-01-08"].startswith("open: ")

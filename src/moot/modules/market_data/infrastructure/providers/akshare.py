@@ -19,13 +19,7 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
-from moot.modules.market_data.infrastructure.providers.akshare_rows import (
-    LISTINGS,
-    SERIES,
-    SOURCE,
-    Row,
-    Step,
-)
+from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, LISTINGS, SERIES, Step
 from moot.modules.market_data.infrastructure.providers.outside import (
     MISREAD,
     REQUEST_SECONDS,
@@ -33,10 +27,11 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     OutsideSource,
     Pace,
     Reader,
+    Row,
     Trouble,
     in_thread,
 )
-from moot.modules.market_data.infrastructure.providers.release_times import LONGEST_HOLIDAY
+from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
@@ -88,7 +83,7 @@ PAGES: dict[Dataset[Any], Page] = {
 class AkshareProvider(OutsideSource):
     """Without a token. Suspended days are missing, ST is not marked, and older articles cannot be had."""
 
-    name = SOURCE
+    name = AKSHARE.name
     market = Market.CN
     pace = Pace(calls=1, per_seconds=0.3, concurrency=1)
     """Eastmoney shuts out who asks faster."""
@@ -134,7 +129,7 @@ class AkshareProvider(OutsideSource):
     async def _macro(self, *_: object) -> list[Row]:
         rows: list[Row] = []
         for series in SERIES:
-            rows += akshare_rows.observations(series, await self._table(series.function))
+            rows += series.observations(await self._table(series.table), self.name)
         return rows
 
     async def _news(self, symbol: str, start: date, end: date) -> list[Row]:
@@ -250,7 +245,7 @@ def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
     headers = {"Referer": NEWS_REFERER} if browser else {}
     answer = http.get(url, params=dict(params), headers=headers, timeout=REQUEST_SECONDS)
     if answer.status_code != 200:
-        said = SAY("outside.status", source=SOURCE, status=answer.status_code, operation=url)
+        said = SAY("outside.status", source=AKSHARE.name, status=answer.status_code, operation=url)
         seen = HttpAnswer(answer.status_code, answer.text)
         raise Trouble(
             Unavailable(said), passing=answer.status_code >= 500 or answer.status_code == 429, answer=seen

@@ -1,39 +1,46 @@
-"""AKShare's rows in our words: units, days, times. What is missing stays missing, to be refused by name."""
+"""AKShare's rows in our words: which columns, in which units. What is missing stays so, to be refused by name."""
 
 import re
 from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, date, datetime
+from datetime import date, datetime
 from typing import Any
 
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.spelling import infer, initials
 from moot.modules.market_data.domain.trading_rules import board_of
-from moot.modules.market_data.infrastructure.providers import release_times
-from moot.modules.market_data.infrastructure.providers.release_times import (
-    ANNOUNCED_BY,
-    MACRO_RELEASES,
-    announcement_times,
+from moot.modules.market_data.infrastructure.providers.outside import Row
+from moot.modules.market_data.infrastructure.providers.rows import (
+    Columns,
+    Series,
+    Source,
     known_from,
-    moment,
-    of_day,
-    statutory_deadline,
+    read_day,
 )
-from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
+from moot.shared.domain.symbol import Market, Symbol
 
-SOURCE = "akshare"
-ZONE = TIME_ZONES[Market.CN]
+AKSHARE = Source("akshare", Market.CN)
 LOT = 100
 TICK = 2
 """Decimals of a price; the exchanges round reference prices to them."""
-PER_TEN_SHARES = 10
+PER_TEN_SHARES = 0.1
 IMPLEMENTED = "实施分配"
 NOTICE_PAGE = "https://data.eastmoney.com/notices/detail/{code}/{art_code}.html"
 
-Row = dict[str, Any]
 Step = tuple[date, float]
 
-VALUATION = {
+BAR: Columns = {
+    "trade_date": "日期",
+    "open": "开盘",
+    "high": "最高",
+    "low": "最低",
+    "close": "收盘",
+    "volume": ("成交量", LOT),
+    "amount": "成交额",
+}
+VALUATION: Columns = {
+    "trade_date": "数据日期",
     "close": "当日收盘价",
     "total_mv": "总市值",
     "circ_mv": "流通市值",
@@ -42,7 +49,9 @@ VALUATION = {
     "pb": "市净率",
     "ps_ttm": "市销率",
 }
-REPORT = {
+REPORT: Columns = {
+    "period_end": "REPORT_DATE",
+    "announced_on": "NOTICE_DATE",
     "gross_margin": "XSMLL",
     "netprofit_margin": "XSJLL",
     "roe_waa": "ROEJQ",
@@ -60,6 +69,13 @@ REPORT = {
     "total_revenue": "TOTALOPERATEREVE",
     "net_profit": "PARENTNETPROFIT",
 }
+DIVIDEND: Columns = {
+    "period_end": "报告期",
+    "record_date": "股权登记日",
+    "ex_date": "除权除息日",
+    "cash_per_share": ("现金分红-现金分红比例", PER_TEN_SHARES),
+    "bonus_per_share": ("送转股份-送转总比例", PER_TEN_SHARES),
+}
 
 
 @dataclass(frozen=True)
@@ -67,54 +83,33 @@ class Listing:
     """One of the exchanges' lists, and what its columns are called."""
 
     function: str
-    code: str
-    name: str
-    listed: str
+    columns: Columns
     params: Mapping[str, str] = field(default_factory=dict)
-    industry: str = ""
-    delisted: str = ""
 
 
+SHANGHAI = {"symbol": "证券代码", "name": "证券简称", "list_date": "上市日期"}
+SHENZHEN = {"symbol": "A股代码", "name": "A股简称", "list_date": "A股上市日期", "industry": "所属行业"}
+GONE = {"symbol": "公司代码", "name": "公司简称", "list_date": "上市日期", "delist_date": "暂停上市日期"}
 LISTINGS = (
-    Listing("stock_info_sh_name_code", "证券代码", "证券简称", "上市日期", {"symbol": "主板A股"}),
-    Listing("stock_info_sh_name_code", "证券代码", "证券简称", "上市日期", {"symbol": "科创板"}),
-    Listing(
-        "stock_info_sz_name_code", "A股代码", "A股简称", "A股上市日期", {"symbol": "A股列表"}, "所属行业"
-    ),
-    Listing("stock_info_bj_name_code", "证券代码", "证券简称", "上市日期", industry="所属行业"),
-    Listing("stock_info_sh_delist", "公司代码", "公司简称", "上市日期", delisted="暂停上市日期"),
-    Listing("stock_info_sz_delist", "证券代码", "证券简称", "上市日期", delisted="终止上市日期"),
+    Listing("stock_info_sh_name_code", SHANGHAI, {"symbol": "主板A股"}),
+    Listing("stock_info_sh_name_code", SHANGHAI, {"symbol": "科创板"}),
+    Listing("stock_info_sz_name_code", SHENZHEN, {"symbol": "A股列表"}),
+    Listing("stock_info_bj_name_code", {**SHANGHAI, "industry": "所属行业"}),
+    Listing("stock_info_sh_delist", GONE),
+    Listing("stock_info_sz_delist", {**SHANGHAI, "delist_date": "终止上市日期"}),
 )
 
 
-@dataclass(frozen=True)
-class Series:
-    """`column` of an AKShare function holds the figure; the release follows the series' timetable."""
-
-    name: str
-    function: str
-    column: str
-    page: str
-    dated: str = "月份"
+def _series(name: str, function: str, column: str, page: str, dated: str = "月份") -> Series:
+    return Series(name, function, column, f"https://data.eastmoney.com/cjsj/{page}.html", dated)
 
 
 SERIES = (
-    Series("pmi_manufacturing", "macro_china_pmi", "制造业-指数", "https://data.eastmoney.com/cjsj/pmi.html"),
-    Series("cpi_yoy", "macro_china_cpi", "全国-同比增长", "https://data.eastmoney.com/cjsj/cpi.html"),
-    Series("ppi_yoy", "macro_china_ppi", "当月同比增长", "https://data.eastmoney.com/cjsj/ppi.html"),
-    Series(
-        "m2_yoy",
-        "macro_china_money_supply",
-        "货币和准货币(M2)-同比增长",
-        "https://data.eastmoney.com/cjsj/hbgyl.html",
-    ),
-    Series(
-        "lpr_1y",
-        "macro_china_lpr",
-        "LPR1Y",
-        "https://data.eastmoney.com/cjsj/globalRateLPR.html",
-        "TRADE_DATE",
-    ),
+    _series("pmi_manufacturing", "macro_china_pmi", "制造业-指数", "pmi"),
+    _series("cpi_yoy", "macro_china_cpi", "全国-同比增长", "cpi"),
+    _series("ppi_yoy", "macro_china_ppi", "当月同比增长", "ppi"),
+    _series("m2_yoy", "macro_china_money_supply", "货币和准货币(M2)-同比增长", "hbgyl"),
+    _series("lpr_1y", "macro_china_lpr", "LPR1Y", "globalRateLPR", "TRADE_DATE"),
 )
 
 
@@ -124,157 +119,81 @@ def bars(symbol: str, rows: Sequence[Row], steps: Sequence[Step]) -> Iterator[Ro
     """
     last: Row | None = None
     for row in rows:
-        on = day(row["日期"])
-        factor = _factor(steps, on)
+        factor = _factor(steps, read_day(row.get("日期")))
         pre_close = _own_reference(row) if last is None else _reference(last, factor)
-        last = _bar(symbol, on, row, pre_close, factor)
+        last = AKSHARE.row(BARS, BAR, row, symbol=symbol, pre_close=pre_close, adj_factor=factor)
         yield last
 
 
-def _factor(steps: Sequence[Step], on: date | None) -> float | None:
+def _factor(steps: Sequence[Step], on: Any) -> float | None:
     """The factor in force on a day: the last step not after it."""
-    past = bisect_right(steps, on, key=lambda step: step[0]) if on else 0
+    past = bisect_right(steps, on, key=lambda step: step[0]) if isinstance(on, date) else 0
     return steps[past - 1][1] if past else None
 
 
 def _reference(last: Row, factor: float | None) -> float | None:
-    if last["close"] is None or last["adj_factor"] is None or factor is None:
+    if "close" not in last or last["adj_factor"] is None or factor is None:
         return None
     return float(round(last["close"] * last["adj_factor"] / factor, TICK))
 
 
 def _own_reference(row: Row) -> float | None:
-    close, change = row["收盘"], row["涨跌额"]
+    close, change = row.get("收盘"), row.get("涨跌额")
     return None if close is None or change is None else round(close - change, TICK)
 
 
-def _bar(symbol: str, on: date | None, row: Row, pre_close: float | None, factor: float | None) -> Row:
-    lots = row["成交量"]
-    return {
-        **of_day(symbol, on, Market.CN, SOURCE),
-        "open": row["开盘"],
-        "high": row["最高"],
-        "low": row["最低"],
-        "close": row["收盘"],
-        "pre_close": pre_close,
-        "volume": None if lots is None else round(lots * LOT),
-        "amount": row["成交额"],
-        "adj_factor": factor,
-    }
-
-
 def valuation(symbol: str, row: Row) -> Row:
-    figures = {ours: row[theirs] for ours, theirs in VALUATION.items()}
-    on = of_day(symbol, day(row["数据日期"]), Market.CN, SOURCE)
-    return {**on, **figures, "circ_mv": figures["circ_mv"] or None}
+    told = AKSHARE.row(VALUATIONS, VALUATION, row, symbol=symbol)
+    return told | {"circ_mv": told.get("circ_mv") or None}
 
 
 def report(symbol: str, row: Row) -> Row:
     """Eastmoney keeps the figures as last corrected, under the day they were first announced."""
-    period_end = day(row["REPORT_DATE"])
-    figures = {ours: row.get(theirs) for ours, theirs in REPORT.items()}
-    identity = {"symbol": symbol, "period_end": period_end, "source": SOURCE}
-    if period_end is None:
-        return identity | figures
-    announced = day(row.get("NOTICE_DATE")) or statutory_deadline(period_end, Market.CN)
-    return identity | figures | announcement_times(period_end, announced, Market.CN)
+    return AKSHARE.row(REPORTS, REPORT, row, symbol=symbol)
 
 
 def dividend(symbol: str, row: Row) -> Row | None:
     """One that was carried out, known from the announcement of its dates; a plan is no dividend yet."""
-    if row["方案进度"] != IMPLEMENTED:
+    if row.get("方案进度") != IMPLEMENTED:
         return None
-    planned, told = day(row["预案公告日"]), day(row["最新公告日期"])
-    record_date, ex_date = day(row["股权登记日"]), day(row["除权除息日"])
-    known = told if told and planned and told > planned else record_date or ex_date or told
-    return {
-        "symbol": symbol,
-        "period_end": day(row["报告期"]),
-        "announced_on": known,
-        "record_date": record_date,
-        "ex_date": ex_date,
-        "cash_per_share": (row["现金分红-现金分红比例"] or 0) / PER_TEN_SHARES,
-        "bonus_per_share": (row["送转股份-送转总比例"] or 0) / PER_TEN_SHARES,
-        "source": SOURCE,
-        **known_from(_evening(known)),
-    }
+    planned, told, record_date, ex_date = (
+        read_day(row.get(name)) for name in ("预案公告日", "最新公告日期", "股权登记日", "除权除息日")
+    )
+    settled = isinstance(told, date) and isinstance(planned, date) and told > planned
+    known = told if settled else record_date or ex_date or told
+    return AKSHARE.row(DIVIDENDS, DIVIDEND, row, symbol=symbol, announced_on=known)
 
 
 def company(listing: Listing, row: Row) -> Row | None:
     """A company of the list; B shares stand in the same lists and are left out."""
-    symbol = infer(str(row[listing.code]))
+    told = AKSHARE.row(COMPANIES, listing.columns, row)
+    symbol = infer(told.get("symbol", ""))
     if symbol is None:
         return None
-    name = re.sub(r"\s", "", str(row[listing.name]))
+    name = re.sub(r"\s", "", told.get("name", ""))
     board = board_of(Symbol.parse(symbol))
-    return {
+    return told | {
         "symbol": symbol,
         "name": name,
-        "name_en": "",
-        "industry": (row[listing.industry] if listing.industry else None) or "",
-        "industry_en": "",
-        "list_date": day(row[listing.listed]),
-        "delist_date": day(row[listing.delisted]) if listing.delisted else None,
         "board": board.value if board else "",
         "pinyin": initials(name),
-        "source": SOURCE,
     }
-
-
-def observations(series: Series, rows: Iterable[Row]) -> Iterator[Row]:
-    monthly = MACRO_RELEASES[series.name].monthly
-    for row in rows:
-        value, dated = row[series.column], row[series.dated]
-        if value is not None or monthly:  # without a value, it is a day on which this rate was not quoted
-            period = _month(dated) if monthly else day(dated)
-            yield release_times.observation(series.name, period, value, series.page, SOURCE)
 
 
 def notice(symbol: str, row: Row) -> Row:
     """Visible from `display_time` on, which is usually the evening before the day printed on it."""
-    seen = _clock(row.get("display_time"))
-    printed = day(row.get("notice_date"))
-    known = seen or _evening(printed)
+    seen = AKSHARE.read_moment(row.get("display_time"))
     page = NOTICE_PAGE.format(code=symbol[:6], art_code=row.get("art_code"))
-    return _news("announcement", symbol, row.get("title"), page, known)
+    return _news("announcement", symbol, row.get("title"), page, seen or read_day(row.get("notice_date")))
 
 
 def article(symbol: str, row: Row) -> Row:
     title = re.sub(r"\(?</?em>\)?", "", str(row.get("title") or ""))
-    return _news("news", symbol, title, row.get("url"), _clock(row.get("date")))
+    seen = AKSHARE.read_moment(row.get("date"))
+    return _news("news", symbol, title, row.get("url"), seen or read_day(row.get("date")))
 
 
-def _news(kind: str, symbol: str, title: Any, url: Any, known: datetime | None) -> Row:
-    told = {"kind": kind, "symbol": symbol, "title": title, "url": url, "source": SOURCE}
-    return told | known_from(known)
-
-
-def day(raw: Any) -> date | None:
-    """A calendar day out of a date, a time or their usual spellings."""
-    if isinstance(raw, datetime):
-        return raw.date()
-    if raw is None or isinstance(raw, date):
-        return raw
-    try:
-        return date.fromisoformat(str(raw)[:10])
-    except ValueError:
-        return None
-
-
-def _clock(raw: Any) -> datetime | None:
-    """Beijing time, to the second or with milliseconds after a colon, as UTC."""
-    for spelling in ("%Y-%m-%d %H:%M:%S:%f", "%Y-%m-%d %H:%M:%S"):
-        try:
-            return datetime.strptime(str(raw), spelling).replace(tzinfo=ZONE).astimezone(UTC)
-        except ValueError:
-            continue
-    return None
-
-
-def _evening(on: date | None) -> datetime | None:
-    return moment(on, ANNOUNCED_BY, Market.CN) if on else None
-
-
-def _month(raw: Any) -> date | None:
-    found = re.match(r"(\d{4})年(\d{1,2})月", str(raw))
-    return date(int(found[1]), int(found[2]), 1) if found else None
+def _news(kind: str, symbol: str, title: Any, url: Any, known: Any) -> Row:
+    """`known` is a moment, or a day by whose evening it was out."""
+    told = {"kind": kind, "symbol": symbol, "title": title, "url": url, "source": AKSHARE.name}
+    return told | known_from(known if isinstance(known, datetime) else AKSHARE.moment(known))

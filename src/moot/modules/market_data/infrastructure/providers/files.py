@@ -5,8 +5,8 @@ Every bad row is refused by name, and no good one lost with it.
 
 import asyncio
 import gzip
-from collections.abc import Iterable, Iterator, Mapping
-from datetime import date, datetime
+from collections.abc import Iterable, Iterator
+from datetime import date
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeVar
@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, REPORTS, DailyBar, Dataset
+from moot.modules.market_data.domain.facts import BARS, DailyBar, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
 from moot.modules.market_data.domain.spelling import canonical, infer, market_of
 from moot.modules.market_data.domain.texts import SAY
@@ -26,22 +26,12 @@ from moot.modules.market_data.infrastructure.providers.file_mapping import (
     guess,
     read_mapping,
 )
-from moot.modules.market_data.infrastructure.providers.release_times import (
-    announcement_times,
-    day_times,
-    statutory_deadline,
-)
+from moot.modules.market_data.infrastructure.providers.rows import add_times, read_columns
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
 
 SOURCE = "files"
-DATES = {"trade_date", "period_end", "announced_on", "list_date", "delist_date"}
-TEXTS = {"name", "name_en", "industry", "industry_en", "board", "pinyin"}
-FLAGS = {"suspended", "is_st", TRADING}
-BLANK = {"", "-", "--", "nan", "none", "null", "n/a", "nat"}
-DATE_FORMATS = ("%Y-%m-%d", "%Y%m%d", "%Y/%m/%d", "%Y-%m-%d %H:%M:%S", "%Y年%m月%d日")
-
 Row = dict[str, Any]
 
 
@@ -49,7 +39,7 @@ def read_frame(path: Path) -> pl.DataFrame:
     """The file as it is: text for CSV (so that 000001 keeps its zeros), UTF-8 or GB 18030, plain or gzipped."""
     try:
         if path.suffix == ".parquet":
-            return pl.read_parquet(path)
+            return pl.read_parquet(path).fill_nan(None)
         raw = path.read_bytes()
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
         frame = pl.read_csv(BytesIO(_text(raw).encode()), infer_schema=False)
@@ -62,7 +52,10 @@ def read_frame(path: Path) -> pl.DataFrame:
 
 def read_facts(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
     """The rows of `frame` as facts of `dataset`, by symbol and day; `name` is the file's, for messages."""
-    rows = [_add_times(dataset, row) for row in _rows(dataset, table, frame, name)]
+    rows = [
+        add_times(dataset, row, market) if (market := market_of(row["symbol"])) else row
+        for row in _rows(dataset, table, frame, name)
+    ]
     batch: Batch[Any] = screen(dataset, rows, ("symbol", *(k for k in dataset.key if k != "symbol")))
     if dataset is BARS and "adj_factor" not in table.columns and table.adjusted is None:
         return Batch(_add_factors(batch, rows), batch.refused)
@@ -85,62 +78,23 @@ def by_symbol(batch: Batch[Any]) -> dict[str, Batch[Any]]:
 
 
 def _rows(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Iterator[Row]:
-    constant = _constant_symbol(table, frame)
-    wanted = dict(table.columns) if constant else {**table.columns, "symbol": table.symbol}
-    missing = [theirs for theirs in wanted.values() if theirs not in frame.columns]
+    only = table.symbol if table.symbol not in frame.columns and market_of(table.symbol) else None
+    columns = table.columns if only else {**table.columns, "symbol": table.symbol}
+    missing = [theirs for theirs in columns.values() if theirs not in frame.columns]
     if missing:
         raise InvalidInput(
             SAY("files.column_missing", file=name, columns=missing, there=frame.columns), field="file"
         )
-    read = [_row(table, wanted, raw, constant) for raw in frame.iter_rows(named=True)]
+    scaled = {ours: (theirs, table.scale(ours)) for ours, theirs in columns.items()}
+    read = []
+    for raw in frame.iter_rows(named=True):
+        row = read_columns(dataset, scaled, raw, table.date_format)
+        read.append(row | {"source": SOURCE, "symbol": only or _symbol(row.get("symbol", ""))})
     yield from (_bars(table, read) if dataset is BARS else read)
-
-
-def _constant_symbol(table: TableMapping, frame: pl.DataFrame) -> str | None:
-    if table.symbol in frame.columns:
-        return None
-    return table.symbol if market_of(table.symbol) else None
-
-
-def _row(table: TableMapping, wanted: Mapping[str, str], raw: Row, constant: str | None) -> Row:
-    row = {field: _value(table, field, raw[theirs]) for field, theirs in wanted.items()}
-    row["symbol"] = constant or _symbol(str(raw[table.symbol]))
-    row["source"] = SOURCE
-    return {field: value for field, value in row.items() if value is not None or field == "symbol"}
 
 
 def _symbol(text: str) -> str:
     return canonical(text) or infer(text) or text
-
-
-def _value(table: TableMapping, field: str, value: Any) -> Any:
-    """The value in our type, `None` for a blank; what cannot be read stays as it is and is refused by the model."""
-    if value is None or str(value).strip().lower() in BLANK:
-        return None
-    if field in DATES:
-        return _date(value, table.date_format)
-    if field in TEXTS or field == "symbol":
-        return str(value).strip()
-    try:
-        number = float(str(value).replace(",", ""))
-    except ValueError:
-        return value
-    if field in FLAGS:
-        return bool(number)
-    return round(number * table.scale(field)) if field == "volume" else number * table.scale(field)
-
-
-def _date(value: Any, stated: str | None) -> Any:
-    if isinstance(value, datetime):
-        return value.date()
-    if isinstance(value, date):
-        return value
-    for spelling in (stated,) if stated else DATE_FORMATS:
-        try:
-            return datetime.strptime(str(value).strip(), spelling).date()  # noqa: DTZ007 - a calendar date
-        except ValueError:
-            continue
-    return value
 
 
 def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
@@ -175,20 +129,6 @@ def _reference(last: Row, row: Row) -> float | None:
 def _middle(row: Row) -> float:
     prices = [row[name] for name in ("high", "low", "close") if isinstance(row.get(name), float)]
     return sum(prices) / len(prices) if prices else 0.0
-
-
-def _add_times(dataset: Dataset[Any], row: Row) -> Row:
-    """With the two times of its kind, where symbol and day could be read."""
-    market = market_of(row["symbol"])
-    if dataset is COMPANIES:
-        return {"name_en": "", "industry": "", "industry_en": "", **row}
-    day = row.get("period_end" if dataset is REPORTS else "trade_date")
-    if market is None or not isinstance(day, date):
-        return row
-    if dataset is not REPORTS:
-        return row | day_times(day, market)
-    announced = row.get("announced_on") or statutory_deadline(day, market, annual=day.month == 12)
-    return row | announcement_times(day, announced, market) if isinstance(announced, date) else row
 
 
 def _add_factors(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:

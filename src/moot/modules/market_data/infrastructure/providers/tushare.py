@@ -29,12 +29,13 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Row,
     Trouble,
 )
-from moot.modules.market_data.infrastructure.providers.release_times import LONGEST_HOLIDAY
+from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY, MACRO_RELEASES, Series
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     FIGURES,
     KEYS,
     SERIES,
-    SOURCE,
+    TABLES,
+    TUSHARE,
 )
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
@@ -48,15 +49,23 @@ NAMES_HOLD = 6 * 3600.0
 LIST_STATES = ("L", "D", "P")
 """Listed, delisted, paused."""
 TWO_MONTHS = timedelta(days=62)
-COLUMNS = {
+
+
+def _fields(dataset: Dataset[Any], *more: str) -> str:
+    """The columns that a table of ours is made of, and more."""
+    columns = TABLES[dataset].values()
+    return ",".join((*(column if isinstance(column, str) else column[0] for column in columns), *more))
+
+
+FIELDS = {
     "index_weight": "index_code,con_code,trade_date",
-    "stock_basic": "ts_code,name,fullname,enname,cnspell,industry,market,list_date,delist_date",
+    "stock_basic": _fields(facts.COMPANIES, "fullname"),
     "namechange": "ts_code,name,start_date,end_date",
-    "daily": "ts_code,trade_date,open,high,low,close,pre_close,vol,amount",
+    "daily": _fields(facts.BARS),
     "adj_factor": "ts_code,trade_date,adj_factor",
-    "daily_basic": "ts_code,trade_date,close,turnover_rate,pe,pe_ttm,pb,ps_ttm,dv_ratio,total_mv,circ_mv",
-    "dividend": "ts_code,end_date,ann_date,div_proc,stk_div,cash_div_tax,record_date,ex_date,imp_ann_date",
-    "anns_d": "ts_code,ann_date,title,url,rec_time",
+    "daily_basic": _fields(facts.VALUATIONS),
+    "dividend": _fields(facts.DIVIDENDS, "ann_date", "div_proc", "imp_ann_date"),
+    "anns_d": _fields(facts.NEWS, "ann_date", "rec_time"),
 } | {api: ",".join((*KEYS, *figures.values())) for api, figures in FIGURES.items()}
 """What is asked for by name; the small macro tables come whole."""
 OK = 0
@@ -124,7 +133,7 @@ class Interface:
 
 
 INTERFACES: dict[Dataset[Any], Interface] = {
-    facts.VALUATIONS: Interface("daily_basic", tushare_rows.valuation),
+    facts.VALUATIONS: Interface("daily_basic", partial(tushare_rows.read, facts.VALUATIONS)),
     facts.DIVIDENDS: Interface("dividend", tushare_rows.dividend),
     facts.NEWS: Interface("anns_d", tushare_rows.announcement, around=LONGEST_HOLIDAY),
 }
@@ -136,7 +145,7 @@ class TushareProvider(OutsideSource):
     The token goes out in the request and nowhere else.
     """
 
-    name = SOURCE
+    name = TUSHARE.name
     market = Market.CN
     pace = Pace(calls=195, per_seconds=60, concurrency=4)
     deadline = 30.0
@@ -202,9 +211,11 @@ class TushareProvider(OutsideSource):
         return Batch(tushare_rows.report_rows(symbol, tables), missing)
 
     async def _macro(self, _: str, start: date, end: date) -> Batch[Row]:
-        asked = {series.name: (series.api, series.question(start, end)) for series in SERIES}
+        asked = {series.name: (series.table, _question(series, start, end)) for series in SERIES}
         tables, missing = await self._read_permitted(asked)
-        return Batch((s.observation(row) for s in SERIES for row in tables.get(s.name, [])), missing)
+        return Batch(
+            (row for s in SERIES for row in s.observations(tables.get(s.name, []), self.name)), missing
+        )
 
     async def constituents(self, index: str, day: date) -> list[str]:
         """Published by the month: the newest list of the last two."""
@@ -261,7 +272,7 @@ class TushareProvider(OutsideSource):
 
     async def _page(self, api: str, params: Mapping[str, Any]) -> _Page:
         token = self._token.get_secret_value()
-        body = {"api_name": api, "token": token, "params": params, "fields": COLUMNS.get(api, "")}
+        body = {"api_name": api, "token": token, "params": params, "fields": FIELDS.get(api, "")}
         if self._opened is None:
             self._opened = self._open_client()
         response = await self._opened.post(self._base_url, json=body)
@@ -272,8 +283,14 @@ def _days(start: date, end: date) -> dict[str, str]:
     return {"start_date": f"{start:%Y%m%d}", "end_date": f"{end:%Y%m%d}"}
 
 
+def _question(series: Series, start: date, end: date) -> dict[str, str]:
+    if MACRO_RELEASES[series.name].monthly:
+        return {"start_m": f"{start:%Y%m}", "end_m": f"{end:%Y%m}"}
+    return {**_days(start, end), **series.asking}
+
+
 def _read(api: str, answer: HttpAnswer) -> _Page:
-    said = {"source": SOURCE, "operation": api, "status": answer.status_code}
+    said = {"source": TUSHARE.name, "operation": api, "status": answer.status_code}
     if answer.status_code != httpx.codes.OK:
         passing = answer.status_code >= 500 or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
         raise Trouble(Unavailable(SAY("outside.status", **said)), passing=passing, answer=answer)

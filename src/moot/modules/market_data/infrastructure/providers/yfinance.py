@@ -20,12 +20,12 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     OutsideSource,
     Pace,
     Reader,
+    Row,
     Trouble,
     in_thread,
 )
 from moot.modules.market_data.infrastructure.providers.yfinance_rows import (
-    SOURCE,
-    Row,
+    YAHOO,
     Statements,
     plain_history,
     plain_statements,
@@ -46,7 +46,7 @@ class YfinanceProvider(OutsideSource):
     The whole history of a share is one answer, and factors must not depend on the range asked for: it is read whole.
     """
 
-    name = SOURCE
+    name = YAHOO.name
     market = Market.US
     pace = Pace(calls=30, per_seconds=60, concurrency=2)
 

@@ -5,41 +5,38 @@ start of the calendar year, as every other source has them, and are absent where
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any
 
-from moot.modules.market_data.infrastructure.providers.release_times import (
-    announcement_times,
-    known_from,
-    moment,
-    of_day,
-    statutory_deadline,
-)
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS
+from moot.modules.market_data.infrastructure.providers.outside import Row
+from moot.modules.market_data.infrastructure.providers.rows import Source, known_from, statutory_deadline
 from moot.shared.domain.symbol import Market
 
-Row = dict[str, Any]
-Statements = Mapping[date, Mapping[str, float]]
+Lines = Mapping[str, float]
+Statements = Mapping[date, Lines]
 """By the last day of the period: the lines of all statements together."""
-SOURCE = "yfinance"
+YAHOO = Source("yfinance", Market.US)
 OPENING = time(9, 30)
 CENTS = 4
-
+PRICES = {"open": "Open", "high": "High", "low": "Low", "close": "Close"}
+HISTORY = (*PRICES.values(), "Volume", "Dividends", "Stock Splits")
 FLOWS = {
-    "TotalRevenue": "total_revenue",
-    "OperatingIncome": "operate_profit",
-    "NetIncome": "net_profit",
-    "BasicEPS": "eps",
-    "OperatingCashFlow": "n_cashflow_act",
-    "GrossProfit": "gross_profit",
-    "CapitalExpenditure": "capex",
+    "total_revenue": "TotalRevenue",
+    "operate_profit": "OperatingIncome",
+    "net_profit": "NetIncome",
+    "eps": "BasicEPS",
+    "n_cashflow_act": "OperatingCashFlow",
+    "gross_profit": "GrossProfit",
+    "capex": "CapitalExpenditure",
 }
 STOCKS = {
-    "TotalAssets": "total_assets",
-    "TotalLiabilitiesNetMinorityInterest": "total_liab",
-    "StockholdersEquity": "equity",
-    "TotalDebt": "interestdebt",
-    "NetDebt": "netdebt",
+    "total_assets": "TotalAssets",
+    "total_liab": "TotalLiabilitiesNetMinorityInterest",
+    "equity": "StockholdersEquity",
+    "interestdebt": "TotalDebt",
+    "netdebt": "NetDebt",
 }
 
 
@@ -54,17 +51,13 @@ def bars(symbol: str, history: list[Row]) -> Iterator[Row]:
             factor *= before / reference
         factor *= row["Stock Splits"] or 1.0
         before = row["Close"] if row["Close"] is not None else before
-        yield {
-            **of_day(symbol, row["Date"], Market.US, SOURCE),
-            "pre_close": _times(reference, later),
-            "adj_factor": factor,
-            **_traded(row, later),
-        }
+        told = {"symbol": symbol, "trade_date": row["Date"], "pre_close": _times(reference, later)}
+        yield YAHOO.tell(BARS, {**told, "adj_factor": factor, **_traded(row, later)})
 
 
 def _traded(row: Row, later: float) -> Row:
     """Yahoo has no traded amount: it is volume times the mean of high, low and close."""
-    prices = {name.lower(): _times(row[name], later) for name in ("Open", "High", "Low", "Close")}
+    prices = {ours: _times(row[theirs], later) for ours, theirs in PRICES.items()}
     volume = None if row["Volume"] is None else round(row["Volume"] / later)
     known = [price for name, price in prices.items() if name != "open" and price is not None]
     amount = volume * sum(known) / 3 if volume is not None and len(known) == 3 else None
@@ -77,34 +70,23 @@ def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
         split, paid = row["Stock Splits"] or 1.0, row["Dividends"] or 0.0
         if split == 1.0 and not paid:
             continue
-        on = row["Date"]
-        yield {
-            "symbol": symbol,
-            "period_end": on,
-            "announced_on": on,
-            "ex_date": on,
-            "cash_per_share": round(paid * later, CENTS + 2),
-            "bonus_per_share": split - 1.0,
-            "source": SOURCE,
-            **known_from(moment(on, OPENING, Market.US)),
-        }
+        payout = {"cash_per_share": round(paid * later, CENTS + 2), "bonus_per_share": split - 1.0}
+        days = dict.fromkeys(("period_end", "announced_on", "ex_date"), row["Date"])
+        times = known_from(YAHOO.moment(row["Date"], OPENING))
+        yield YAHOO.tell(DIVIDENDS, {"symbol": symbol, **days, **payout, **times})
 
 
 def reports(symbol: str, quarterly: Statements, annual: Statements) -> Iterator[Row]:
     """One report a quarter, and older full years where the year is the calendar's."""
     older = {end: lines for end, lines in annual.items() if _quarter(end)[1] == 4 and end not in quarterly}
-    for end, lines in sorted({**older, **quarterly}.items()):
+    every = {**older, **quarterly}
+    for end, lines in sorted(every.items()):
         whole_year = annual.get(end) if _quarter(end)[1] == 4 else None
-        sums = _flows(whole_year or {}, FLOWS.get) if whole_year else _so_far(end, quarterly)
-        opening = next((s for e, s in {**older, **quarterly}.items() if _quarter(e) == (end.year - 1, 4)), {})
+        sums = _pick(whole_year, FLOWS) if whole_year else _so_far(end, quarterly)
+        opening = next((lines for e, lines in every.items() if _quarter(e) == (end.year - 1, 4)), {})
         deadline = statutory_deadline(end, Market.US, annual=end in annual)
-        yield {
-            "symbol": symbol,
-            "period_end": end,
-            "source": SOURCE,
-            **_figures(lines, sums, opening),
-            **announcement_times(end, deadline, Market.US),
-        }
+        told = {"symbol": symbol, "period_end": end, "announced_on": deadline}
+        yield YAHOO.tell(REPORTS, {**told, **_figures(lines, sums, opening)})
 
 
 def news(symbol: str, article: Row) -> Row:
@@ -112,27 +94,21 @@ def news(symbol: str, article: Row) -> Row:
     page = content.get("canonicalUrl") or content.get("clickThroughUrl") or {}
     title = content.get("title")
     item = {"kind": "news", "symbol": symbol, "title": title, "title_en": title, "url": page.get("url")}
-    return {**item, "source": SOURCE, **known_from(_instant(content.get("pubDate")))}
+    return YAHOO.tell(NEWS, {**item, **known_from(YAHOO.read_moment(content.get("pubDate")))})
 
 
 def company(symbol: str, info: Row) -> Row:
     name = info.get("longName") or info.get("shortName")
     first = info.get("firstTradeDateMilliseconds")
     industry = info.get("industry") or ""
-    return {
-        "symbol": symbol,
-        "name": name,
-        "name_en": name,
-        "industry": industry,
-        "industry_en": industry,
-        "list_date": None if first is None else datetime.fromtimestamp(first / 1000, UTC).date(),
-        "source": SOURCE,
-    }
+    listed = None if first is None else datetime.fromtimestamp(first / 1000, UTC).date()
+    names = {"name": name, "name_en": name, "industry": industry, "industry_en": industry}
+    return YAHOO.tell(COMPANIES, {"symbol": symbol, "list_date": listed, **names})
 
 
-def _figures(lines: Mapping[str, float], sums: Mapping[str, float], opening: Mapping[str, float]) -> Row:
+def _figures(lines: Lines, sums: Mapping[str, float], opening: Lines) -> Row:
     """The indicators, each from lines that are there."""
-    stocks = _flows(lines, STOCKS.get)
+    stocks = _pick(lines, STOCKS)
     shares, equity, revenue = (
         lines.get("OrdinarySharesNumber"),
         stocks.get("equity"),
@@ -142,21 +118,20 @@ def _figures(lines: Mapping[str, float], sums: Mapping[str, float], opening: Map
     profit, before = sums.get("net_profit"), opening.get("StockholdersEquity")
     mean = (before + equity) / 2 if before is not None and equity is not None else None
     capex = sums.get("capex")
-    figures = {
-        **{name: value for name, value in sums.items() if name not in ("gross_profit", "capex")},
+    return {
+        **{name: value for name, value in sums.items() if name != "gross_profit"},
         **stocks,
         "capex": None if capex is None else -capex,
-        "gross_margin": _percent(sums.get("gross_profit"), revenue),
-        "netprofit_margin": _percent(profit, revenue),
-        "roe_waa": _percent(profit, mean),
+        "gross_margin": _ratio(sums.get("gross_profit"), revenue, 100),
+        "netprofit_margin": _ratio(profit, revenue, 100),
+        "roe_waa": _ratio(profit, mean, 100),
         "bps": _ratio(equity, shares),
         "ocfps": _ratio(sums.get("n_cashflow_act"), shares),
         "total_revenue_ps": _ratio(revenue, shares),
         "current_ratio": _ratio(assets, owed),
         "quick_ratio": _ratio(None if assets is None else assets - lines.get("Inventory", 0.0), owed),
-        "debt_to_assets": _percent(stocks.get("total_liab"), stocks.get("total_assets")),
+        "debt_to_assets": _ratio(stocks.get("total_liab"), stocks.get("total_assets"), 100),
     }
-    return {name: value for name, value in figures.items() if value is not None}
 
 
 def _so_far(end: date, quarterly: Statements) -> dict[str, float]:
@@ -165,13 +140,14 @@ def _so_far(end: date, quarterly: Statements) -> dict[str, float]:
     mine = [lines for e, lines in quarterly.items() if _quarter(e)[0] == year and e <= end]
     if len(mine) != quarter:
         return {}
-    each = [_flows(lines, FLOWS.get) for lines in mine]
-    complete = set.intersection(*(set(flows) for flows in each))
-    return {name: sum(flows[name] for flows in each) for name in complete}
+    each = [_pick(lines, FLOWS) for lines in mine]
+    return {
+        name: sum(flows[name] for flows in each) for name in FLOWS if all(name in flows for flows in each)
+    }
 
 
-def _flows(lines: Mapping[str, float], ours: Callable[[str], str | None]) -> dict[str, float]:
-    return {name: value for theirs, value in lines.items() if (name := ours(theirs)) is not None}
+def _pick(lines: Lines, columns: Mapping[str, str]) -> dict[str, float]:
+    return {ours: lines[theirs] for ours, theirs in columns.items() if theirs in lines}
 
 
 def _later_splits(history: list[Row]) -> list[float]:
@@ -191,27 +167,14 @@ def _times(value: float | None, by: float) -> float | None:
     return None if value is None else round(value * by, CENTS)
 
 
-def _ratio(part: float | None, whole: float | None) -> float | None:
-    return None if part is None or not whole else part / whole
-
-
-def _percent(part: float | None, whole: float | None) -> float | None:
-    share = _ratio(part, whole)
-    return None if share is None else 100 * share
-
-
-def _instant(raw: Any) -> datetime | None:
-    try:
-        return datetime.fromisoformat(str(raw)).astimezone(UTC) if raw else None
-    except ValueError:
-        return None
+def _ratio(part: float | None, whole: float | None, times: int = 1) -> float | None:
+    return None if part is None or not whole else times * (part / whole)
 
 
 def plain_history(frame: Any) -> list[Row]:
     """A price table as plain rows, `None` for every hole in it."""
-    columns = ("Open", "High", "Low", "Close", "Volume", "Dividends", "Stock Splits")
     return [
-        {"Date": index.date(), **{name: _plain(row[name]) for name in columns}}
+        {"Date": index.date(), **{name: _plain(row[name]) for name in HISTORY}}
         for index, row in frame.iterrows()
     ]
 
