@@ -4,7 +4,7 @@ Equity is what is carried on: assets follow from it by leverage, revenue by turn
 and what is not paid out becomes the next quarter's equity. Reports are ratios and per-share figures drawn from it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any
@@ -17,8 +17,6 @@ from moot.modules.market_data.infrastructure.demo.noise import (
     FIRST_TRADING_DAY,
     FIRST_YEAR,
     SOURCE,
-    Array,
-    by_quarter,
     industry_tide,
     is_trading_day,
     moment,
@@ -64,6 +62,14 @@ class Statement:
     operating_cash: float = 0.0
     revenue_published: bool = True
 
+    @property
+    def mean_equity(self) -> float:
+        return (self.opening_equity + self.equity) / 2
+
+    @property
+    def published_revenue(self) -> float | None:
+        return self.revenue if self.revenue_published else None
+
 
 @dataclass(frozen=True)
 class Payout:
@@ -93,16 +99,8 @@ class Accounts:
     payouts: tuple[Payout, ...]
 
 
-@dataclass(frozen=True)
-class _Drivers:
-    """One number a quarter each."""
-
-    margin: Array
-    asset_turnover: Array
-    equity_share: Array
-    one_off: Array
-    cash_margin: Array
-    lag_chance: Array
+Quarter = Mapping[str, float]
+"""What drives the books in a quarter, by name."""
 
 
 def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
@@ -111,8 +109,8 @@ def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
     opening = last = _opening(firm)
     statements: list[Statement] = []
     payouts: list[Payout] = []
-    for end in ends[opening.quarter + 1 :]:
-        last = _next(firm, drivers, last, end, payouts[-1] if payouts else None)
+    for end, driven in list(zip(ends, drivers, strict=True))[opening.quarter + 1 :]:
+        last = _next(firm, driven, last, end, payouts[-1] if payouts else None)
         statements.append(last)
         if end.month == 12:
             payouts += _declare(firm, seed, last)
@@ -120,35 +118,37 @@ def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
     return Accounts(opening.shares, tuple(s for s in statements if s.announced_on < gone), tuple(payouts))
 
 
-def trailing_year(
-    statements: Sequence[Statement], index: int, flow: Callable[[Statement], float | None]
-) -> float | None:
-    """The flow of the four quarters up to `statements[index]`; None where a part of it was not published."""
-    month = statements[index].period_end.month
-    if month == 12:
-        return flow(statements[index])
-    if index < 4:
-        return None
-    so_far, full_year, year_ago = (flow(statements[i]) for i in (index, index - month // 3, index - 4))
+def trailing_years(statements: Sequence[Statement], flow: str) -> list[float | None]:
+    """By statement: the flow of the four quarters up to it; None where a part of it was not published."""
+    told = [getattr(statement, flow) for statement in statements]
+    return [_trailing(told, n, s.period_end.month // 3) for n, s in enumerate(statements)]
+
+
+def _trailing(told: Sequence[float | None], n: int, quarter: int) -> float | None:
+    if quarter == 4:
+        return told[n]
+    so_far, full_year, year_ago = (told[n], told[n - quarter], told[n - 4]) if n >= 4 else (None,) * 3
     if so_far is None or full_year is None or year_ago is None:
         return None
     return so_far + full_year - year_ago
 
 
-def _drivers(firm: Firm, seed: int, count: int) -> _Drivers:
+def _drivers(firm: Firm, seed: int, count: int) -> list[Quarter]:
     books, key = firm.books, (seed, firm.symbol)
     years = FIRST_YEAR + (np.arange(count) + 0.5) / 4
-    tide = by_quarter(industry_tide(seed, firm.industry.name, 3 * count))
+    tide = industry_tide(seed, firm.industry.name, 3 * count).reshape(-1, 3).mean(axis=1)
     own = wander(normals(count, *key, "margin"), 0.75)
-    return _Drivers(
-        margin=at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
-        asset_turnover=at_years(books.asset_turnover, years)
+    drivers = {
+        "margin": at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
+        "asset_turnover": at_years(books.asset_turnover, years)
         * np.exp(0.04 * normals(count, *key, "turnover")),
-        equity_share=(1 - books.leverage) * np.exp(0.06 * wander(normals(count, *key, "leverage"), 0.9)),
-        one_off=ONE_OFF * uniforms(count, *key, "one-off"),
-        cash_margin=books.cash_margin + (0.02 + books.cash_margin) * normals(count, *key, "cash"),
-        lag_chance=uniforms(count, *key, "announcement"),
-    )
+        "equity_share": (1 - books.leverage) * np.exp(0.06 * wander(normals(count, *key, "leverage"), 0.9)),
+        "one_off": ONE_OFF * uniforms(count, *key, "one-off"),
+        "cash_margin": books.cash_margin + (0.02 + books.cash_margin) * normals(count, *key, "cash"),
+        "lag_chance": uniforms(count, *key, "announcement"),
+    }
+    rows = zip(*(values.tolist() for values in drivers.values()), strict=True)
+    return [dict(zip(drivers, row, strict=True)) for row in rows]
 
 
 def _opening(firm: Firm) -> Statement:
@@ -163,35 +163,31 @@ def _opening(firm: Firm) -> Statement:
     )
 
 
-def _next(firm: Firm, drivers: _Drivers, last: Statement, end: date, payout: Payout | None) -> Statement:
+def _next(firm: Firm, driven: Quarter, last: Statement, end: date, payout: Payout | None) -> Statement:
     quarter, new_year = last.quarter + 1, end.month == 3
-    revenue = last.assets * float(drivers.asset_turnover[quarter]) * firm.industry.seasons[quarter % 4]
-    profit = max(revenue * float(drivers.margin[quarter]), WORST_QUARTER * last.equity)
+    revenue = last.assets * driven["asset_turnover"] * firm.industry.seasons[quarter % 4]
+    profit = max(revenue * driven["margin"], WORST_QUARTER * last.equity)
     paid = payout if payout and last.period_end < payout.ex_date <= end else None
     equity = last.equity + profit - (paid.cash if paid else 0.0)
     so_far = 0.0 if new_year else 1.0
+    lag = np.interp(driven["lag_chance"], LAG_CHANCES, LAG_DAYS[end.month])
+    prospectus = firm.company.list_date - PROSPECTUS_LEAD
     return Statement(
         quarter=quarter,
         period_end=end,
-        announced_on=_announced_on(firm, drivers, last, end),
+        # never before the previous period's announcement or the prospectus
+        announced_on=max(end + timedelta(days=round(float(lag))), last.announced_on, prospectus),
         shares=paid.shares_after if paid else last.shares,
         equity=equity,
-        assets=equity / float(drivers.equity_share[quarter]),
+        assets=equity / driven["equity_share"],
         opening_equity=last.equity if new_year else last.opening_equity,
         opening_assets=last.assets if new_year else last.opening_assets,
         revenue=so_far * last.revenue + revenue,
         net_profit=so_far * last.net_profit + profit,
-        one_off=so_far * last.one_off + revenue * float(drivers.one_off[quarter]),
-        operating_cash=so_far * last.operating_cash + profit + revenue * float(drivers.cash_margin[quarter]),
+        one_off=so_far * last.one_off + revenue * driven["one_off"],
+        operating_cash=so_far * last.operating_cash + profit + revenue * driven["cash_margin"],
         revenue_published=end.month in (6, 12) or not firm.books.revenue_half_yearly,
     )
-
-
-def _announced_on(firm: Firm, drivers: _Drivers, last: Statement, end: date) -> date:
-    """After its own lag, but never before the previous period's announcement or the prospectus."""
-    lag = np.interp(drivers.lag_chance[last.quarter + 1], LAG_CHANCES, LAG_DAYS[end.month])
-    prospectus = firm.company.list_date - PROSPECTUS_LEAD
-    return max(end + timedelta(days=round(float(lag))), last.announced_on, prospectus)
 
 
 def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
@@ -226,10 +222,9 @@ def published_reports(firm: Firm, seed: int, accounts: Accounts) -> list[Financi
 
 
 def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
-    business = firm.industry.working_capital
-    figures = _per_share(s) | _returns(s) | _statements(s) | {"gross_margin": _gross_margin(firm, s)}
-    if business:
-        figures |= _working_capital(firm, business, s, drift) | _free_cash(business, s)
+    figures = _figures(firm, s)
+    if firm.industry.working_capital:
+        figures |= _business_figures(firm, firm.industry.working_capital, s, drift)
     return FinancialReport(
         symbol=firm.symbol,
         period_end=s.period_end,
@@ -240,6 +235,50 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
         profit_dedt=round(s.net_profit - s.one_off, 2),
         **{name: None if value is None else round(value, 4) for name, value in figures.items()},
     )
+
+
+def _figures(firm: Firm, s: Statement) -> dict[str, Any]:
+    """The gross margin is the usual one, moved by what moved the net margin away from where it stood at first."""
+    usual, moved = firm.books.gross_margin, s.net_profit / s.revenue - firm.books.margin[0][1]
+    sold = s.published_revenue
+    return {
+        "eps": s.net_profit / s.shares,
+        "bps": s.equity / s.shares,
+        "ocfps": s.operating_cash / s.shares,
+        "total_revenue_ps": None if sold is None else sold / s.shares,
+        "total_revenue": sold,
+        "net_profit": s.net_profit,
+        "equity": s.equity,
+        "n_cashflow_act": s.operating_cash,
+        "netprofit_margin": 100 * s.net_profit / s.revenue,
+        "roe_waa": 100 * s.net_profit / s.mean_equity,
+        "debt_to_assets": 100 * (1 - s.equity / s.assets),
+        "assets_turn": s.revenue / ((s.opening_assets + s.assets) / 2),
+        "gross_margin": None if usual is None else 100 * min(max(usual + PASS_THROUGH * moved, 0.01), 0.97),
+    }
+
+
+def _business_figures(
+    firm: Firm, business: WorkingCapital, s: Statement, drift: float
+) -> dict[str, float | None]:
+    """Goods and bills lie longer, and cash is shorter, while the company earns less than is normal for it."""
+    yearly = s.net_profit / s.equity * 12 / s.period_end.month
+    strain = 1 + max(firm.trading.normal_roe - yearly, 0.0)
+    current = business.current_ratio / drift / strain
+    debt = business.debt_share * (s.assets - s.equity)
+    interest = debt * INTEREST * AFTER_TAX * s.period_end.month / 12
+    fcff = s.operating_cash - business.capex * s.revenue + interest
+    return {
+        "invturn_days": business.inventory_days * drift * strain,
+        "arturn_days": business.receivable_days * drift * strain,
+        "current_ratio": current,
+        "quick_ratio": current * business.quick_share,
+        "interestdebt": debt,
+        "netdebt": debt - business.cash_share * s.assets,
+        "fcff": fcff,
+        "fcff_ps": fcff / s.shares,
+        "roic": 100 * (s.net_profit + interest) / (s.mean_equity + debt),
+    }
 
 
 def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
@@ -259,69 +298,3 @@ def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
         for payout in accounts.payouts
         for announced in [payout.ex_date - timedelta(days=7)]
     ]
-
-
-def _per_share(s: Statement) -> dict[str, Any]:
-    return {
-        "eps": s.net_profit / s.shares,
-        "bps": s.equity / s.shares,
-        "ocfps": s.operating_cash / s.shares,
-        "total_revenue_ps": s.revenue / s.shares if s.revenue_published else None,
-    }
-
-
-def _statements(s: Statement) -> dict[str, Any]:
-    return {
-        "total_revenue": s.revenue if s.revenue_published else None,
-        "net_profit": s.net_profit,
-        "equity": s.equity,
-        "n_cashflow_act": s.operating_cash,
-    }
-
-
-def _returns(s: Statement) -> dict[str, Any]:
-    return {
-        "netprofit_margin": 100 * s.net_profit / s.revenue,
-        "roe_waa": 100 * s.net_profit / _mean(s.opening_equity, s.equity),
-        "debt_to_assets": 100 * (1 - s.equity / s.assets),
-        "assets_turn": s.revenue / _mean(s.opening_assets, s.assets),
-    }
-
-
-def _gross_margin(firm: Firm, s: Statement) -> float | None:
-    """The usual gross margin, moved by what moved the net margin away from where it stood at first."""
-    usual = firm.books.gross_margin
-    if usual is None:
-        return None
-    moved = s.net_profit / s.revenue - firm.books.margin[0][1]
-    return 100 * min(max(usual + PASS_THROUGH * moved, 0.01), 0.97)
-
-
-def _working_capital(firm: Firm, business: WorkingCapital, s: Statement, drift: float) -> dict[str, Any]:
-    """Goods and bills lie longer, and cash is shorter, while the company earns less than is normal for it."""
-    yearly = s.net_profit / s.equity * 12 / s.period_end.month
-    strain = 1 + max(firm.trading.normal_roe - yearly, 0.0)
-    current = business.current_ratio / drift / strain
-    return {
-        "invturn_days": business.inventory_days * drift * strain,
-        "arturn_days": business.receivable_days * drift * strain,
-        "current_ratio": current,
-        "quick_ratio": current * business.quick_share,
-    }
-
-
-def _free_cash(business: WorkingCapital, s: Statement) -> dict[str, Any]:
-    debt = business.debt_share * (s.assets - s.equity)
-    interest = debt * INTEREST * AFTER_TAX * s.period_end.month / 12
-    fcff = s.operating_cash - business.capex * s.revenue + interest
-    return {
-        "interestdebt": debt,
-        "netdebt": debt - business.cash_share * s.assets,
-        "fcff": fcff,
-        "fcff_ps": fcff / s.shares,
-        "roic": 100 * (s.net_profit + interest) / (_mean(s.opening_equity, s.equity) + debt),
-    }
-
-
-def _mean(a: float, b: float) -> float:
-    return (a + b) / 2

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.infrastructure.demo.noise import Array
@@ -16,8 +16,8 @@ Knots = tuple[tuple[float, float], ...]
 """(year, value) points of a line; flat before the first and after the last."""
 
 
-class _Row(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid")
+class _Row(BaseModel, frozen=True, extra="forbid"):
+    pass
 
 
 class WorkingCapital(_Row):

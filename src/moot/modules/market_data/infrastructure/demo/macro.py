@@ -24,16 +24,9 @@ FIRST_PERIOD = date(2017, 1, 1)
 
 
 @dataclass(frozen=True)
-class Release:
-    """When a month's figure comes out: in the month itself or the next, on one of `days`, at a time of day."""
-
-    next_month: bool
-    days: tuple[int, int]
-    at: tuple[int, int]
-
-
-@dataclass(frozen=True)
 class Series:
+    """A month's figure comes out in the month itself or the next, on one of `days`, at a time of day."""
+
     name: str
     unit: str
     level: float
@@ -41,20 +34,20 @@ class Series:
     memory: float
     with_economy: float  # correlation
     step: float  # published to multiples of it
-    release: Release
+    next_month: bool
+    days: tuple[int, int]
+    at: tuple[int, int]
 
 
 SERIES = (
-    Series("pmi_manufacturing", "index", 50.4, 1.1, 0.80, 0.8, 0.1, Release(False, (31, 31), (9, 30))),
-    Series("cpi_yoy", "%", 1.7, 0.9, 0.92, 0.4, 0.1, Release(True, (9, 11), (9, 30))),
-    Series("ppi_yoy", "%", 0.9, 3.2, 0.95, 0.6, 0.1, Release(True, (9, 11), (9, 30))),
-    Series("m2_yoy", "%", 8.8, 1.0, 0.94, -0.3, 0.1, Release(True, (11, 13), (16, 0))),
-    Series("lpr_1y", "%", 3.75, 0.3, 0.985, 0.2, 0.05, Release(False, (20, 20), (9, 15))),
-    Series("cgb_10y", "%", 2.75, 0.35, 0.96, 0.3, 0.01, Release(True, (1, 1), (17, 30))),
+    Series("pmi_manufacturing", "index", 50.4, 1.1, 0.80, 0.8, 0.1, False, (31, 31), (9, 30)),
+    Series("cpi_yoy", "%", 1.7, 0.9, 0.92, 0.4, 0.1, True, (9, 11), (9, 30)),
+    Series("ppi_yoy", "%", 0.9, 3.2, 0.95, 0.6, 0.1, True, (9, 11), (9, 30)),
+    Series("m2_yoy", "%", 8.8, 1.0, 0.94, -0.3, 0.1, True, (11, 13), (16, 0)),
+    Series("lpr_1y", "%", 3.75, 0.3, 0.985, 0.2, 0.05, False, (20, 20), (9, 15)),
+    Series("cgb_10y", "%", 2.75, 0.35, 0.96, 0.3, 0.01, True, (1, 1), (17, 30)),
 )
-PROSPERITY = Series(
-    "industry_prosperity", "index", 50.0, 5.0, 0.0, 1.0, 0.1, Release(True, (14, 16), (10, 0))
-)
+PROSPERITY = Series("industry_prosperity", "index", 50.0, 5.0, 0.0, 1.0, 0.1, True, (14, 16), (10, 0))
 
 
 def macro_observations(seed: int, until: date) -> list[MacroObservation]:
@@ -74,32 +67,26 @@ def _observations(
     own = wander(normals(len(periods), seed, series.name), series.memory)
     moved = series.with_economy * tide + math.sqrt(1 - series.with_economy**2) * own
     values = series.level + series.swing * moved
-    days = uniforms(len(periods), seed, "release", *series.release.days)
-    for period, value, pick in zip(periods, values.tolist(), days.tolist(), strict=True):
-        if period >= FIRST_PERIOD:
-            yield _observation(series, period, value, pick, industry)
-
-
-def _observation(
-    series: Series, period: date, value: float, pick: float, industry: Industry | None
-) -> MacroObservation:
-    released = moment(_release_day(series.release, period, pick), *series.release.at)
+    picks = uniforms(len(periods), seed, "release", *series.days)
     place = f"{series.name}/{industry.slug}" if industry else series.name
-    return MacroObservation(
-        series=series.name,
-        period=period,
-        value=round(round(value / series.step) * series.step, 2),
-        unit=series.unit,
-        url=f"demo://macro/{place}/{period:%Y-%m}",
-        industry=industry.name if industry else None,
-        event_time=min(released, moment(month_end(period), 0)),
-        available_at=released,
-        source=SOURCE,
-    )
+    for period, value, pick in zip(periods, values.tolist(), picks.tolist(), strict=True):
+        if period < FIRST_PERIOD:
+            continue
+        released = moment(_release_day(series, period, pick), *series.at)
+        yield MacroObservation(
+            series=series.name,
+            period=period,
+            value=round(round(value / series.step) * series.step, 2),
+            unit=series.unit,
+            url=f"demo://macro/{place}/{period:%Y-%m}",
+            industry=industry.name if industry else None,
+            event_time=min(released, moment(month_end(period), 0)),
+            available_at=released,
+            source=SOURCE,
+        )
 
 
-def _release_day(release: Release, period: date, pick: float) -> date:
-    month = month_end(period) + timedelta(days=1) if release.next_month else period
-    first, last = release.days
-    day = first + int(pick * (last - first + 1))
-    return month.replace(day=min(day, month_end(month).day))
+def _release_day(series: Series, period: date, pick: float) -> date:
+    month = month_end(period) + timedelta(days=1) if series.next_month else period
+    first, last = series.days
+    return month.replace(day=min(first + int(pick * (last - first + 1)), month_end(month).day))

@@ -19,7 +19,6 @@ SOURCE = "demo"
 ZONE = TIME_ZONES[Market.DEMO]
 FIRST_YEAR = 2014  # of the economy and the books; trading begins later, so that trailing years exist at once
 FIRST_TRADING_DAY = date(2018, 1, 2)
-QUARTER_ENDS = ((3, 31), (6, 30), (9, 30), (12, 31))
 
 
 @cache
@@ -42,12 +41,6 @@ def is_trading_day(day: date) -> bool:
     return not festival and day.day not in fixed.get(day.month, ())
 
 
-def quarter_ends(until: date) -> list[date]:
-    """Every quarter's last day since the start of the first year, up to `until`."""
-    ends = (date(year, *end) for year in range(FIRST_YEAR, until.year + 1) for end in QUARTER_ENDS)
-    return [end for end in ends if end <= until]
-
-
 def months(until: date) -> list[date]:
     """The first day of every month since the start of the first year whose last day is not after `until`."""
     firsts = (date(year, month, 1) for year in range(FIRST_YEAR, until.year + 1) for month in range(1, 13))
@@ -56,6 +49,11 @@ def months(until: date) -> list[date]:
 
 def month_end(first: date) -> date:
     return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def quarter_ends(until: date) -> list[date]:
+    """Every quarter's last day since the start of the first year, up to `until`."""
+    return [month_end(first) for first in months(until) if first.month % 3 == 0]
 
 
 def moment(day: date, hour: int, minute: int = 0) -> datetime:
@@ -117,9 +115,3 @@ def economy_tide(seed: int, months: int) -> Array:
 def industry_tide(seed: int, name: str, months: int) -> Array:
     own = wander(normals(months, seed, "industry", name), MEMORY)
     return COMMON * economy_tide(seed, months) + math.sqrt(1 - COMMON**2) * own
-
-
-def by_quarter(monthly: Array) -> Array:
-    """The mean of each three months; there must be whole quarters of them."""
-    first, second, third = monthly.reshape(-1, 3).T
-    return (first + second + third) / 3

@@ -20,24 +20,11 @@ from moot.modules.market_data.domain.facts import (
     NewsItem,
 )
 from moot.modules.market_data.domain.provider import Batch
-from moot.modules.market_data.infrastructure.demo.accounts import (
-    Accounts,
-    declared_dividends,
-    keep_accounts,
-    published_reports,
-)
+from moot.modules.market_data.infrastructure.demo import accounts, prices
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
 from moot.modules.market_data.infrastructure.demo.macro import macro_observations
 from moot.modules.market_data.infrastructure.demo.news import announcements, company_stories, policy_notices
 from moot.modules.market_data.infrastructure.demo.noise import SOURCE, ZONE, moment
-from moot.modules.market_data.infrastructure.demo.prices import (
-    Sessions,
-    Tape,
-    daily_bars,
-    daily_valuations,
-    print_tape,
-    sessions,
-)
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.symbol import Market
 
@@ -50,14 +37,12 @@ class DemoMarket:
     `moment_of_reading` tells when a session that runs again first ran.
     """
 
+    name = SOURCE
+
     def __init__(
         self, seed: int, clock: Clock, moment_of_reading: Callable[[datetime], datetime] = lambda now: now
     ) -> None:
         self._seed, self._clock, self._moment = seed, clock, moment_of_reading
-
-    @property
-    def name(self) -> str:
-        return SOURCE
 
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
@@ -119,32 +104,32 @@ class _History:
 
     @cached_property
     def bars(self) -> list[DailyBar]:
-        return daily_bars(self._firm, self._tape)
+        return prices.daily_bars(self._firm, self._sessions, self._tape)
 
     @cached_property
     def valuations(self) -> list[DailyValuation]:
-        return daily_valuations(self._firm, self._accounts, self._tape)
+        return prices.daily_valuations(self._firm, self._accounts, self._sessions, self._tape)
 
     @cached_property
     def dividends(self) -> list[Dividend]:
-        return declared_dividends(self._firm, self._accounts)
+        return accounts.declared_dividends(self._firm, self._accounts)
 
     @cached_property
     def reports(self) -> list[FinancialReport]:
-        return published_reports(self._firm, self._seed, self._accounts)
+        return accounts.published_reports(self._firm, self._seed, self._accounts)
 
     def news(self) -> list[NewsItem]:
         told = announcements(self._firm, self._seed, self._accounts, self.reports, self._sessions)
         return told + company_stories(self._firm, self._seed, self._accounts, self._until)
 
     @cached_property
-    def _accounts(self) -> Accounts:
-        return keep_accounts(self._firm, self._seed, self._until)
+    def _accounts(self) -> accounts.Accounts:
+        return accounts.keep_accounts(self._firm, self._seed, self._until)
 
     @cached_property
-    def _sessions(self) -> Sessions:
-        return sessions(self._firm, self._seed, self._until)
+    def _sessions(self) -> prices.Sessions:
+        return prices.sessions(self._firm, self._seed, self._until)
 
     @cached_property
-    def _tape(self) -> Tape:
-        return print_tape(self._firm, self._seed, self._accounts, self._sessions)
+    def _tape(self) -> prices.Tape:
+        return prices.print_tape(self._firm, self._seed, self._accounts, self._sessions)

@@ -79,111 +79,43 @@ class Trouble(Exception):
         return self.passing and (self.answer is None or self.answer.status_code >= 500)
 
 
-class Outside:
-    """The way to one service. All its callers share one pace, and each attempt is recorded once and passes `guard`.
+class OutsideSource(ABC):
+    """A provider made of `readers`; each names its service, its market and what it is allowed there.
 
-    `passing` are the errors of the client library that mean the network, not the request. A deadline cannot stop
-    a thread: a blocking function needs a time-out of its own, shorter than `deadline`.
+    All its callers share one pace, and each attempt is recorded once and passes `guard`. `passing` are the errors of
+    the client library that mean the network, not the request. `deadline`, in seconds, is for one question, which may
+    take many pages; it cannot stop a thread: a blocking function needs a time-out of its own, shorter than that.
     """
-
-    def __init__(
-        self,
-        service: str,
-        pace: Pace,
-        *,
-        recorder: ExternalCalls = NOT_RECORDED,
-        guard: Guard = unguarded,
-        deadline: float = 30.0,
-        pauses: tuple[float, ...] = PAUSES,
-        passing: tuple[type[Exception], ...] = (),
-        now: Now = time.monotonic,
-        sleep: Sleep = asyncio.sleep,
-    ) -> None:
-        self._service, self._recorder, self._guard = service, recorder, guard
-        self._called = Dependency(f"data:{service}")
-        self._deadline, self._pauses = deadline, pauses
-        self._passing: tuple[type[Exception], ...] = (ConnectionError, *passing)
-        self._now, self._sleep = now, sleep
-        self._gate = _Gate(pace, now, sleep)
-
-    async def call(self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
-        """What `fn` returns, after as many attempts as it takes and the pace allows; `LeftAlone` while none is made.
-
-        `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
-        attempt would change; anything else it raises is a defect.
-        """
-        pauses = [*self._pauses, None]
-        for attempt, pause in enumerate(pauses, 1):
-            try:
-                async with self._gate.slot(), self._guard(self._called, _outage):
-                    call_id = await self._recorder.begin(self._service, operation, params, attempt=attempt)
-                    return await self._attempt(call_id, operation, fn)
-            except Trouble as trouble:
-                if pause is None or not trouble.passing:
-                    raise trouble.error from None
-            await self._sleep(pause)
-        raise AssertionError("the last attempt returns or raises")
-
-    async def _attempt(self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]) -> T:
-        started = self._now()
-        outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
-        try:
-            outcome = await self._outcome(operation, fn)
-        finally:
-            await self._record(call_id, self._now() - started, outcome)
-        if isinstance(outcome, Trouble):
-            raise outcome
-        return outcome
-
-    async def _outcome(self, operation: str, fn: Callable[[], Awaitable[T]]) -> T | Trouble:
-        said = {"source": self._service, "operation": operation}
-        try:
-            async with asyncio.timeout(self._deadline):
-                return await fn()
-        except Trouble as trouble:
-            return trouble
-        except AppError as error:
-            return Trouble(error)
-        except TimeoutError:
-            return Trouble(Unavailable(SAY("outside.timeout", **said, seconds=self._deadline)), passing=True)
-        except self._passing as e:  # named by its kind only: its text may quote the request
-            unreachable = SAY("outside.unreachable", **said, error=type(e).__name__)
-            return Trouble(Unavailable(unreachable), passing=True)
-
-    async def _record(self, call_id: UUID | None, took: float, outcome: object) -> None:
-        failed = outcome if isinstance(outcome, Trouble) else None
-        answer = failed.answer if failed else outcome
-        http = answer if isinstance(answer, HttpAnswer) else None
-        await self._recorder.end(
-            call_id,
-            status="failed" if failed else "success",
-            latency_ms=round(took * 1000),
-            status_code=http.status_code if http else None,
-            response_data=_cut(http.text if http else (None if answer is None else str(answer))),
-            error_message=str(failed) if failed else None,
-        )
-
-
-class OutsideSource(Outside, ABC):
-    """A provider made of `readers`; each names its service, its market and what it is allowed there."""
 
     name: ClassVar[str]
     market: ClassVar[Market]
     pace: ClassVar[Pace]
-    deadline: ClassVar[float] = 90.0
-    """Seconds for one question, which may take many pages."""
+    deadline: float = 90.0
     passing: ClassVar[tuple[type[Exception], ...]] = (OSError,)
 
-    def __init__(self, *, pace: Pace | None = None, deadline: float | None = None, **limits: Any) -> None:
-        deadline = deadline or self.deadline
-        super().__init__(self.name, pace or self.pace, deadline=deadline, passing=self.passing, **limits)
+    def __init__(
+        self,
+        *,
+        recorder: ExternalCalls = NOT_RECORDED,
+        guard: Guard = unguarded,
+        pace: Pace | None = None,
+        deadline: float | None = None,
+        pauses: tuple[float, ...] = PAUSES,
+        now: Now = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._recorder, self._guard, self._called = recorder, guard, Dependency(f"data:{self.name}")
+        self.deadline, self._pauses = deadline or self.deadline, pauses
+        self._passing: tuple[type[Exception], ...] = (ConnectionError, *self.passing)
+        self._now, self._sleep = now, sleep
+        self._gate = _Gate(pace or self.pace, now, sleep)
         self._readers = self.readers()
 
     @abstractmethod
     def readers(self) -> dict[Dataset[Any], Reader]:
         """One for each dataset it has."""
 
-    async def aclose(self) -> None:
+    async def aclose(self) -> None:  # noqa: B027 - most have nothing open
         """Let go of what is open."""
 
     async def read(
@@ -203,6 +135,63 @@ class OutsideSource(Outside, ABC):
             raise NotOffered(
                 SAY("outside.market", source=self.name, market=self.market.value, symbol=subject)
             )
+
+    async def call(self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
+        """What `fn` returns, after as many attempts as it takes and the pace allows; `LeftAlone` while none is made.
+
+        `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
+        attempt would change; anything else it raises is a defect.
+        """
+        pauses = [*self._pauses, None]
+        for attempt, pause in enumerate(pauses, 1):
+            try:
+                async with self._gate.slot(), self._guard(self._called, _outage):
+                    call_id = await self._recorder.begin(self.name, operation, params, attempt=attempt)
+                    return await self._attempt(call_id, operation, fn)
+            except Trouble as trouble:
+                if pause is None or not trouble.passing:
+                    raise trouble.error from None
+            await self._sleep(pause)
+        raise AssertionError("the last attempt returns or raises")
+
+    async def _attempt(self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]) -> T:
+        started = self._now()
+        outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
+        try:
+            outcome = await self._outcome(operation, fn)
+        finally:
+            await self._record(call_id, self._now() - started, outcome)
+        if isinstance(outcome, Trouble):
+            raise outcome
+        return outcome
+
+    async def _outcome(self, operation: str, fn: Callable[[], Awaitable[T]]) -> T | Trouble:
+        said = {"source": self.name, "operation": operation}
+        try:
+            async with asyncio.timeout(self.deadline):
+                return await fn()
+        except Trouble as trouble:
+            return trouble
+        except AppError as error:
+            return Trouble(error)
+        except TimeoutError:
+            return Trouble(Unavailable(SAY("outside.timeout", **said, seconds=self.deadline)), passing=True)
+        except self._passing as e:  # named by its kind only: its text may quote the request
+            unreachable = SAY("outside.unreachable", **said, error=type(e).__name__)
+            return Trouble(Unavailable(unreachable), passing=True)
+
+    async def _record(self, call_id: UUID | None, took: float, outcome: object) -> None:
+        failed = outcome if isinstance(outcome, Trouble) else None
+        answer = failed.answer if failed else outcome
+        http = answer if isinstance(answer, HttpAnswer) else None
+        await self._recorder.end(
+            call_id,
+            status="failed" if failed else "success",
+            latency_ms=round(took * 1000),
+            status_code=http.status_code if http else None,
+            response_data=_cut(http.text if http else (None if answer is None else str(answer))),
+            error_message=str(failed) if failed else None,
+        )
 
 
 async def in_thread(fn: Callable[[], T]) -> T:
