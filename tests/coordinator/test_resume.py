@@ -32,7 +32,6 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
-    SqlSessionLeases,
 )
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -159,7 +158,6 @@ class Process:
         self.sessions = Sessions(
             engine,
             repository=self.repository,
-            leases=SqlSessionLeases(self.trail),
             record=NoCalls(),  # type: ignore[arg-type]
             clock=clock,
             lease_seconds=60,

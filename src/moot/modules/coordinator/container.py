@@ -8,12 +8,12 @@ from moot.modules.coordinator.application.replay import ReplayService
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
-from moot.modules.coordinator.application.session_pruning import SessionPruning
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NO_RECORD,
     NOTHING_KEPT,
     SessionRecord,
+    refuse,
 )
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
     GovernanceAdapter,
@@ -30,11 +30,8 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.records import SessionRecordAdapter, SqlTextStore, examine_record
-from moot.modules.coordinator.infrastructure.session_repository import (
-    SqlResearchSessionRepository,
-    SqlSessionLeases,
-)
+from moot.modules.coordinator.infrastructure.records import SessionPruning, SqlSessionRecord, examine_record
+from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import WorkflowJournal
@@ -71,7 +68,7 @@ class CoordinatorContainer:
         sessions: SessionFactory = trail.database.session if trail else nullcontext
         self._repository = SqlResearchSessionRepository(trail) if trail else NOTHING_KEPT
         self._record = _record(trail, llm_platform)
-        self._texts = SqlTextStore(trail) if trail else NO_RECORD
+        self._trail = trail
         self._directory = market_data
         self._clock, self._currency = clock, currency
         gateways = (
@@ -87,7 +84,6 @@ class CoordinatorContainer:
         self.sessions = Sessions(
             self._orchestrator,
             repository=self._repository,
-            leases=SqlSessionLeases(trail) if trail else NOTHING_KEPT,
             record=self._record,
             clock=clock,
             currency=currency,
@@ -116,7 +112,9 @@ class CoordinatorContainer:
         return SessionPacks(self.session_history(), self._record, examine_record)
 
     def session_pruning(self) -> SessionPruning:
-        return SessionPruning(self._texts, self._clock)
+        if self._trail is None:
+            refuse()
+        return SessionPruning(self._trail, self._clock)
 
 
 def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
@@ -133,4 +131,4 @@ def _record(trail: AuditTrail | None, platform: LLMPlatformContainer) -> Session
     llm, external = platform.llm_call_logs(), platform.external_call_logs()
     if not (trail and llm and external):
         return NO_RECORD
-    return SessionRecordAdapter(trail, llm, external, platform.close_calls_of)
+    return SqlSessionRecord(trail, llm, external, platform.close_calls_of)

@@ -28,7 +28,6 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
-    ISessionLeases,
     SessionRecord,
 )
 from moot.modules.coordinator.domain.texts import SAY
@@ -53,13 +52,12 @@ class Journal:
     def __init__(
         self,
         repository: IResearchSessionRepository,
-        leases: ISessionLeases,
         record: SessionRecord,
         clock: Clock,
         lease_seconds: float,
     ) -> None:
-        self.repository, self.leases, self._record, self.clock = repository, leases, record, clock
-        self.held = LeaseHolder(leases, clock, lease_seconds)
+        self.repository, self._record, self.clock = repository, record, clock
+        self.held = LeaseHolder(repository, clock, lease_seconds)
         self.unstored: dict[UUID, asyncio.Task[None]] = {}
         self._closing = asyncio.Event()
 
@@ -143,7 +141,7 @@ class Journal:
         await run.stored()
         await self.repository.settle()
         if run.lease_token is not None:
-            await self.leases.pause(run.session_id, run.lease_token)
+            await self.repository.pause(run.session_id, run.lease_token)
 
     async def _close(self, run: Run, session: ResearchSession) -> None:
         await run.stored()

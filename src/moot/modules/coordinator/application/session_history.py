@@ -70,6 +70,16 @@ class SessionDetail(ResearchSession):
     notices: list[str]
 
 
+class Pruned(BaseModel):
+    """How many sessions and calls lost their texts, of how many bytes. Those in `broken` kept theirs: their records
+    do not verify."""
+
+    sessions: int = 0
+    calls: int = 0
+    size: int = 0
+    broken: list[UUID] = Field(default_factory=list)
+
+
 class SessionHistory:
     def __init__(
         self, repository: IResearchSessionRepository, record: SessionRecord = NO_RECORD, currency: str = ""

@@ -22,7 +22,6 @@ from moot.modules.coordinator.domain.exceptions import (
     AllExpertsFailed,
     DeskBusy,
     DeskClosing,
-    KeyReused,
     KeyTaken,
     SessionCancelled,
     SessionEnded,
@@ -39,7 +38,6 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     NOTHING_KEPT,
     IdempotencyKey,
     IResearchSessionRepository,
-    ISessionLeases,
     SessionRecord,
 )
 from moot.shared.domain.clock import Clock, SystemClock
@@ -70,7 +68,6 @@ class Sessions:
         orchestrator: IResearchOrchestrationPort,
         *,
         repository: IResearchSessionRepository = NOTHING_KEPT,
-        leases: ISessionLeases = NOTHING_KEPT,
         record: SessionRecord = NO_RECORD,
         clock: Clock | None = None,
         currency: str = "",
@@ -80,10 +77,10 @@ class Sessions:
         policy: NodePolicy | None = None,
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
-        self._repository, self._leases = repository, leases
+        self._repository = repository
         self._history = SessionHistory(repository, record, currency)
         self._clock, self._policy = clock or SystemClock(), policy or AllowAll()
-        self._journal = Journal(repository, leases, record, self._clock, lease_seconds)
+        self._journal = Journal(repository, record, self._clock, lease_seconds)
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
@@ -95,7 +92,7 @@ class Sessions:
         self, request: ResearchRequest, *, key: IdempotencyKey | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         """Run `request` here and now. Under a known `key` it is not run again: the answer is that session's."""
-        if known := await self._opened_under(key, request.workspace_id):
+        if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return await self.outcome(known.id, request.workspace_id)
         try:
             async with self._turn() as begun:
@@ -108,7 +105,7 @@ class Sessions:
 
     async def start(self, request: ResearchRequest, *, key: IdempotencyKey | None = None) -> ResearchSession:
         """Accept `request` and return; it is stored by then, so that whatever happens it will be run."""
-        if known := await self._opened_under(key, request.workspace_id):
+        if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return known
         try:
             with self._place():
@@ -140,12 +137,12 @@ class Sessions:
 
     async def wake(self, session_id: UUID) -> None:
         """Somebody has decided what a session was waiting for: it goes on."""
-        if await self._leases.wake(session_id):
+        if await self._repository.wake(session_id):
             self.submit(session_id)
 
     async def left_behind(self) -> list[UUID]:
         """Sessions that nobody runs and that have not ended, of all workspaces."""
-        found = await self._leases.left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
+        found = await self._repository.left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
         return [session_id for session_id in found if session_id not in self]
 
     async def interrupted(self, workspace: str) -> list[ResearchSession]:
@@ -160,12 +157,12 @@ class Sessions:
             return
         if session.ended:
             raise SessionEnded(session_id, session.status)
-        await self._leases.wake(session_id)
+        await self._repository.wake(session_id)
         if run := self._runs.get(session_id):
             await _stop([run], "cancelled")
         if (await self._repository.known_session(session_id, workspace)).ended:
             return
-        await self._leases.request_cancel(session_id)
+        await self._repository.request_cancel(session_id)
         if taken := await self._journal.held.take(session_id):
             run = Run(session_id, self._repository, self._clock)
             await self._journal.reopen(run, taken.lease)
@@ -282,14 +279,6 @@ class Sessions:
                 "notices": notices(request.symbol, request.locale),
             }
         )
-
-    async def _opened_under(self, key: IdempotencyKey | None, workspace: str) -> ResearchSession | None:
-        if key is None:
-            return None
-        known = await self._repository.get_session_by_key(workspace, key.key)
-        if known is not None and known.digest != key.digest:
-            raise KeyReused(known.session.id)
-        return known.session if known else None
 
     @contextmanager
     def _place(self, *, accepted: bool = False) -> Iterator[None]:
