@@ -4,10 +4,8 @@ It takes on so many at once, so many that wait, and no more.
 """
 
 import asyncio
-import math
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -31,7 +29,7 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NO_RECORD,
@@ -54,10 +52,6 @@ AT_MOST_LEFT_BEHIND = 500
 STARTING = 16
 """So many begin at a time. A session begins with a burst of work and then waits for its experts: when hundreds come
 at once, the first are waiting before the last begin, instead of all of them working, and then all waiting."""
-USUAL_SECONDS = 10.0
-"""What a session is taken to last while none has ended yet."""
-WEIGHT = 0.2
-LONGEST_WAIT = 300
 
 
 class Sessions:
@@ -79,13 +73,13 @@ class Sessions:
         self._orchestrator, self._currency = orchestrator, currency
         self._repository = repository
         self._history = SessionHistory(repository, record, currency)
-        self._clock, self._policy = clock or SystemClock(), policy or AllowAll()
+        self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
         self._journal = Journal(repository, record, self._clock, lease_seconds)
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
         self._at_once, self._most = at_once, at_once + waiting
-        self._inside, self._seconds = 0, USUAL_SECONDS
+        self._inside = 0
         self._closed = asyncio.Event()
 
     async def answer(
@@ -251,7 +245,7 @@ class Sessions:
                     await self._journal.end(run, cancelled := SessionCancelled(session_id))
                     raise cancelled
                 if taken.lease.token > MOST_OWNERS:
-                    await self._journal.end(run, given_up := SessionGivenUp(session_id, MOST_OWNERS))
+                    await self._journal.end(run, given_up := SessionGivenUp(session_id, attempts=MOST_OWNERS))
                     raise given_up
                 return await self._run(run)
 
@@ -286,8 +280,7 @@ class Sessions:
         if self.closing and not accepted:
             raise DeskClosing
         if self._inside >= self._most and not accepted:
-            turns = 1 + self.waiting / self._at_once
-            raise DeskBusy(max(1, min(LONGEST_WAIT, math.ceil(self._seconds * turns))))
+            raise DeskBusy
         self._inside += 1
         try:
             yield
@@ -302,20 +295,12 @@ class Sessions:
         """
         with self._place(accepted=accepted):
             async with self._slots:
-                started, beginning = time.monotonic(), [self._starting]
                 await self._starting.acquire()
-
-                def begun() -> None:
-                    if beginning:
-                        beginning.pop().release()
-
-                try:
+                with ExitStack() as beginning:
+                    beginning.callback(self._starting.release)
                     if self.closing:
                         raise DeskClosing
-                    yield begun
-                finally:
-                    begun()
-                    self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
+                    yield beginning.close
 
 
 async def _stop(runs: list[Run], reason: Reason) -> None:

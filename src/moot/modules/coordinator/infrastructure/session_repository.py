@@ -1,11 +1,11 @@
 """Sessions, nodes, events and leases in SQL. Rows and models share their field names, so there is nothing to map."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import structlog
 from sqlalchemy import ColumnElement, Connection, func, select
@@ -32,7 +32,7 @@ from moot.modules.coordinator.infrastructure.tables import (
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.leases import Lease
+from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.leases import SqlLeases
 from moot.shared.infrastructure.transactions import transaction
@@ -80,7 +80,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             taking={"status": "running"},
         )
         self._trail = trail
-        self._listeners: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
+        self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
         trail.vouches_for(SESSION, SESSION_END, NODE)
         trail.fenced_by(self.fence)
 
@@ -107,7 +107,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             )
         except Unavailable as e:
             if key is not None and isinstance(e.__cause__, IntegrityError):
-                raise KeyTaken(key.key) from e
+                raise KeyTaken from e
             raise
         self._tell_listeners(session.id)
 
@@ -147,21 +147,11 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             return [SessionEvent.model_validate(row, from_attributes=True) for row in rows]
 
     async def wait_for_events(self, session_id: UUID, seconds: float) -> None:
-        told = asyncio.Event()
-        self._listeners[session_id].add(told)
-        try:
-            async with asyncio.timeout(seconds):
-                await told.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self._listeners[session_id].discard(told)
-            if not self._listeners[session_id]:
-                del self._listeners[session_id]
+        await passed(self._news.setdefault(session_id, asyncio.Event()), seconds)
 
     def _tell_listeners(self, session_id: UUID) -> None:
-        for told in self._listeners.get(session_id, ()):
-            told.set()
+        if news := self._news.pop(session_id, None):
+            news.set()
 
     async def get_session_by_key(self, workspace_id: str, key: IdempotencyKey) -> ResearchSession | None:
         wanted = select(ResearchSessionRow).where(

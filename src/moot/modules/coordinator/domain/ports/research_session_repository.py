@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
 
-from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.exceptions import SessionNotFound, SessionRunning
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
     ResearchSession,
@@ -25,6 +25,13 @@ class IdempotencyKey(NamedTuple):
 
     key: str
     digest: str
+
+
+class Past(NamedTuple):
+    """A session that ended, and what its nodes left behind."""
+
+    session: ResearchSession
+    nodes: Sequence[NodeExecution]
 
 
 def refuse() -> NoReturn:
@@ -86,6 +93,13 @@ class IResearchSessionRepository(Leases):
         if session is None:
             raise SessionNotFound(session_id)
         return session
+
+    async def past_session(self, session_id: UUID, workspace_id: str) -> Past:
+        """Raises `SessionNotFound`, or `SessionRunning` until it has ended."""
+        session = await self.known_session(session_id, workspace_id)
+        if not session.ended:
+            raise SessionRunning(session_id)
+        return Past(session, await self.get_node_executions_by_session(session_id))
 
     async def get_session_by_key(self, workspace_id: str, key: IdempotencyKey) -> ResearchSession | None:
         """Raises `KeyReused` when it was opened for another question."""
