@@ -10,10 +10,7 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.session_repository import (
-    SqlResearchSessionRepository,
-    SqlSessionLeases,
-)
+from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
 from moot.modules.governance.container import GovernanceContainer
 from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -36,6 +33,5 @@ def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchO
         TimedJudge(latency),
         layers=NodeLayers(repository=repository, policy=policy),
     )
-    leases = SqlSessionLeases(trail) if trail else NOTHING_KEPT
-    sessions = Sessions(engine, repository=repository, leases=leases, policy=policy)
+    sessions = Sessions(engine, repository=repository, policy=policy)
     return ResearchOrchestrationService(engine, repository=repository, sessions=sessions)

@@ -10,7 +10,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from functools import cached_property
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Self
 from uuid import UUID
 
@@ -120,13 +119,9 @@ class Moot(Desk):
             judge=lambda _sessions: JudgeContainer(self.settings.judge_quorum, choice, speaker),
             llm_platform=self.llm_platform,
             clock=clock,
-            node_timeout=self.settings.node_timeout,
-            currency=self.settings.currency,
+            settings=self.settings,
             governance=self.governance.agent,
             trading=self.market_data.trading_states(),
-            lease_seconds=self.settings.lease_seconds,
-            at_once=self.settings.max_sessions,
-            waiting=self.settings.max_waiting,
         )
 
     @cached_property
@@ -165,9 +160,7 @@ class Moot(Desk):
                 logger.error("database not ready, sessions will not be stored", error=str(e))
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
         await self._opened_later.aclose()
         await self.coordinator.sessions.close()
@@ -220,11 +213,8 @@ class Moot(Desk):
     async def result(self, session_id: UUID) -> ResearchResult:
         return await self.coordinator.session_history().result(session_id, DEFAULT_WORKSPACE)
 
-    async def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        history = self.coordinator.session_history()
-        async for event in history.events(session_id, DEFAULT_WORKSPACE, after=after):
-            if event is not None:
-                yield event
+    def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
+        return self.coordinator.session_history().events(session_id, DEFAULT_WORKSPACE, after=after)
 
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
         wanted = SessionFilter(workspace_id=DEFAULT_WORKSPACE, symbol=symbol, page=page, page_size=page_size)

@@ -12,7 +12,6 @@ from sqlalchemy import func, select, update
 from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
-    SqlSessionLeases,
 )
 from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.shared.domain.leases import Lease
@@ -32,7 +31,6 @@ class Store:
     def __init__(self, database: Database) -> None:
         self.trail = AuditTrail(database)
         self.repository = SqlResearchSessionRepository(self.trail)
-        self.leases = SqlSessionLeases(self.trail)
 
     async def a_session(self, owner: str | None = "first", **values) -> ResearchSession:
         session = a_session(status="running", **values)
@@ -63,20 +61,22 @@ def running(session: ResearchSession, token: int) -> Iterator[None]:
 class TestALease:
     async def test_is_not_given_while_somebody_holds_it(self, store: Store) -> None:
         session = await store.a_session()
-        assert await store.leases.acquire(session.id, "second", NOON, NOON + MINUTE) is None
+        assert await store.repository.acquire(session.id, "second", NOON, NOON + MINUTE) is None
 
     async def test_is_given_when_it_has_run_out_with_a_newer_token(self, store: Store) -> None:
         session = await store.a_session()
         later = NOON + 2 * MINUTE
-        taken = await store.leases.acquire(session.id, "second", later, later + MINUTE)
+        taken = await store.repository.acquire(session.id, "second", later, later + MINUTE)
         assert taken is not None
         assert taken.lease == Lease("second", 2, later + MINUTE)
         assert not taken.cancel_requested
-        assert await store.leases.acquire(session.id, "third", later, later + MINUTE) is None
+        assert await store.repository.acquire(session.id, "third", later, later + MINUTE) is None
 
     async def test_has_one_winner_however_many_want_it(self, store: Store) -> None:
         session = await store.a_session(owner=None)
-        wanting = [store.leases.acquire(session.id, f"process {n}", NOON, NOON + MINUTE) for n in range(20)]
+        wanting = [
+            store.repository.acquire(session.id, f"process {n}", NOON, NOON + MINUTE) for n in range(20)
+        ]
         winners = [taken for taken in await asyncio.gather(*wanting) if taken]
         assert len(winners) == 1
         assert winners[0].lease.token == 1
@@ -84,7 +84,7 @@ class TestALease:
     async def test_makes_a_queued_session_run(self, store: Store) -> None:
         session = a_session(status="queued")
         await store.repository.save_session(session)
-        await store.leases.acquire(session.id, "first", NOON, NOON + MINUTE)
+        await store.repository.acquire(session.id, "first", NOON, NOON + MINUTE)
         found = await store.repository.get_session_by_id(session.id, None)
         assert found is not None
         assert found.status == "running"
@@ -93,48 +93,50 @@ class TestALease:
     async def test_of_a_session_that_has_ended_is_nobodys(self, store: Store, status: str) -> None:
         session = a_session(status=status)
         await store.repository.save_session(session)
-        assert await store.leases.acquire(session.id, "first", NOON, NOON + MINUTE) is None
+        assert await store.repository.acquire(session.id, "first", NOON, NOON + MINUTE) is None
 
     async def test_is_kept_by_renewing_it(self, store: Store) -> None:
         session = await store.a_session()
-        renewal = await store.leases.renew("first", [session.id, uuid4()], NOON + 3 * MINUTE)
+        renewal = await store.repository.renew("first", [session.id, uuid4()], NOON + 3 * MINUTE)
         assert renewal == (set(), set())
-        assert await store.leases.acquire(session.id, "second", NOON + 2 * MINUTE, NOON + 4 * MINUTE) is None
+        assert (
+            await store.repository.acquire(session.id, "second", NOON + 2 * MINUTE, NOON + 4 * MINUTE) is None
+        )
 
     async def test_that_was_lost_is_noticed_when_it_is_renewed(self, store: Store) -> None:
         session = await store.a_session()
         later = NOON + 2 * MINUTE
-        await store.leases.acquire(session.id, "second", later, later + MINUTE)
-        renewal = await store.leases.renew("first", [session.id], later + MINUTE)
+        await store.repository.acquire(session.id, "second", later, later + MINUTE)
+        renewal = await store.repository.renew("first", [session.id], later + MINUTE)
         assert renewal.lost == {session.id}
-        still = await store.leases.acquire(session.id, "third", later, later + MINUTE)
+        still = await store.repository.acquire(session.id, "third", later, later + MINUTE)
         assert still is None, "what the loser renewed must not shorten the winner's lease"
 
     async def test_tells_its_owner_that_the_session_should_be_cancelled(self, store: Store) -> None:
         session = await store.a_session()
-        await store.leases.request_cancel(session.id)
-        assert (await store.leases.renew("first", [session.id], NOON)).cancel_requested == {session.id}
+        await store.repository.request_cancel(session.id)
+        assert (await store.repository.renew("first", [session.id], NOON)).cancel_requested == {session.id}
 
     async def test_that_is_released_can_be_taken_at_once(self, store: Store) -> None:
         mine, other = await store.a_session(), await store.a_session(owner="second")
-        await store.leases.release("first", NOON)
-        assert await store.leases.left_behind(NOON, 10) == [mine.id]
-        assert other.id not in await store.leases.left_behind(NOON, 10)
+        await store.repository.release("first", NOON)
+        assert await store.repository.left_behind(NOON, 10) == [mine.id]
+        assert other.id not in await store.repository.left_behind(NOON, 10)
 
 
 async def test_what_is_left_behind_is_found_oldest_first(store: Store) -> None:
     sessions = [await store.a_session(created_at=NOON + n * MINUTE) for n in (2, 0, 1)]
     await store.a_session(created_at=NOON - MINUTE, owner="second")
-    await store.leases.renew("second", [], NOON)
+    await store.repository.renew("second", [], NOON)
     expired = NOON + MINUTE
-    found = await store.leases.left_behind(expired, 4)
+    found = await store.repository.left_behind(expired, 4)
     assert [s for s in found if s in {session.id for session in sessions}] == [
         sessions[1].id,
         sessions[2].id,
         sessions[0].id,
     ]
-    assert len(await store.leases.left_behind(expired, 2)) == 2
-    assert await store.leases.left_behind(NOON, 4) == []
+    assert len(await store.repository.left_behind(expired, 2)) == 2
+    assert await store.repository.left_behind(NOON, 4) == []
 
 
 class TestAnOwnerThatLostItsLease:
@@ -143,7 +145,7 @@ class TestAnOwnerThatLostItsLease:
         with running(session, 1):
             await store.repository.save_node_execution(a_node(session.id))
         later = NOON + 2 * MINUTE
-        await store.leases.acquire(session.id, "second", later, later + MINUTE)
+        await store.repository.acquire(session.id, "second", later, later + MINUTE)
         with running(session, 1), pytest.raises(LeaseLost):
             await store.repository.save_node_execution(a_node(session.id, node_type="debate"))
         with running(session, 1), pytest.raises(LeaseLost):
@@ -160,7 +162,7 @@ class TestAnOwnerThatLostItsLease:
         """They are committed together, and one of them is refused."""
         lost, kept = await store.a_session(), await store.a_session()
         later = NOON + 2 * MINUTE
-        await store.leases.acquire(lost.id, "second", later, later + MINUTE)
+        await store.repository.acquire(lost.id, "second", later, later + MINUTE)
 
         async def write(session: ResearchSession) -> None:
             with running(session, 1):
@@ -176,7 +178,7 @@ class TestAnOwnerThatLostItsLease:
         paused, other = Store(database), Store(database)
         session = await paused.a_session()
         later = NOON + 2 * MINUTE
-        taken = await other.leases.acquire(session.id, "second", later, later + MINUTE)
+        taken = await other.repository.acquire(session.id, "second", later, later + MINUTE)
         assert taken is not None
         with running(session, 2):
             await other.repository.save_node_execution(a_node(session.id))
@@ -200,7 +202,7 @@ class TestAnOwnerThatLostItsLease:
 
         writing = [asyncio.create_task(write(n)) for n in range(30)]
         await asyncio.sleep(0)
-        await taker.leases.acquire(session.id, "second", later, later + MINUTE)
+        await taker.repository.acquire(session.id, "second", later, later + MINUTE)
         seen = await taker.nodes(session.id)
         written = sum(await asyncio.gather(*writing))
         assert seen == written == await taker.nodes(session.id)

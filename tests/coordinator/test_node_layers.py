@@ -12,7 +12,7 @@ from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import SessionEvent
-from moot.modules.coordinator.domain.ports.permission import AfterError, AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
@@ -20,7 +20,7 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
     NodeLayers,
     create_expert_node,
     persist_node_execution,
-    within_time,
+    retry,
 )
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError
@@ -168,7 +168,7 @@ async def test_a_timeout_of_the_works_own_is_not_taken_for_the_nodes():
         raise TimeoutError("the provider did not answer")
 
     with pytest.raises(TimeoutError, match="the provider did not answer"):
-        await within_time(work, "macro_intelligence", 5)(state())
+        await retry(work, "macro_intelligence", NodePolicy(), 5)(state())
 
 
 class NoMacro(NodePolicy):
@@ -254,7 +254,7 @@ async def test_a_result_that_cannot_be_recorded_is_a_result_all_the_same(in_sess
     assert {node.node_type for node in sessions.nodes} == {"debate", "judge"}
 
 
-class Handling(AllowAll):
+class Handling(NodePolicy):
     """Says what follows each error, in turn."""
 
     def __init__(self, *steps: AfterError) -> None:

@@ -110,12 +110,12 @@ BAD = {
     "limit too large": (
         body(experts=["financial_auditor"], options={"financial_auditor": {"limit": 21}}),
         "options.financial_auditor.limit",
-        "out_of_range",
+        "less_than_equal",
     ),
     "limit too small": (
         body(experts=["financial_auditor"], options={"financial_auditor": {"limit": 0}}),
         "options.financial_auditor.limit",
-        "out_of_range",
+        "greater_than_equal",
     ),
     "limit of a wrong type": (
         body(experts=["financial_auditor"], options={"financial_auditor": {"limit": "5"}}),

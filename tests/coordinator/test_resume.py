@@ -25,14 +25,13 @@ from moot.modules.coordinator.domain.exceptions import (
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionEvent
-from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
-    SqlSessionLeases,
 )
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -149,7 +148,7 @@ class Process:
         policy: NodePolicy | None = None,
         trail: AuditTrail | None = None,
     ) -> None:
-        policy = policy or AllowAll()
+        policy = policy or NodePolicy()
         self.research = research or FakeResearch(dict.fromkeys(ALL, FOUND))
         self.debate, self.judge = debate or FakeDebate(), judge or FakeJudge()
         self.trail = trail or AuditTrail(database)
@@ -159,7 +158,6 @@ class Process:
         self.sessions = Sessions(
             engine,
             repository=self.repository,
-            leases=SqlSessionLeases(self.trail),
             record=NoCalls(),  # type: ignore[arg-type]
             clock=clock,
             lease_seconds=60,
@@ -479,7 +477,7 @@ async def test_the_story_of_a_resumed_session_is_told_once(database: Database, h
     later(hours)
     second = Process(database, hours)
     await second.sessions.resume(session_id, WORKSPACE)
-    told = [event async for event in SessionHistory(second.repository).events(session_id, WORKSPACE) if event]
+    told = [event async for event in SessionHistory(second.repository).events(session_id, WORKSPACE)]
     assert [event.seq for event in told] == list(range(1, len(told) + 1))
     ended = [event.data["node"] for event in told if event.type == "node_finished"]
     assert sorted(ended) == sorted([*ALL, "debate", "judge"])

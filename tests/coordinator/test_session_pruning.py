@@ -9,8 +9,8 @@ import pytest
 from sqlalchemy import text
 
 from moot.desk import Moot
+from moot.modules.coordinator.application.session_history import Pruned
 from moot.modules.coordinator.application.session_pack import check_pack
-from moot.modules.coordinator.application.session_pruning import CallTexts
 from moot.modules.coordinator.infrastructure import records
 from moot.modules.coordinator.infrastructure.records import examine_record
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -47,8 +47,8 @@ async def texts(desk: Moot) -> list[tuple[Any, ...]]:
     return await run(desk, f"SELECT {columns} FROM llm_call_logs ORDER BY ordinal")
 
 
-async def prune(desk: Moot, before: date = NEW_YEAR, workspace: str = "default") -> CallTexts:
-    return (await desk.coordinator.session_pruning().prune(before, workspace)).texts
+async def prune(desk: Moot, before: date = NEW_YEAR, workspace: str = "default") -> Pruned:
+    return await desk.coordinator.session_pruning().prune(before, workspace)
 
 
 async def test_texts_go_and_everything_else_stays(desk, recorder):
@@ -58,7 +58,7 @@ async def test_texts_go_and_everything_else_stays(desk, recorder):
     calls = await history.llm_calls(session.id, "default", include_text=False)
 
     planned = await desk.coordinator.session_pruning().planned(NEW_YEAR, "default")
-    assert planned == CallTexts(sessions=1, calls=3)
+    assert planned == Pruned(sessions=1, calls=3)
     gone = await prune(desk)
     assert (gone.sessions, gone.calls) == (1, 3)
     assert gone.size > len((PROMPT * 2 + RESPONSE).encode())
@@ -120,7 +120,7 @@ async def test_pruning_seals_no_record_that_was_tampered_with(desk, recorder):
     await run(desk, EMPTIED)
     whole = await recorder.session(ended=LAST_YEAR)
     pruned = await desk.coordinator.session_pruning().prune(NEW_YEAR, "default")
-    assert (pruned.broken, pruned.texts.sessions, pruned.texts.calls) == ([touched.id], 1, 3)
+    assert (pruned.broken, pruned.sessions, pruned.calls) == ([touched.id], 1, 3)
     assert not (await desk.verify(touched.id)).intact
     assert (await desk.verify(whole.id)).intact
     left = await run(desk, "SELECT session_id FROM external_api_call_logs WHERE response_data IS NOT NULL")
@@ -131,7 +131,7 @@ async def test_only_what_ended_before_that_day_goes(desk, recorder):
     await recorder.session(ended=LAST_YEAR + timedelta(seconds=1))
     await recorder.session(ended=LAST_YEAR, workspace="another")
     await recorder.session(ended=None)
-    assert await prune(desk) == CallTexts()
+    assert await prune(desk) == Pruned()
     assert (await prune(desk, workspace="another")).sessions == 1
     assert (await prune(desk, NEW_YEAR + timedelta(days=1))).sessions == 1
     assert (await prune(desk, TODAY)).sessions == 0, "the one that runs keeps its texts"
@@ -155,7 +155,7 @@ async def test_calls_of_a_session_that_was_never_stored_go_too(desk, recorder):
 
 async def test_a_call_that_may_be_under_way_keeps_its_prompt(desk, recorder):
     await Recorder(trail_of(desk), LAST_YEAR).begun()
-    assert await prune(desk) == CallTexts()
+    assert await prune(desk) == Pruned()
     assert (await texts(desk))[0][0] == PROMPT
 
 
@@ -163,8 +163,8 @@ async def test_there_is_nothing_left_to_do_the_second_time(desk, recorder):
     session = await recorder.session(ended=LAST_YEAR)
     await prune(desk)
     links = (await desk.verify(session.id)).links
-    assert await prune(desk) == CallTexts()
-    assert await desk.coordinator.session_pruning().planned(NEW_YEAR, "default") == CallTexts()
+    assert await prune(desk) == Pruned()
+    assert await desk.coordinator.session_pruning().planned(NEW_YEAR, "default") == Pruned()
     assert (await desk.verify(session.id)).links == links
 
 
@@ -175,10 +175,8 @@ async def test_many_calls_go_in_batches_that_can_be_watched(desk, recorder, monk
         await recorder.calls(session.id)
         await recorder.calls(None)
     seen: list[int] = []
-    pruned = await desk.coordinator.session_pruning().prune(
-        NEW_YEAR, "default", lambda gone: seen.append(gone.calls)
-    )
-    assert pruned.texts.calls == 15 + 12
+    pruned = await desk.coordinator.session_pruning().prune(NEW_YEAR, "default", seen.append)
+    assert pruned.calls == 15 + 12
     assert seen == [15, 17, 19, 21, 23, 25, 27]
     assert (await desk.verify(session.id)).pruned == 15
 

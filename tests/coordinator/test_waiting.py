@@ -12,7 +12,7 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import SessionFilter
-from moot.modules.coordinator.domain.ports.permission import AllowAll
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import DecisionRejected
 from moot.shared.infrastructure.audit_verification import verify
@@ -29,7 +29,7 @@ from tests.coordinator.test_resume import (  # noqa: F401
 )
 
 
-class Asking(AllowAll):
+class Asking(NodePolicy):
     """Wants a person for what it is told to, until one has said yes or no."""
 
     def __init__(self, *about: str) -> None:

@@ -18,8 +18,8 @@ from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
-    KeyedSession,
-    NothingKept,
+    IResearchSessionRepository,
+    SessionRecord,
 )
 from moot.shared.domain.leases import Lease
 
@@ -104,7 +104,7 @@ class FakeJudge(IJudgeGateway):
         return await _give(self._answer, VERDICT)
 
 
-class FakeSessions(NothingKept):
+class FakeSessions(IResearchSessionRepository, SessionRecord):
     """Keeps sessions in memory; `broken` makes every write fail, as a full disk would."""
 
     lasting = True
@@ -149,7 +149,7 @@ class FakeSessions(NothingKept):
     async def wait_for_events(self, session_id: UUID, seconds: float) -> None:
         await asyncio.sleep(0)
 
-    async def get_session_by_key(self, workspace_id: str, key: str) -> KeyedSession | None:
+    async def get_session_by_key(self, workspace_id: str, key: IdempotencyKey) -> ResearchSession | None:
         return None
 
     async def get_session_by_id(self, session_id: UUID, workspace_id: str | None) -> ResearchSession | None:

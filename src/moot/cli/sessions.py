@@ -27,8 +27,7 @@ from moot.cli.session_view import show_decisions, show_page, show_replay, show_s
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.run import Watch
-from moot.modules.coordinator.application.session_history import SessionDetail, SessionQuery
-from moot.modules.coordinator.application.session_pruning import CallTexts, Pruned
+from moot.modules.coordinator.application.session_history import Pruned, SessionDetail, SessionQuery
 from moot.modules.governance.application.decision_log import DecisionRecord
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
@@ -192,7 +191,7 @@ def prune(
         assert desk.database is not None, "there was something to prune in it"
         size = await desk.database.size()
         with counting(say("session_files.pruning"), planned.calls) as count:
-            pruned = await pruning.prune(last, workspace, lambda gone: count(gone.calls))
+            pruned = await pruning.prune(last, workspace, count)
         _tell(pruned)
         await desk.database.reclaim()
         _tell_room(size, await desk.database.size())
@@ -278,7 +277,7 @@ def _failed(error: AppError) -> typer.Exit:
     return typer.Exit(1)
 
 
-def _ask(planned: CallTexts, last: date) -> None:
+def _ask(planned: Pruned, last: date) -> None:
     if not _somebody_is_there():
         raise InvalidInput(SAY("session_files.needs_yes"))
     question = say("session_files.sure", calls=planned.calls, sessions=planned.sessions, day=last)
@@ -292,9 +291,8 @@ def _somebody_is_there() -> bool:
 
 
 def _tell(pruned: Pruned) -> None:
-    gone = pruned.texts
-    size = readable_size(gone.size)
-    typer.echo(say("session_files.pruned", calls=gone.calls, sessions=gone.sessions, size=size))
+    size = readable_size(pruned.size)
+    typer.echo(say("session_files.pruned", calls=pruned.calls, sessions=pruned.sessions, size=size))
     for session_id in pruned.broken:
         typer.echo(say("session_files.broken", session_id=session_id), err=True)
 

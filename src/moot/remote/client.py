@@ -9,7 +9,6 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
-from types import TracebackType
 from uuid import UUID
 
 from pydantic import BaseModel
@@ -52,9 +51,7 @@ class RemoteMoot(Desk):
     def __repr__(self) -> str:
         return f"RemoteMoot({self._connection.url!r})"
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *_error: object) -> None:
         await self._connection.close()
 
     async def _research(self, question: Body, watch: Watch | None) -> ResearchResult:

@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
-from types import TracebackType
 from typing import Any, Self, Unpack
 from uuid import UUID
 
@@ -28,9 +27,7 @@ class Desk(ABC):
         return self
 
     @abstractmethod
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
+    async def __aexit__(self, *_error: object) -> None: ...
 
     async def research(
         self,

@@ -8,17 +8,17 @@ from moot.modules.coordinator.application.replay import ReplayService
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
-from moot.modules.coordinator.application.session_pruning import SessionPruning
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NO_RECORD,
     NOTHING_KEPT,
+    IResearchSessionRepository,
     SessionRecord,
+    refuse,
 )
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
     GovernanceAdapter,
     SessionWorkflows,
-    TradingFacts,
 )
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
     DebateGatewayAdapter,
@@ -30,21 +30,19 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
     LangGraphResearchOrchestrator,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.modules.coordinator.infrastructure.records import SessionRecordAdapter, SqlTextStore, examine_record
-from moot.modules.coordinator.infrastructure.session_repository import (
-    SqlResearchSessionRepository,
-    SqlSessionLeases,
-)
+from moot.modules.coordinator.infrastructure.records import SessionPruning, SqlSessionRecord, examine_record
+from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import WorkflowJournal
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.settings import Settings
 
 
 class CoordinatorContainer:
@@ -60,40 +58,37 @@ class CoordinatorContainer:
         judge: Callable[[SessionFactory], JudgeContainer],
         llm_platform: LLMPlatformContainer,
         clock: Clock,
-        node_timeout: float,
-        currency: str,
+        settings: Settings,
         governance: CoordinatorAgent,
-        trading: TradingFacts,
-        lease_seconds: float,
-        at_once: int,
-        waiting: int,
+        trading: TradingStates,
     ) -> None:
         sessions: SessionFactory = trail.database.session if trail else nullcontext
         self._repository = SqlResearchSessionRepository(trail) if trail else NOTHING_KEPT
         self._record = _record(trail, llm_platform)
-        self._texts = SqlTextStore(trail) if trail else NO_RECORD
+        self._trail = trail
         self._directory = market_data
-        self._clock, self._currency = clock, currency
+        self._clock, self._currency = clock, settings.currency
         gateways = (
             ResearchGatewayAdapter(sessions, research),
             DebateGatewayAdapter(sessions, debate),
             JudgeGatewayAdapter(sessions, judge),
         )
         policy = GovernanceAdapter(governance, clock, trading)
-        unrecorded = NodeLayers(policy=policy, timeout=node_timeout, clock=clock)
-        layers = replace(unrecorded, repository=self._repository)
-        self._orchestrator = LangGraphResearchOrchestrator(*gateways, layers=layers)
-        self._replaying = LangGraphResearchOrchestrator(*gateways, layers=unrecorded)
+        layers = NodeLayers(policy=policy, timeout=settings.node_timeout, clock=clock)
+
+        def engine(repository: IResearchSessionRepository) -> LangGraphResearchOrchestrator:
+            return LangGraphResearchOrchestrator(*gateways, layers=replace(layers, repository=repository))
+
+        self._engine, self._orchestrator = engine, engine(self._repository)
         self.sessions = Sessions(
             self._orchestrator,
             repository=self._repository,
-            leases=SqlSessionLeases(trail) if trail else NOTHING_KEPT,
             record=self._record,
             clock=clock,
-            currency=currency,
-            lease_seconds=lease_seconds,
-            at_once=at_once,
-            waiting=waiting,
+            currency=settings.currency,
+            lease_seconds=settings.lease_seconds,
+            at_once=settings.max_sessions,
+            waiting=settings.max_waiting,
             policy=policy,
         )
 
@@ -107,7 +102,7 @@ class CoordinatorContainer:
         )
 
     def replay_service(self) -> ReplayService:
-        return ReplayService(self._replaying, self._repository, self._record)
+        return ReplayService(self._engine, self._repository, self._record)
 
     def session_history(self) -> SessionHistory:
         return SessionHistory(self._repository, self._record, self._currency)
@@ -116,7 +111,9 @@ class CoordinatorContainer:
         return SessionPacks(self.session_history(), self._record, examine_record)
 
     def session_pruning(self) -> SessionPruning:
-        return SessionPruning(self._texts, self._clock)
+        if self._trail is None:
+            refuse()
+        return SessionPruning(self._trail, self._clock)
 
 
 def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
@@ -133,4 +130,4 @@ def _record(trail: AuditTrail | None, platform: LLMPlatformContainer) -> Session
     llm, external = platform.llm_call_logs(), platform.external_call_logs()
     if not (trail and llm and external):
         return NO_RECORD
-    return SessionRecordAdapter(trail, llm, external, platform.close_calls_of)
+    return SqlSessionRecord(trail, llm, external, platform.close_calls_of)

@@ -101,6 +101,11 @@ class LeaseLost(BaseException):
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
 
 
+def current_context() -> ExecutionContext:
+    """Of whatever is under way here, or else a bare one."""
+    return current_execution_ctx.get() or ExecutionContext(session_id="")
+
+
 @contextmanager
 def execution_context() -> Iterator[ExecutionContext]:
     """The context of whatever is under way here, or else a bare one for the length of the block."""

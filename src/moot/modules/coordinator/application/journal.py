@@ -1,9 +1,9 @@
 """What is stored of the sessions that run here: opening, end, and whose they are; and what was asked, asked again."""
 
 import asyncio
-from collections.abc import Awaitable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Coroutine, Iterable, Iterator
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
@@ -15,7 +15,6 @@ from moot.modules.coordinator.domain.exceptions import (
     ApprovalNeeded,
     SessionCancelled,
     SessionNotRetryable,
-    SessionRunning,
     SessionStopped,
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
@@ -28,7 +27,7 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
-    ISessionLeases,
+    Past,
     SessionRecord,
 )
 from moot.modules.coordinator.domain.texts import SAY
@@ -53,13 +52,12 @@ class Journal:
     def __init__(
         self,
         repository: IResearchSessionRepository,
-        leases: ISessionLeases,
         record: SessionRecord,
         clock: Clock,
         lease_seconds: float,
     ) -> None:
-        self.repository, self.leases, self._record, self.clock = repository, leases, record, clock
-        self.held = LeaseHolder(leases, clock, lease_seconds)
+        self.repository, self._record, self.clock = repository, record, clock
+        self.held = LeaseHolder(repository, clock, lease_seconds)
         self.unstored: dict[UUID, asyncio.Task[None]] = {}
         self._closing = asyncio.Event()
 
@@ -114,7 +112,7 @@ class Journal:
             try:
                 result = await work
             except SessionStopped as e:
-                await self._close(run, _with_error(run.session, e.error))
+                await self._close(run, _outcome_of_error(run.session, e.error))
                 raise
             except ApprovalNeeded:
                 await self._pause(run)
@@ -122,15 +120,15 @@ class Journal:
             except (Exception, asyncio.CancelledError) as e:
                 await run.stored()
                 if run.stopped not in ("interrupted", "taken over"):
-                    await self._close(run, _with_error(run.session, e))
+                    await self._close(run, _outcome_of_error(run.session, e))
                 raise
-            await self._close(run, _with_result(run.session, result))
+            await self._close(run, _outcome(result))
             return result
 
     async def end(self, run: Run, error: AppError) -> None:
         """Close a session that will not be run."""
         with run.context().active():
-            await self._close(run, _with_error(run.session, error))
+            await self._close(run, _outcome_of_error(run.session, error))
 
     async def close(self, *, release: bool) -> None:
         self._closing.set()
@@ -143,14 +141,14 @@ class Journal:
         await run.stored()
         await self.repository.settle()
         if run.lease_token is not None:
-            await self.leases.pause(run.session_id, run.lease_token)
+            await self.repository.pause(run.session_id, run.lease_token)
 
-    async def _close(self, run: Run, session: ResearchSession) -> None:
+    async def _close(self, run: Run, outcome: dict[str, Any]) -> None:
         await run.stored()
         now = self.clock.now()
-        took = round((now - session.created_at).total_seconds() * 1000)
-        gaps = run.tally.audit_gaps
-        closed = session.model_copy(update={"completed_at": now, "duration_ms": took, "audit_gaps": gaps})
+        took = round((now - run.session.created_at).total_seconds() * 1000)
+        outcome |= {"completed_at": now, "duration_ms": took, "audit_gaps": run.tally.audit_gaps}
+        closed = run.session.model_copy(update=outcome)
         told = run.events([("done", tell_end(closed))])
         if not await _best_effort(self.repository.update_session(closed, events=told), run):
             task = asyncio.create_task(self._store_later(closed, told))
@@ -186,41 +184,22 @@ async def _best_effort(write: Awaitable[None], run: Run) -> bool:
     return True
 
 
-def _with_result(session: ResearchSession, result: ResearchResult) -> ResearchSession:
-    return session.model_copy(
-        update={
-            "status": result.overall_status,
-            "verdict_status": result.verdict_status,
-            "verdict_action": result.verdict["action"] if result.verdict else None,
-            "reason": result.reason,
-        }
-    )
+def _outcome(result: ResearchResult) -> dict[str, Any]:
+    return {
+        "status": result.overall_status,
+        "verdict_status": result.verdict_status,
+        "verdict_action": result.verdict["action"] if result.verdict else None,
+        "reason": result.reason,
+    }
 
 
-def _with_error(session: ResearchSession, error: BaseException) -> ResearchSession:
+def _outcome_of_error(session: ResearchSession, error: BaseException) -> dict[str, Any]:
     if isinstance(error, asyncio.CancelledError | SessionCancelled):
         said, status = SAY("no_verdict.cancelled"), "cancelled"
     else:
         why = error_text(error, session.locale) if isinstance(error, Exception) else repr(error)
         said, status = SAY("no_verdict.crashed", why=why), "failed"
-    return session.model_copy(
-        update={"status": status, "verdict_status": "failed", "reason": said.in_locale(session.locale)}
-    )
-
-
-class Past(NamedTuple):
-    """A session that ended, and what its nodes left behind."""
-
-    session: ResearchSession
-    nodes: Sequence[NodeExecution]
-
-
-async def past_session(repository: IResearchSessionRepository, session_id: UUID, workspace: str) -> Past:
-    """Raises `SessionNotFound`, `SessionRunning`."""
-    session = await repository.known_session(session_id, workspace)
-    if not session.ended:
-        raise SessionRunning(session_id)
-    return Past(session, await repository.get_node_executions_by_session(session_id))
+    return {"status": status, "verdict_status": "failed", "reason": said.in_locale(session.locale)}
 
 
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
@@ -238,7 +217,7 @@ def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
     owing = [expert for expert in session.experts if expert not in reused]
     no_verdict = session.verdict_status == "failed" and bool(reused)
     if not owing and (skip_debate or not no_verdict):
-        raise SessionNotRetryable(session.id, only_verdict_failed=no_verdict)
+        raise SessionNotRetryable(session.id)
     return request_of(session, ()).model_copy(
         update={
             "experts": owing,

@@ -1,30 +1,29 @@
 """Replay: a session run again from its record, with the network off, and compared with it node by node."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
-from moot.modules.coordinator.application.journal import Past, request_of
-from moot.modules.coordinator.application.results import error_type, from_columns
+from moot.modules.coordinator.application.journal import request_of
+from moot.modules.coordinator.application.results import from_columns
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
+from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionEvent
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IResearchSessionRepository,
+    Past,
     SessionRecord,
 )
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict
-from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import ReplayContext
-from moot.shared.infrastructure.redaction import REDACT, error_text
+from moot.shared.infrastructure.redaction import REDACT
 
 NODES = (*(expert.value for expert in ExpertType), "debate", "judge")
 SHOWN = 5
@@ -67,58 +66,49 @@ class Replay(BaseModel):
     ending: list[Difference]
 
 
-class Rerun(NamedTuple):
-    """What came out now."""
+class Rerun(IResearchSessionRepository):
+    """What came out now, node by node; it lasts no longer than the replay."""
 
-    result: ResearchResult
-    failures: Mapping[str, Exception]
+    def __init__(self) -> None:
+        self.nodes: dict[str, NodeExecution] = {}
 
-    def of(self, node_type: str) -> dict[str, Any] | None:
-        if node_type == "debate":
-            return self.result.debate_outcome
-        if node_type == "judge":
-            return self.result.verdict
-        return next((i.data for i in self.result.expert_results if i.expert_type == node_type), None)
+    async def save_node_execution(self, node: NodeExecution, *, events: Sequence[SessionEvent] = ()) -> None:
+        self.nodes[node.node_type] = node
 
 
 class ReplayService:
-    """`orchestrator` journals nothing: a replay leaves no trace on the record it reads."""
+    """`engine` makes an orchestrator that journals where it is told: a replay leaves no trace on the record."""
 
     def __init__(
         self,
-        orchestrator: IResearchOrchestrationPort,
+        engine: Callable[[IResearchSessionRepository], IResearchOrchestrationPort],
         repository: IResearchSessionRepository,
         record: SessionRecord,
     ) -> None:
-        self._orchestrator, self._repository, self._record = orchestrator, repository, record
+        self._engine, self._repository, self._record = engine, repository, record
 
     async def replay(self, session_id: UUID, workspace_id: str) -> Replay:
         """Raises `SessionNotFound`; `Conflict` for a session that cannot be replayed, which says why."""
-        session = await self._repository.known_session(session_id, workspace_id)
-        nodes = await self._repository.get_node_executions_by_session(session_id)
+        past = await self._repository.past_session(session_id, workspace_id)
         calls = await self._record.llm_calls(session_id, include_text=True)
         others = await self._record.api_calls(session_id, include_text=False)
-        _refuse(session, nodes, calls)
-        past = Past(session, nodes)
+        _refuse(past, calls)
+        rerun = Rerun()
         with _context(past, calls, others).active() as context:
-            result = await self._orchestrator.run(_request(past))
-        return _compared(past, Rerun(result, context.tally.failures))
+            result = await self._engine(rerun).run(_request(past))
+        return _compare(past, result, rerun.nodes, context.tally.failures)
 
 
-def _refuse(
-    session: ResearchSession, nodes: Sequence[NodeExecution], calls: Iterable[Mapping[str, Any]]
-) -> None:
-    if session.status in ("queued", "running"):
-        raise SessionRunning(session.id)
-    if not nodes:
-        raise Conflict(SAY("replay.nothing", session_id=session.id), code="NOTHING_ON_RECORD")
+def _refuse(past: Past, calls: Iterable[Mapping[str, Any]]) -> None:
+    if not past.nodes:
+        raise Conflict(SAY("replay.nothing", session_id=past.session.id), code="NOTHING_ON_RECORD")
     if any(call["status"] == "success" and call["completion_text"] is None for call in calls):
-        raise Conflict(SAY("replay.pruned", session_id=session.id), code="BODIES_PRUNED")
+        raise Conflict(SAY("replay.pruned", session_id=past.session.id), code="BODIES_PRUNED")
 
 
 def _request(past: Past) -> ResearchRequest:
     """The question as it was asked; of a cancelled session, as far as it had got."""
-    session, rows = past.session, {node.node_type: node for node in past.nodes}
+    session, rows = past.session, {node.node_type for node in past.nodes}
     broken_off = session.status == "cancelled"
     skipped = session.verdict_status == "skipped" or broken_off
     asked = request_of(session, past.nodes)
@@ -148,12 +138,17 @@ def _context(
     )
 
 
-def _compared(past: Past, now: Rerun) -> Replay:
+def _compare(
+    past: Past,
+    result: ResearchResult,
+    rerun: Mapping[str, NodeExecution],
+    failures: Mapping[str, Exception],
+) -> Replay:
     session, rows = past.session, {node.node_type: node for node in past.nodes}
-    ran = [name for name in NODES if name in rows or now.of(name) or name in now.failures]
-    nodes = [_node(name, rows.get(name), now, session.locale) for name in ran]
+    ran = [name for name in NODES if name in rows or name in rerun]
+    nodes = [_compare_node(name, rows.get(name), rerun.get(name), failures.get(name)) for name in ran]
     broken_off = session.status == "cancelled"
-    ending = [] if broken_off else list(_ending(session, now.result))
+    ending = [] if broken_off else list(_ending(session, result))
     wrong = {"differs"} if broken_off else {"differs", "unrecorded"}
     return Replay(
         session_id=session.id,
@@ -165,43 +160,33 @@ def _compared(past: Past, now: Rerun) -> Replay:
     )
 
 
-def _node(name: str, then: NodeExecution | None, now: Rerun, locale: Locale) -> NodeReplay:
+def _compare_node(
+    name: str, then: NodeExecution | None, now: NodeExecution | None, error: Exception | None
+) -> NodeReplay:
+    """Two results; or, where one side has none, how the node ended. Reused results are not run again."""
     if then is None:
         return NodeReplay(node_type=name, outcome="unrecorded")
-    error, result = now.failures.get(name), now.of(name)
-    if then.status == "failed" and error is not None and _alike(then, error, locale):
+    prompt = list(error.details.get("difference", ())) if isinstance(error, AppError) else []
+    unanswered = now is not None and now.error_type in UNANSWERED and not prompt
+    if then.status == "failed" and now and (unanswered or _state(then) == _state(now)):
         return NodeReplay(node_type=name, outcome="failed_alike")
-    found = list(differences(*_sides(then, result, error, locale)))
+    sides = (_state(then), _state(now))
+    if now and then.status == now.status == "success":
+        sides = (from_columns(then), from_columns(now))
+    found = [] if then.reused else list(differences(*sides))
     return NodeReplay(
         node_type=name,
         outcome="differs" if found else "same",
         reused=then.reused,
         differences=found[:SHOWN],
         more=len(found[SHOWN:]),
-        prompt=_changed_prompt(error),
+        prompt=prompt,
     )
 
 
-def _alike(then: NodeExecution, error: Exception, locale: Locale) -> bool:
-    if isinstance(error, AppError) and error.code in UNANSWERED:
-        return not _changed_prompt(error)
-    return (then.error_type, then.error_message) == (error_type(error), error_text(error, locale))
-
-
-def _changed_prompt(error: Exception | None) -> list[str]:
-    return list(error.details.get("difference", ())) if isinstance(error, AppError) else []
-
-
-def _sides(
-    then: NodeExecution, result: dict[str, Any] | None, error: Exception | None, locale: Locale
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What is compared: two results; or, where one side has none, how the node ended."""
-    status = "failed" if error else "success" if result else "skipped"
-    if then.status == status == "success":
-        narrative = {"narrative_report": then.narrative_report}
-        return from_columns(then) | narrative, result or {}
-    said = error_text(error, locale) if error else None
-    return {"status": then.status, "error": then.error_message}, {"status": status, "error": said}
+def _state(node: NodeExecution | None) -> dict[str, Any]:
+    """A node that was not reached skipped its work."""
+    return {"status": node.status, "error": node.error_message} if node else {"status": "skipped"}
 
 
 def _ending(session: ResearchSession, now: ResearchResult) -> Iterator[Difference]:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
-from moot.modules.coordinator.application.journal import past_session, request_again
+from moot.modules.coordinator.application.journal import request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
@@ -93,7 +93,7 @@ class ResearchOrchestrationService:
         return await self._sessions.start(again, key=_key(by, digest))
 
     async def _again(self, session_id: UUID, by: By, *, skip_debate: bool) -> tuple[ResearchRequest, str]:
-        past = await past_session(self._repository, session_id, by.get("workspace", DEFAULT_WORKSPACE))
+        past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
         request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
         return request, _digest(f"retry {session_id} {skip_debate}")
 

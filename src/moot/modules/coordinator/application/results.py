@@ -32,7 +32,7 @@ def conclude(
     request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]
 ) -> ResearchResult:
     """What the last state of a run comes to, whatever engine ran it; `failures` are by node."""
-    ending = _ending(request, state, failures)
+    verdict_status, reason = _ending(request, state, failures)
     found, errors = state["results"], state["errors"]
     return ResearchResult(
         symbol=request.symbol,
@@ -40,8 +40,8 @@ def conclude(
         expert_results=[_item(expert, found.get(expert), errors.get(expert)) for expert in request.panel],
         debate_outcome=state.get("debate_outcome") or None,
         verdict=state.get("verdict") or None,
-        verdict_status=ending.status,
-        reason=ending.reason.in_locale(request.locale) if ending.reason else None,
+        verdict_status=verdict_status,
+        reason=reason.in_locale(request.locale) if isinstance(reason, Message) else reason,
         retry_count=request.retry_count,
     )
 
@@ -138,29 +138,23 @@ def _overall(session: ResearchSession, experts: Sequence[ExpertResultItem]) -> O
     return "failed" if not succeeded else "completed" if succeeded == len(experts) else "partial"
 
 
-class _Ending(NamedTuple):
-    status: VerdictStatus
-    reason: Message | None
-
-
-def _ending(request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]) -> _Ending:
+def _ending(
+    request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]
+) -> tuple[VerdictStatus, Message | str | None]:
+    """How the verdict fared, and why there is none."""
     if state.get("verdict"):
-        return _Ending("judged", None)
+        return "judged", None
     if state["overall_status"] == "failed":
-        return _Ending("failed", SAY("no_verdict.no_expert"))
+        return "failed", SAY("no_verdict.no_expert")
     if request.skip_debate:
-        return _Ending("skipped", SAY("no_verdict.skip_debate"))
+        return "skipped", SAY("no_verdict.skip_debate")
     for node in ("debate", "judge"):
         if node in failures:
-            return _of_failure(node, failures[node], request.locale)
-    return _Ending("skipped", SAY("no_verdict.no_debate"))
-
-
-def _of_failure(node: str, error: Exception, locale: Locale) -> _Ending:
-    why = error_text(error, locale)
-    if isinstance(error, Abstention):
-        return _Ending("abstained", SAY("no_verdict.abstained", why=why))
-    return _Ending("failed", SAY("no_verdict.failed", node=SAY(f"node.{node}"), why=why))
+            why = error_text(failures[node], request.locale)
+            if isinstance(failures[node], Abstention):
+                return "abstained", why
+            return "failed", SAY("no_verdict.failed", node=SAY(f"node.{node}"), why=why)
+    return "skipped", SAY("no_verdict.no_debate")
 
 
 class Summary(NamedTuple):

@@ -2,14 +2,13 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from moot.modules.coordinator.application.results import notices, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.domain.exceptions import SessionRunning
 from moot.modules.coordinator.domain.model.session import (
     LAST_PAGE,
     MOST_PER_PAGE,
@@ -30,7 +29,7 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.moments import FIRST_DAY, Day, read_moment
+from moot.shared.domain.moments import Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
@@ -70,6 +69,16 @@ class SessionDetail(ResearchSession):
     notices: list[str]
 
 
+class Pruned(BaseModel):
+    """How many sessions and calls lost their texts, of how many bytes. Those in `broken` kept theirs: their records
+    do not verify."""
+
+    sessions: int = 0
+    calls: int = 0
+    size: int = 0
+    broken: list[UUID] = Field(default_factory=list)
+
+
 class SessionHistory:
     def __init__(
         self, repository: IResearchSessionRepository, record: SessionRecord = NO_RECORD, currency: str = ""
@@ -98,8 +107,8 @@ class SessionHistory:
         *,
         after: int = 0,
         closing: Callable[[], bool] = lambda: False,
-    ) -> AsyncIterator[SessionEvent | None]:
-        """The events after that one, as they come; nothing (None) now and then while there is nothing to tell.
+    ) -> AsyncIterator[SessionEvent]:
+        """The events after that one, as they come.
 
         Ends with `done`, or without it when the desk is `closing`: whoever listens asks again after the last heard.
         """
@@ -114,17 +123,13 @@ class SessionHistory:
                     return
             if ended or closing():
                 return
-            yield None
             await self._repository.wait_for_events(session_id, LOOK_AGAIN)
 
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
         """The answer the session gave, from its record; raises `SessionRunning` until it has ended."""
-        session = await self._repository.known_session(session_id, workspace_id)
-        if not session.ended:
-            raise SessionRunning(session_id)
-        nodes = await self._repository.get_node_executions_by_session(session_id)
+        past = await self._repository.past_session(session_id, workspace_id)
         calls = await self._record.llm_calls(session_id, include_text=False)
-        return past_result(session, nodes, calls, self._currency)
+        return past_result(*past, calls, self._currency)
 
     async def llm_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
@@ -151,8 +156,8 @@ class SessionHistory:
         return [child.id for child in reversed((await self._repository.list_sessions(children)).items)]
 
 
-D = TypeVar("D", bound=date)
-LAST_YEAR = 2199
+LAST_DAY = date(2199, 12, 31)
+"""The day after the last one there is could not be counted."""
 
 
 def _moment_in_utc(value: Any) -> datetime:
@@ -161,21 +166,14 @@ def _moment_in_utc(value: Any) -> datetime:
     return moment.astimezone(UTC) if isinstance(moment, datetime) else _midnight(moment)
 
 
-def _not_too_late(value: D) -> D:
-    """A day after the last one could not be counted any more."""
-    if value.year > LAST_YEAR:
-        raise refuse("out_of_range", got=f"'{value}'", allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
-    return value
-
-
 def _some_text(text: str) -> str:
     if not text.strip() or not text.isprintable():
         raise refuse("blank")
     return text
 
 
-SomeDay = Annotated[Day, AfterValidator(_not_too_late)]
-Moment = Annotated[datetime, BeforeValidator(_moment_in_utc), AfterValidator(_not_too_late)]
+SomeDay = Annotated[Day, Field(le=LAST_DAY)]
+Moment = Annotated[datetime, BeforeValidator(_moment_in_utc)]
 
 TWO_FORMS = {
     "created_after": "start_date",

@@ -1,15 +1,15 @@
 """A session as one file to hand on: what it answered, everything that was recorded, and what vouches for it."""
 
 import hashlib
-import struct
-from collections.abc import Collection, Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from importlib.metadata import version
 from io import BytesIO
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 from uuid import UUID
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
-from pydantic import AwareDatetime, BaseModel, ValidationError
+from pydantic import AwareDatetime, BaseModel
 from pydantic_core import from_json, to_json
 
 from moot.modules.coordinator.application.report import render_page, render_report
@@ -22,7 +22,6 @@ from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import Locale, Message
 
-M = TypeVar("M", bound=BaseModel)
 Files = Mapping[str, bytes]
 
 FORMAT = 2
@@ -47,11 +46,8 @@ LARGEST = 256 * 1024 * 1024
 """Bytes of a pack, and of all that is in it: a thousand times an ordinary session."""
 
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
-END = struct.Struct("<4s4H2LH")
-"""The last bytes of a ZIP file without a comment: signature, …, size of its directory, …, length of the comment."""
-
+END, LOCATOR_64 = b"PK\x05\x06", b"PK\x06\x07"
 LARGEST_DIRECTORY = 16 * 1024
-LOCATOR_64 = b"PK\x06\x07"
 
 
 class Manifest(BaseModel, frozen=True, extra="forbid"):
@@ -159,32 +155,35 @@ def _json(content: Any) -> bytes:
 def check_pack(data: bytes, examine: Examine, locale: Locale) -> PackVerification:
     """Raises `BrokenPack`, which names the first thing that does not hold."""
     try:
-        return _checked(data, examine, locale)
+        return _checked(unzip_files(data), examine, locale)
     except AppError:
         raise
     except Exception as e:  # bulkhead: a file made to do harm may break any reader, and must get no further
-        raise BrokenPack(SAY("pack.unreadable", reason=f"{type(e).__name__}: {e}"[:200])) from e
+        reason = f"{type(e).__name__}: {e}".splitlines()[0][:200]
+        raise BrokenPack(SAY("pack.unreadable", reason=reason)) from e
 
 
-def _checked(data: bytes, examine: Examine, locale: Locale) -> PackVerification:
-    files = unzip_files(data, FILES)
+def _checked(files: Files, examine: Examine, locale: Locale) -> PackVerification:
     manifest = _manifest(files)
     chain = _chain(files)
-    _compare(files, record_files(chain), "malformed")
     found = examine(chain, locale)
     if not found.intact:
         raise BrokenPack(found.explanation)
     compared = manifest.moot == moot_version()
-    if compared:
-        _compare(files, answer_files(chain, manifest.currency), "other_answer")
-    made = manifest_file(chain, files, manifest.currency, manifest.moot)
-    _compare(files, {MANIFEST: made}, "malformed")
-    return _verified(found, manifest, compared, locale)
+    made = record_files(chain) | (answer_files(chain, manifest.currency) if compared else {})
+    made[MANIFEST] = manifest_file(chain, files, manifest.currency, manifest.moot)
+    for name, content in made.items():
+        if files[name] != content:
+            raise BrokenPack(SAY("pack.other", name=name))
+    key = "pack.holds" if compared else "pack.not_compared"
+    said = SAY(key, made_by=manifest.moot[:40], answers=list(ANSWERS)).in_locale(locale)
+    known = found.model_dump() | {"explanation": f"{found.explanation}\n{said}"}
+    return PackVerification(**known, moot=manifest.moot, compared=compared)
 
 
 def _manifest(files: Files) -> Manifest:
     """A file that was merely changed is found here, by name; a manifest that was changed along with it, later."""
-    manifest = _model(Manifest, MANIFEST, from_json(files[MANIFEST]))
+    manifest = Manifest.model_validate_json(files[MANIFEST])
     if manifest.format != FORMAT:
         raise BrokenPack(SAY("pack.other_format", made_by=manifest.moot[:40]))
     for name in sorted(set(files) - {MANIFEST}):
@@ -194,37 +193,11 @@ def _manifest(files: Files) -> Manifest:
 
 
 def _chain(files: Files) -> Chain:
-    rows = {table: _by_id(file, from_json(files[file])) for table, file in ROWS.items()}
-    chain = _model(Chain, CHAIN, from_json(files[CHAIN]) | {"rows": rows})
-    if list(chain.rows[SESSION]) != [chain.session_id]:
-        raise BrokenPack(SAY("pack.malformed", name=ROWS[SESSION]))
-    return chain
-
-
-def _by_id(file: str, rows: Any) -> dict[UUID, dict[str, Any]]:
     """Of a row that is there twice one is left, and the file is found to be another."""
-    return {UUID(row["id"]): row for row in ([rows] if file == ROWS[SESSION] else rows)}
-
-
-def _model(model: type[M], name: str, content: Any) -> M:
-    try:
-        return model.model_validate(content)
-    except ValidationError as e:
-        raise BrokenPack(SAY("pack.malformed", name=name)) from e
-
-
-def _compare(files: Files, made: Files, problem: str) -> None:
-    for name, content in made.items():
-        if files[name] != content:
-            raise BrokenPack(SAY(f"pack.{problem}", name=name))
-
-
-def _verified(found: Verification, manifest: Manifest, compared: bool, locale: Locale) -> PackVerification:
-    made_by, answers = manifest.moot[:40], list(ANSWERS)
-    said = SAY("pack.holds") if compared else SAY("pack.not_compared", made_by=made_by, answers=answers)
-    known = found.model_dump()
-    known["explanation"] = f"{found.explanation}\n{said.in_locale(locale)}"
-    return PackVerification(**known, moot=manifest.moot, compared=compared)
+    read = {table: from_json(files[file]) for table, file in ROWS.items()}
+    read[SESSION] = [read[SESSION]]
+    rows = {table: {UUID(row["id"]): row for row in found} for table, found in read.items()}
+    return Chain.model_validate(from_json(files[CHAIN]) | {"rows": rows})
 
 
 def zip_files(files: Files) -> bytes:
@@ -237,45 +210,31 @@ def zip_files(files: Files) -> bytes:
     return whole.getvalue()
 
 
-def unzip_files(data: bytes, expected: Collection[str]) -> dict[str, bytes]:
-    """The files of a pack, in memory; exactly those that are `expected`, each once."""
+def unzip_files(data: bytes) -> dict[str, bytes]:
+    """The files of a pack, in memory; exactly those that belong in one, each once."""
     _refuse_odd(data)
     with ZipFile(BytesIO(data)) as archive:
         entries = archive.infolist()
-        _refuse_other([entry.filename for entry in entries], expected)
-        left, files = LARGEST, {}
-        for entry in entries:
-            files[entry.filename] = _bounded(archive, entry, left)
-            left -= len(files[entry.filename])
-    return files
+        if odd := Counter(entry.filename for entry in entries) - Counter(FILES):
+            raise BrokenPack(SAY("pack.unexpected", name=next(iter(odd))[:80]))
+        if missing := set(FILES).difference(archive.namelist()):
+            raise BrokenPack(SAY("pack.missing", name=min(missing)))
+        if sum(entry.file_size for entry in entries) > LARGEST:
+            raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
+        return {entry.filename: _unpack(archive, entry) for entry in entries}
 
 
 def _refuse_odd(data: bytes) -> None:
     """Before anything is unpacked: a directory of millions of names is a bomb of its own."""
     if len(data) > LARGEST:
         raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
-    end = END.unpack(data[-END.size :]) if len(data) >= END.size else None
-    if end is None or end[0] != b"PK\x05\x06" or end[-1] or end[5] > LARGEST_DIRECTORY:
+    end, before = data[-22:], data[-42:-22]
+    size = int.from_bytes(end[12:16], "little")
+    if not end.startswith(END) or size > LARGEST_DIRECTORY or before.startswith(LOCATOR_64):
         raise BrokenPack(SAY("pack.no_zip"))
-    if data[-END.size - 20 : -END.size].startswith(LOCATOR_64):
-        raise BrokenPack(SAY("pack.no_zip"))
 
 
-def _refuse_other(names: list[str], expected: Collection[str]) -> None:
-    for name in names:
-        if name not in expected:
-            raise BrokenPack(SAY("pack.unexpected", name=name[:80]))
-        if names.count(name) > 1:
-            raise BrokenPack(SAY("pack.twice", name=name))
-    for name in expected:
-        if name not in names:
-            raise BrokenPack(SAY("pack.missing", name=name))
-
-
-def _bounded(archive: ZipFile, entry: ZipInfo, limit: int) -> bytes:
-    """What an entry says of its own size is not believed."""
+def _unpack(archive: ZipFile, entry: ZipInfo) -> bytes:
+    """No more than the entry says it holds, whatever comes out of it."""
     with archive.open(entry) as packed:
-        data = packed.read(limit + 1)
-    if len(data) > limit:
-        raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
-    return data
+        return packed.read(entry.file_size)

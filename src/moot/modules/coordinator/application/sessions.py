@@ -4,10 +4,8 @@ It takes on so many at once, so many that wait, and no more.
 """
 
 import asyncio
-import math
-import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from typing import Any
 from uuid import UUID
 
@@ -22,7 +20,6 @@ from moot.modules.coordinator.domain.exceptions import (
     AllExpertsFailed,
     DeskBusy,
     DeskClosing,
-    KeyReused,
     KeyTaken,
     SessionCancelled,
     SessionEnded,
@@ -32,14 +29,13 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionWaiting,
 )
 from moot.modules.coordinator.domain.model.session import ResearchSession
-from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NO_RECORD,
     NOTHING_KEPT,
     IdempotencyKey,
     IResearchSessionRepository,
-    ISessionLeases,
     SessionRecord,
 )
 from moot.shared.domain.clock import Clock, SystemClock
@@ -56,10 +52,6 @@ AT_MOST_LEFT_BEHIND = 500
 STARTING = 16
 """So many begin at a time. A session begins with a burst of work and then waits for its experts: when hundreds come
 at once, the first are waiting before the last begin, instead of all of them working, and then all waiting."""
-USUAL_SECONDS = 10.0
-"""What a session is taken to last while none has ended yet."""
-WEIGHT = 0.2
-LONGEST_WAIT = 300
 
 
 class Sessions:
@@ -70,7 +62,6 @@ class Sessions:
         orchestrator: IResearchOrchestrationPort,
         *,
         repository: IResearchSessionRepository = NOTHING_KEPT,
-        leases: ISessionLeases = NOTHING_KEPT,
         record: SessionRecord = NO_RECORD,
         clock: Clock | None = None,
         currency: str = "",
@@ -80,22 +71,22 @@ class Sessions:
         policy: NodePolicy | None = None,
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
-        self._repository, self._leases = repository, leases
+        self._repository = repository
         self._history = SessionHistory(repository, record, currency)
-        self._clock, self._policy = clock or SystemClock(), policy or AllowAll()
-        self._journal = Journal(repository, leases, record, self._clock, lease_seconds)
+        self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
+        self._journal = Journal(repository, record, self._clock, lease_seconds)
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
         self._at_once, self._most = at_once, at_once + waiting
-        self._inside, self._seconds = 0, USUAL_SECONDS
+        self._inside = 0
         self._closed = asyncio.Event()
 
     async def answer(
         self, request: ResearchRequest, *, key: IdempotencyKey | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         """Run `request` here and now. Under a known `key` it is not run again: the answer is that session's."""
-        if known := await self._opened_under(key, request.workspace_id):
+        if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return await self.outcome(known.id, request.workspace_id)
         try:
             async with self._turn() as begun:
@@ -108,7 +99,7 @@ class Sessions:
 
     async def start(self, request: ResearchRequest, *, key: IdempotencyKey | None = None) -> ResearchSession:
         """Accept `request` and return; it is stored by then, so that whatever happens it will be run."""
-        if known := await self._opened_under(key, request.workspace_id):
+        if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return known
         try:
             with self._place():
@@ -140,12 +131,12 @@ class Sessions:
 
     async def wake(self, session_id: UUID) -> None:
         """Somebody has decided what a session was waiting for: it goes on."""
-        if await self._leases.wake(session_id):
+        if await self._repository.wake(session_id):
             self.submit(session_id)
 
     async def left_behind(self) -> list[UUID]:
         """Sessions that nobody runs and that have not ended, of all workspaces."""
-        found = await self._leases.left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
+        found = await self._repository.left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
         return [session_id for session_id in found if session_id not in self]
 
     async def interrupted(self, workspace: str) -> list[ResearchSession]:
@@ -160,12 +151,12 @@ class Sessions:
             return
         if session.ended:
             raise SessionEnded(session_id, session.status)
-        await self._leases.wake(session_id)
+        await self._repository.wake(session_id)
         if run := self._runs.get(session_id):
             await _stop([run], "cancelled")
         if (await self._repository.known_session(session_id, workspace)).ended:
             return
-        await self._leases.request_cancel(session_id)
+        await self._repository.request_cancel(session_id)
         if taken := await self._journal.held.take(session_id):
             run = Run(session_id, self._repository, self._clock)
             await self._journal.reopen(run, taken.lease)
@@ -254,7 +245,7 @@ class Sessions:
                     await self._journal.end(run, cancelled := SessionCancelled(session_id))
                     raise cancelled
                 if taken.lease.token > MOST_OWNERS:
-                    await self._journal.end(run, given_up := SessionGivenUp(session_id, MOST_OWNERS))
+                    await self._journal.end(run, given_up := SessionGivenUp(session_id, attempts=MOST_OWNERS))
                     raise given_up
                 return await self._run(run)
 
@@ -283,22 +274,13 @@ class Sessions:
             }
         )
 
-    async def _opened_under(self, key: IdempotencyKey | None, workspace: str) -> ResearchSession | None:
-        if key is None:
-            return None
-        known = await self._repository.get_session_by_key(workspace, key.key)
-        if known is not None and known.digest != key.digest:
-            raise KeyReused(known.session.id)
-        return known.session if known else None
-
     @contextmanager
     def _place(self, *, accepted: bool = False) -> Iterator[None]:
         """A place in the line, for the length of the block. What was `accepted` before is never refused one."""
         if self.closing and not accepted:
             raise DeskClosing
         if self._inside >= self._most and not accepted:
-            turns = 1 + self.waiting / self._at_once
-            raise DeskBusy(max(1, min(LONGEST_WAIT, math.ceil(self._seconds * turns))))
+            raise DeskBusy
         self._inside += 1
         try:
             yield
@@ -313,20 +295,12 @@ class Sessions:
         """
         with self._place(accepted=accepted):
             async with self._slots:
-                started, beginning = time.monotonic(), [self._starting]
                 await self._starting.acquire()
-
-                def begun() -> None:
-                    if beginning:
-                        beginning.pop().release()
-
-                try:
+                with ExitStack() as beginning:
+                    beginning.callback(self._starting.release)
                     if self.closing:
                         raise DeskClosing
-                    yield begun
-                finally:
-                    begun()
-                    self._seconds += WEIGHT * (time.monotonic() - started - self._seconds)
+                    yield beginning.close
 
 
 async def _stop(runs: list[Run], reason: Reason) -> None:

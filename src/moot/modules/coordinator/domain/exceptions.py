@@ -33,13 +33,13 @@ class AllExpertsFailed(AppError):
 
 
 class OfSession(AppError):
-    """About one session, and no more to be said than which; the key of the text is the code in small letters."""
+    """About one session; the key of the text is the code in small letters."""
 
     def __init_subclass__(cls, code: str) -> None:
         cls.code = code
 
-    def __init__(self, session_id: object) -> None:
-        super().__init__(SAY(self.code.lower(), session_id=session_id), session_id=str(session_id))
+    def __init__(self, session_id: object, **said: object) -> None:
+        super().__init__(SAY(self.code.lower(), session_id=session_id, **said), session_id=str(session_id))
 
 
 class SessionNotFound(OfSession, NotFound, code="SESSION_NOT_FOUND"):
@@ -48,6 +48,14 @@ class SessionNotFound(OfSession, NotFound, code="SESSION_NOT_FOUND"):
 
 class SessionRunning(OfSession, Conflict, code="SESSION_RUNNING"):
     """What was asked can only be done when it has ended."""
+
+
+class SessionEnded(OfSession, Conflict, code="SESSION_ENDED"):
+    """What was asked can only be done to a session that has not ended; `status` says how it did."""
+
+    def __init__(self, session_id: object, status: str) -> None:
+        super().__init__(session_id, status=SAY(f"literal.{status}"))
+        self.details["status"] = status
 
 
 class SessionHeld(OfSession, Conflict, code="SESSION_HELD"):
@@ -66,46 +74,20 @@ class SessionInterrupted(OfSession, Unavailable, code="SESSION_INTERRUPTED"):
     """The desk closed before the session had ended; it goes on when a desk opens again."""
 
 
+class SessionGivenUp(OfSession, code="SESSION_GIVEN_UP"):
+    """It may be the session itself that so many processes (`attempts`) died of."""
+
+
+class SessionNotRetryable(OfSession, InvalidInput, code="SESSION_NOT_RETRYABLE"):
+    """A retry would have nothing to run."""
+
+
 class KeyReused(OfSession, Conflict, code="IDEMPOTENCY_KEY_REUSED"):
     """The key stands for a question other than the one that is asked now."""
 
 
-class SessionNotRetryable(InvalidInput):
-    """A retry would have nothing to run."""
-
-    code = "SESSION_NOT_RETRYABLE"
-
-    def __init__(self, session_id: object, *, only_verdict_failed: bool = False) -> None:
-        why = "only_verdict_failed" if only_verdict_failed else "nothing_failed"
-        super().__init__(SAY(f"not_retryable.{why}", session_id=session_id), session_id=str(session_id))
-
-
-class SessionEnded(Conflict):
-    """What was asked can only be done to a session that has not ended."""
-
-    code = "SESSION_ENDED"
-
-    def __init__(self, session_id: object, status: str) -> None:
-        said = SAY("session_ended", session_id=session_id, status=SAY(f"literal.{status}"))
-        super().__init__(said, session_id=str(session_id), status=status)
-
-
-class SessionGivenUp(AppError):
-    """It may be the session itself that processes die of."""
-
-    code = "SESSION_GIVEN_UP"
-
-    def __init__(self, session_id: object, attempts: int) -> None:
-        super().__init__(SAY("session_given_up", attempts=attempts), session_id=str(session_id))
-
-
-class KeyTaken(Conflict):
-    """There is a session under this key already."""
-
-    code = "IDEMPOTENCY_KEY_TAKEN"
-
-    def __init__(self, key: str) -> None:
-        super().__init__(SAY("key_taken", key=key))
+class KeyTaken(Exception):
+    """There is a session under this key already; whoever learns it asks for that one."""
 
 
 class DeskBusy(TooManyRequests):
@@ -113,8 +95,8 @@ class DeskBusy(TooManyRequests):
 
     code = "DESK_BUSY"
 
-    def __init__(self, retry_after: int) -> None:
-        super().__init__(SAY("desk_busy", seconds=retry_after), retry_after=retry_after)
+    def __init__(self) -> None:
+        super().__init__(SAY("desk_busy", seconds=10), retry_after=10)
 
 
 class DeskClosing(Unavailable):
@@ -144,16 +126,13 @@ class SessionStopped(BaseException):
         self.error = error
 
 
-class SessionWaiting(Conflict):
+class SessionWaiting(OfSession, Conflict, code="SESSION_WAITING"):
     """A person has to decide before the session can go on."""
 
-    code = "SESSION_WAITING"
-
     def __init__(self, session_id: object, needed: ApprovalNeeded | None = None) -> None:
-        details = {"session_id": str(session_id)}
+        super().__init__(session_id)
         if needed is not None:
-            details |= {"escalation_id": str(needed.escalation_id), "why": str(needed.why)}
-        super().__init__(SAY("session_waiting", session_id=session_id), **details)
+            self.details |= {"escalation_id": str(needed.escalation_id), "why": str(needed.why)}
 
 
 class RecordedFailure(AppError):

@@ -2,17 +2,14 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, date, datetime, time
 from typing import Any
 from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, update
 
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    CallTexts,
-    SessionRecord,
-    TextStore,
-)
+from moot.modules.coordinator.application.session_history import Pruned
+from moot.modules.coordinator.domain.ports.research_session_repository import SessionRecord
 from moot.modules.coordinator.infrastructure.session_repository import (
     NODE,
     SESSION,
@@ -26,7 +23,9 @@ from moot.modules.llm_platform.application.call_logs import (
 )
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Verification
+from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import LOG_LOCALE, Locale
+from moot.shared.domain.validation import refused
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.audit_verification import examine, read_chain, verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, EXTERNAL_KINDS, Bodies
@@ -47,36 +46,66 @@ def examine_record(chain: Chain, locale: Locale) -> Verification:
     return examine(chain, RECORD_KINDS, locale)
 
 
-class SqlTextStore(TextStore):
-    def __init__(self, trail: AuditTrail) -> None:
-        self._trail, self._database = trail, trail.database
+class SessionPruning:
+    """Prompts, answers and responses of old sessions go; what was found and decided, and the chain, stay."""
+
+    def __init__(self, trail: AuditTrail, clock: Clock) -> None:
+        self._trail, self._database, self._clock = trail, trail.database, clock
         trail.vouches_for(*RECORD_KINDS.values())
 
-    async def sessions_before(self, before: datetime, workspace: str) -> list[UUID]:
+    async def planned(self, before: date, workspace: str) -> Pruned:
+        """How many sessions and calls would lose their texts."""
+        moment = self._moment(before)
+        calls = [
+            select(func.count()).select_from(bodies.kind.rows).where(*_old(bodies, moment, workspace))
+            for bodies in ALL_BODIES
+        ]
+        async with transaction(self._database.session) as db:
+            counts = [await db.scalar(count) or 0 for count in calls]
+        return Pruned(sessions=len(await self._sessions(moment, workspace)), calls=sum(counts))
+
+    async def prune(
+        self, before: date, workspace: str, watch: Callable[[int], None] = lambda _calls: None
+    ) -> Pruned:
+        """Of sessions that ended before that day (UTC), and of calls without a session made before it.
+
+        `watch` is told how many calls it has been so far. A record that was tampered with must not be sealed anew, so
+        each is examined first.
+        """
+        moment, total = self._moment(before), Pruned()
+        for session_id in await self._sessions(moment, workspace):
+            if examine_record(await read_chain(self._trail, session_id), LOG_LOCALE).intact:
+                await self._empty_session(session_id, total)
+                total.sessions += 1
+            else:
+                total.broken.append(session_id)
+            watch(total.calls)
+        for bodies in ALL_BODIES:
+            loose = (*_old(bodies, moment, workspace), bodies.kind.rows.c.session_id.is_(None))
+            while rows := await self._some(bodies, *loose):
+                await self._empty_loose(bodies, [row["id"] for row in rows])
+                total.calls += len(rows)
+                total.size += bodies.weigh(rows)
+                watch(total.calls)
+        return total
+
+    def _moment(self, before: date) -> datetime:
+        """A day that has not come could take in sessions that still run."""
+        if before > self._clock.now().astimezone(UTC).date():
+            raise refused("in_future", "before", before.isoformat())
+        return datetime.combine(before, time.min, UTC)
+
+    async def _sessions(self, before: datetime, workspace: str) -> list[UUID]:
+        """Those that ended before that moment and have texts left."""
         found: dict[UUID, None] = {}
         async with transaction(self._database.session) as db:
             for bodies in ALL_BODIES:
-                calls = bodies.kind.rows
-                owned = calls.c.session_id.is_not(None)
-                of_old = select(calls.c.session_id).where(*_old(bodies, before, workspace), owned).distinct()
-                found |= dict.fromkeys(await db.scalars(of_old))
+                owner = bodies.kind.rows.c.session_id
+                old = select(owner).where(*_old(bodies, before, workspace), owner.is_not(None))
+                found |= dict.fromkeys(await db.scalars(old.distinct()))
         return list(found)
 
-    async def count(self, before: datetime, workspace: str) -> int:
-        async with transaction(self._database.session) as db:
-            counts = [
-                await db.scalar(
-                    select(func.count()).select_from(bodies.kind.rows).where(*_old(bodies, before, workspace))
-                )
-                for bodies in ALL_BODIES
-            ]
-        return sum(filter(None, counts))
-
-    async def drop(self, session_id: UUID) -> CallTexts | None:
-        """A record that was tampered with must not be sealed anew, so it is examined first."""
-        if not examine_record(await read_chain(self._trail, session_id), LOG_LOCALE).intact:
-            return None
-        dropped = CallTexts(sessions=1)
+    async def _empty_session(self, session_id: UUID, total: Pruned) -> None:
         for bodies in ALL_BODIES:
             while rows := await self._some(bodies, bodies.kind.rows.c.session_id == session_id):
                 emptied = ({**_vouched(row, bodies), **bodies.emptied} for row in rows)
@@ -86,19 +115,10 @@ class SqlTextStore(TextStore):
                         for row in emptied
                     )
                 )
-                dropped += CallTexts(calls=len(rows), size=bodies.weigh(rows))
-        return dropped
+                total.calls += len(rows)
+                total.size += bodies.weigh(rows)
 
-    async def drop_loose(self, before: datetime, workspace: str) -> CallTexts:
-        for bodies in ALL_BODIES:
-            calls = bodies.kind.rows
-            rows = await self._some(bodies, *_old(bodies, before, workspace), calls.c.session_id.is_(None))
-            if rows:
-                await self._empty(bodies, [row["id"] for row in rows])
-                return CallTexts(calls=len(rows), size=bodies.weigh(rows))
-        return CallTexts()
-
-    async def _empty(self, bodies: Bodies, ids: Sequence[UUID]) -> None:
+    async def _empty_loose(self, bodies: Bodies, ids: Sequence[UUID]) -> None:
         calls = bodies.kind.rows
         emptied = update(calls).where(calls.c.id.in_(ids)).values(dict(bodies.emptied))
 
@@ -128,7 +148,7 @@ def _vouched(row: Mapping[Any, Any], bodies: Bodies) -> dict[str, Any]:
     return {name: row[name] for name in bodies.kind.columns}
 
 
-class SessionRecordAdapter(SessionRecord):
+class SqlSessionRecord(SessionRecord):
     def __init__(
         self,
         trail: AuditTrail,

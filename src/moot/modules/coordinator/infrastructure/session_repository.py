@@ -1,17 +1,17 @@
 """Sessions, nodes, events and leases in SQL. Rows and models share their field names, so there is nothing to map."""
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 import structlog
 from sqlalchemy import ColumnElement, Connection, func, select
 from sqlalchemy.exc import IntegrityError
 
-from moot.modules.coordinator.domain.exceptions import KeyTaken
+from moot.modules.coordinator.domain.exceptions import KeyReused, KeyTaken
 from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
     GOING_ON,
@@ -25,8 +25,6 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
-    ISessionLeases,
-    KeyedSession,
 )
 from moot.modules.coordinator.infrastructure.tables import (
     NodeExecutionRow,
@@ -34,7 +32,7 @@ from moot.modules.coordinator.infrastructure.tables import (
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.leases import Lease
+from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.leases import SqlLeases
 from moot.shared.infrastructure.transactions import transaction
@@ -65,14 +63,26 @@ EVENT = Kind("event", SessionEventRow, ())
 """Events are told from what the chain vouches for, and have no link of their own."""
 
 
-class SqlResearchSessionRepository(IResearchSessionRepository):
-    """Every row it writes gets its link in the session's chain."""
+TO_DO = ResearchSessionRow.status.in_(GOING_ON)
+
+
+class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
+    """Every row it writes gets its link in the session's chain; once a lease is lost, nothing is committed."""
+
+    lasting = True
 
     def __init__(self, trail: AuditTrail) -> None:
+        super().__init__(
+            trail.database,
+            ResearchSessionRow,
+            to_do=TO_DO,
+            cancel_requested=ResearchSessionRow.cancel_requested,
+            taking={"status": "running"},
+        )
         self._trail = trail
-        self._database = trail.database
-        self._listeners: defaultdict[UUID, set[asyncio.Event]] = defaultdict(set)
+        self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
         trail.vouches_for(SESSION, SESSION_END, NODE)
+        trail.fenced_by(self.fence)
 
     async def save_session(
         self,
@@ -84,7 +94,11 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
         key: IdempotencyKey | None = None,
         at_leisure: bool = False,
     ) -> None:
-        row = _row(session) | _lease_columns(lease) | _key_columns(key)
+        row = _row(session)
+        if lease is not None:
+            row |= {f"lease_{name}": value for name, value in lease._asdict().items()}
+        if key is not None:
+            row |= {"idempotency_key": key.key, "request_digest": key.digest}
         reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
         beside = [*reused, *_event_records(session.id, events)]
         try:
@@ -93,7 +107,7 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
             )
         except Unavailable as e:
             if key is not None and isinstance(e.__cause__, IntegrityError):
-                raise KeyTaken(key.key) from e
+                raise KeyTaken from e
             raise
         self._tell_listeners(session.id)
 
@@ -133,29 +147,21 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
             return [SessionEvent.model_validate(row, from_attributes=True) for row in rows]
 
     async def wait_for_events(self, session_id: UUID, seconds: float) -> None:
-        told = asyncio.Event()
-        self._listeners[session_id].add(told)
-        try:
-            async with asyncio.timeout(seconds):
-                await told.wait()
-        except TimeoutError:
-            pass
-        finally:
-            self._listeners[session_id].discard(told)
-            if not self._listeners[session_id]:
-                del self._listeners[session_id]
+        await passed(self._news.setdefault(session_id, asyncio.Event()), seconds)
 
     def _tell_listeners(self, session_id: UUID) -> None:
-        for told in self._listeners.get(session_id, ()):
-            told.set()
+        if news := self._news.pop(session_id, None):
+            news.set()
 
-    async def get_session_by_key(self, workspace_id: str, key: str) -> KeyedSession | None:
+    async def get_session_by_key(self, workspace_id: str, key: IdempotencyKey) -> ResearchSession | None:
         wanted = select(ResearchSessionRow).where(
-            ResearchSessionRow.workspace_id == workspace_id, ResearchSessionRow.idempotency_key == key
+            ResearchSessionRow.workspace_id == workspace_id, ResearchSessionRow.idempotency_key == key.key
         )
         async with transaction(self._database.session) as db:
             row = await db.scalar(wanted)
-        return KeyedSession(_session(row), row.request_digest or "") if row else None
+        if row is not None and row.request_digest != key.digest:
+            raise KeyReused(row.id)
+        return _session(row) if row else None
 
     async def get_session_by_id(self, session_id: UUID, workspace_id: str | None) -> ResearchSession | None:
         wanted = select(ResearchSessionRow).where(ResearchSessionRow.id == session_id)
@@ -197,61 +203,6 @@ class SqlResearchSessionRepository(IResearchSessionRepository):
             rows = await db.scalars(by_start)
             return [NodeExecution.model_validate(row, from_attributes=True) for row in rows]
 
-
-def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
-    return [
-        Record(EVENT, "insert", None, {"session_id": session_id, **event.model_dump()}) for event in events
-    ]
-
-
-def _lease_columns(lease: Lease | None) -> dict[str, Any]:
-    if lease is None:
-        return {}
-    return {"lease_owner": lease.owner, "lease_token": lease.token, "lease_expires_at": lease.expires_at}
-
-
-def _key_columns(key: IdempotencyKey | None) -> dict[str, Any]:
-    return {} if key is None else {"idempotency_key": key.key, "request_digest": key.digest}
-
-
-def _row(session: ResearchSession) -> dict[str, Any]:
-    asked = session.model_dump(mode="json", include=LOOSE)
-    return session.model_dump(exclude=LOOSE) | {"question": asked}
-
-
-def _session(row: ResearchSessionRow) -> ResearchSession:
-    return ResearchSession.model_validate({name: getattr(row, name) for name in COLUMNS})
-
-
-def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
-    row = ResearchSessionRow
-    yield row.workspace_id == wanted.workspace_id
-    for column in (row.symbol, row.status, row.verdict_action, row.trigger_source, row.parent_session_id):
-        value = getattr(wanted, column.key)
-        if value is not None:
-            yield column == value
-    if wanted.created_from is not None:
-        yield row.created_at >= wanted.created_from
-    if wanted.created_before is not None:
-        yield row.created_at < wanted.created_before
-
-
-TO_DO = ResearchSessionRow.status.in_(GOING_ON)
-
-
-class SqlSessionLeases(SqlLeases, ISessionLeases):
-    """Also stands guard over the trail: a row of a session whose lease was lost is not committed."""
-
-    def __init__(self, trail: AuditTrail) -> None:
-        super().__init__(
-            trail.database,
-            ResearchSessionRow,
-            to_do=TO_DO,
-            cancel_requested=ResearchSessionRow.cancel_requested,
-            taking={"status": "running"},
-        )
-        trail.fenced_by(self.fence)
-
     async def left_behind(self, now: datetime, at_most: int) -> list[UUID]:
         oldest_first = (
             select(ResearchSessionRow.id)
@@ -284,3 +235,31 @@ class SqlSessionLeases(SqlLeases, ISessionLeases):
         await self._write(
             self._update(ResearchSessionRow.id == session_id, TO_DO).values(cancel_requested=True)
         )
+
+
+def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
+    return [
+        Record(EVENT, "insert", None, {"session_id": session_id, **event.model_dump()}) for event in events
+    ]
+
+
+def _row(session: ResearchSession) -> dict[str, Any]:
+    asked = session.model_dump(mode="json", include=LOOSE)
+    return session.model_dump(exclude=LOOSE) | {"question": asked}
+
+
+def _session(row: ResearchSessionRow) -> ResearchSession:
+    return ResearchSession.model_validate({name: getattr(row, name) for name in COLUMNS})
+
+
+def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
+    row = ResearchSessionRow
+    yield row.workspace_id == wanted.workspace_id
+    for column in (row.symbol, row.status, row.verdict_action, row.trigger_source, row.parent_session_id):
+        value = getattr(wanted, column.key)
+        if value is not None:
+            yield column == value
+    if wanted.created_from is not None:
+        yield row.created_at >= wanted.created_from
+    if wanted.created_before is not None:
+        yield row.created_at < wanted.created_before

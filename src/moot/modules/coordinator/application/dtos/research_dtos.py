@@ -2,21 +2,15 @@
 
 from collections.abc import Mapping
 from datetime import date, datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypedDict
+from typing import Annotated, Any, TypedDict
 
 from pydantic import (
-    AfterValidator,
     Field,
-    GetCoreSchemaHandler,
+    PlainValidator,
     StrictInt,
     ValidationInfo,
     create_model,
     field_validator,
-)
-from pydantic_core.core_schema import (
-    CoreSchema,
-    no_info_after_validator_function,
-    plain_serializer_function_ser_schema,
 )
 
 from moot.modules.coordinator.domain.dtos.research_dtos import (
@@ -34,12 +28,6 @@ from moot.shared.domain.validation import Strict, refuse
 __all__ = ["EXPERTS", "ExpertResultItem", "ExpertType", "ResearchBody", "ResearchRequest", "ResearchResult"]
 
 EXPERTS = [expert.value for expert in ExpertType]
-
-
-def _periods(limit: int) -> int:
-    if not 1 <= limit <= 20:
-        raise refuse("out_of_range", got=limit, allowed=["1-20"])
-    return limit
 
 
 class Options(Strict):
@@ -61,8 +49,8 @@ class TechnicalOptions(Options):
 
 
 class AuditorOptions(Options):
-    limit: Annotated[StrictInt, AfterValidator(_periods)] = Field(
-        default=5, description="how many reporting periods to show, 1 to 20"
+    limit: StrictInt = Field(
+        default=5, ge=1, le=20, description="how many reporting periods to show, 1 to 20"
     )
 
 
@@ -80,34 +68,18 @@ def options_of(expert: ExpertType) -> type[Options]:
     return OPTIONS.get(expert, NoOptions)
 
 
-class _OptionsByExpert(Strict):
-    """Per expert, what that expert understands."""
-
-    def by_expert(self) -> dict[str, dict[str, Any]]:
-        """What was set, by expert name, ready for JSON."""
-        return self.model_dump(mode="json", exclude_unset=True, exclude_none=True)
-
-
-if TYPE_CHECKING:
-    ExpertOptions = _OptionsByExpert
-else:
-    ExpertOptions = create_model(
-        "ExpertOptions",
-        __base__=_OptionsByExpert,
-        __doc__=_OptionsByExpert.__doc__,
-        **{expert.value: (options_of(expert) | None, None) for expert in ExpertType},
-    )
+ExpertOptions: Any = create_model(
+    "ExpertOptions",
+    __base__=Strict,
+    __doc__="Per expert, what that expert understands.",
+    **{expert.value: (options_of(expert) | None, None) for expert in ExpertType},  # type: ignore[call-overload]
+)
 
 
-class CheckedOptions:
-    """On a field of plain options: each is what its expert understands."""
-
-    def __get_pydantic_core_schema__(self, _source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-        return no_info_after_validator_function(
-            ExpertOptions.by_expert,
-            handler.generate_schema(ExpertOptions),
-            serialization=plain_serializer_function_ser_schema(dict),
-        )
+def _check_options(options: Any) -> dict[str, dict[str, Any]]:
+    """What was set, by expert name, ready for JSON."""
+    known: Strict = ExpertOptions.model_validate(options)
+    return known.model_dump(mode="json", exclude_unset=True, exclude_none=True)
 
 
 class Asking(TypedDict, total=False):
@@ -123,7 +95,9 @@ class Asking(TypedDict, total=False):
 class ResearchBody(Strict, Question):
     """The body of `POST /api/v1/coordinator/research`: a question, strictly checked."""
 
-    options: Annotated[dict[str, dict[str, Any]], CheckedOptions()] = Field(default_factory=dict)
+    options: Annotated[
+        dict[str, dict[str, Any]], PlainValidator(_check_options, json_schema_input_type=ExpertOptions)
+    ] = Field(default_factory=dict)
 
     @field_validator("symbol")
     @classmethod
@@ -132,16 +106,11 @@ class ResearchBody(Strict, Question):
             raise refuse("blank")
         return symbol
 
-    @field_validator("experts", mode="before")
-    @classmethod
-    def _at_least_one(cls, experts: Any) -> Any:
-        if isinstance(experts, list) and not experts:
-            raise refuse("choose_some", got="[]", allowed=EXPERTS)
-        return experts
-
     @field_validator("experts")
     @classmethod
-    def _each_once(cls, experts: list[ExpertType]) -> list[ExpertType]:
+    def _some_each_once(cls, experts: list[ExpertType]) -> list[ExpertType]:
+        if not experts:
+            raise refuse("choose_some", got="[]", allowed=EXPERTS)
         return list(dict.fromkeys(experts))
 
     @field_validator("options")

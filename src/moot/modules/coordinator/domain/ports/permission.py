@@ -1,6 +1,5 @@
 """What the coordinator asks before it acts: may this be researched, may this node run, may this verdict stand?"""
 
-from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
@@ -25,18 +24,20 @@ class AfterError(NamedTuple):
     feedback: dict[str, Any] | None = None
 
 
-class NodePolicy(ABC):
-    """The rules, as a session meets them. Each question raises `DecisionRejected` for no, `SessionStopped` where that
-    ends the whole session, and `ApprovalNeeded` when a person has to answer it; the refusal of a node is recorded as
-    its failure."""
+class NodePolicy:
+    """The rules, as a session meets them; as they stand here, none.
+
+    Each question raises `DecisionRejected` for no, `SessionStopped` where that ends the whole session, and
+    `ApprovalNeeded` when a person has to answer it; the refusal of a node is recorded as its failure.
+    """
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         """`request` as it may be run."""
         return request
 
-    @abstractmethod
     async def authorise(self, node_type: str, symbol: str, options: dict[str, Any]) -> dict[str, Any] | None:
         """Return to let the node run: nothing, or the options it has to run with instead."""
+        return None
 
     async def review(self, node_type: str, result: dict[str, Any]) -> dict[str, Any]:
         """What a node came to, as it may stand."""
@@ -44,9 +45,8 @@ class NodePolicy(ABC):
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         """The session under way begins, or goes on, with these nodes."""
-        return
 
-    def hear(self, event: SessionEvent) -> None:  # noqa: B027
+    def hear(self, event: SessionEvent) -> None:
         """The session under way tells this of itself."""
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
@@ -57,11 +57,3 @@ class NodePolicy(ABC):
 
     async def upkeep(self) -> None:
         """Called from time to time while the desk is open."""
-        return
-
-
-class AllowAll(NodePolicy):
-    """A desk without rules."""
-
-    async def authorise(self, node_type: str, symbol: str, options: dict[str, Any]) -> dict[str, Any] | None:
-        return None

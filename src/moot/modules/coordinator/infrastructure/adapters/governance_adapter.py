@@ -2,12 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 from uuid import UUID
 
 import structlog
-from pydantic import BaseModel
 
 from moot.modules.coordinator.application.run import current_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
@@ -31,10 +29,11 @@ from moot.modules.governance.application.execution_monitor import (
     WorkflowExecution,
     WorkflowJournal,
 )
+from moot.modules.market_data.application.market_data import TradingStates
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.symbol import Symbol
-from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
+from moot.shared.infrastructure.execution_context import ExecutionContext, current_context
 
 logger = structlog.get_logger(__name__)
 
@@ -44,15 +43,10 @@ CHANGEABLE = {"experts", "options", "skip_debate", "max_cost"}
 Payload = dict[str, Any]
 
 
-class TradingFacts(Protocol):
-    async def of(self, symbol: Symbol, *, as_of: datetime) -> BaseModel | None:
-        """What is known about trading in `symbol`, under the names that rules use."""
-
-
 class GovernanceAdapter(NodePolicy):
     """What was decided before a process died stands: it is not decided again."""
 
-    def __init__(self, agent: CoordinatorAgent, clock: Clock, trading: TradingFacts | None = None) -> None:
+    def __init__(self, agent: CoordinatorAgent, clock: Clock, trading: TradingStates | None = None) -> None:
         self._agent, self._clock, self._trading = agent, clock, trading
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
@@ -72,21 +66,21 @@ class GovernanceAdapter(NodePolicy):
         changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
         if not changed:
             return allowed
-        warning = SAY("changed_by_rules", fields=sorted(changed)).in_locale(_context().locale)
+        warning = SAY("changed_by_rules", fields=sorted(changed)).in_locale(current_context().locale)
         return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
-        await self._agent.monitor.on_workflow_start(_workflow_id(), nodes, locale=_context().locale)
+        await self._agent.monitor.on_workflow_start(_workflow_id(), nodes, locale=current_context().locale)
 
     def hear(self, event: SessionEvent) -> None:
-        monitor, tally = self._agent.monitor, _context().tally
+        monitor, tally = self._agent.monitor, current_context().tally
         workflow = monitor.get_context(_workflow_id())
         if workflow is not None and event.type != "done":
             _follow(workflow, event)
             monitor.set_usage(workflow.workflow_id, tally.tokens, tally.cost)
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
-        if _context().answers == "replay":
+        if current_context().answers == "replay":
             return AfterError("abort")
         monitor, handler, workflow_id = self._agent.monitor, self._agent.error_handler, _workflow_id()
         action = await monitor.on_node_error(workflow_id, node_type, error)
@@ -112,7 +106,7 @@ class GovernanceAdapter(NodePolicy):
     async def _allowed(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
         """`asked` as the rules allow it; what was decided already is not asked again."""
         decision_id = f"{kind}:{about}" if about else kind
-        context = _context()
+        context = current_context()
         if context.answers != "live" and (known := await self._known(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked
@@ -207,13 +201,9 @@ def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> No
     )
 
 
-def _context() -> ExecutionContext:
-    return current_execution_ctx.get() or ExecutionContext(session_id="")
-
-
 def _workflow_id() -> str:
     """The session's id; a run that is not stored has none, and is one of a kind all the same."""
-    return _context().session_id or f"run-{id(_context().tally)}"
+    return current_context().session_id or f"run-{id(current_context().tally)}"
 
 
 class SessionWorkflows(WorkflowJournal):

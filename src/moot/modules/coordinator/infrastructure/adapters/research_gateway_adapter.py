@@ -2,9 +2,8 @@
 
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
-from datetime import datetime
 from functools import partial
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
@@ -22,9 +21,8 @@ from moot.modules.judge.container import JudgeContainer
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.validation import checked
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import current_context
 
 SessionFactory = Callable[[], AbstractAsyncContextManager[AsyncSession | None]]
 C = TypeVar("C")
@@ -39,19 +37,10 @@ class Gateway(Generic[C]):
         self._container: Callable[[], C] = partial(container_factory, session_factory)
 
 
-class Setting(NamedTuple):
+def _setting() -> dict[str, Any]:
     """What the session under way says about the moment and the language; outside of one, now and the default."""
-
-    as_of: datetime
-    locale: Locale
-    experts_asked: int
-
-
-def current_setting() -> Setting:
-    context = current_execution_ctx.get()
-    if context is None or context.as_of is None:
-        return Setting(SystemClock().now(), DEFAULT_LOCALE, 0)
-    return Setting(context.as_of, context.locale, len(context.experts))
+    context = current_context()
+    return {"as_of": context.as_of or SystemClock().now(), "locale": context.locale}
 
 
 class ResearchGatewayAdapter(Gateway[ResearchContainer], IResearchExpertGateway):
@@ -61,13 +50,9 @@ class ResearchGatewayAdapter(Gateway[ResearchContainer], IResearchExpertGateway)
         self, expert_type: ExpertType, symbol: str, options: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """The catalyst detective answers with an object; the coordinator knows dicts only."""
-        setting = current_setting()
-        asked = checked(options_of(expert_type), options or {})
-        result = (
-            await self._container()
-            .service(expert_type)
-            .run(**asked.arguments(symbol, setting.as_of), as_of=setting.as_of, locale=setting.locale)
-        )
+        setting, asked = _setting(), checked(options_of(expert_type), options or {})
+        service = self._container().service(expert_type)
+        result = await service.run(**asked.arguments(symbol, setting["as_of"]), **setting)
         return result if isinstance(result, dict) else result.model_dump(mode="json")
 
 
@@ -82,7 +67,6 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
 def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
     """Successful experts only; one that failed has no result."""
     succeeded = {name: result for name, result in expert_results.items() if result}
-    setting = current_setting()
     return DebateInput(
         symbol=symbol,
         expert_summaries={
@@ -94,8 +78,7 @@ def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
             for result in succeeded.values()
             for item in result.get("evidence", [])
         ],
-        locale=setting.locale,
-        as_of=setting.as_of,
+        **_setting(),
     )
 
 
@@ -111,7 +94,6 @@ class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
 
 
 def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
-    setting = current_setting()
     return JudgeInput.model_validate(
         {
             "symbol": symbol,
@@ -123,9 +105,8 @@ def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
             "key_disagreements": debate_outcome["key_disagreements"],
             "conflict_resolution": debate_outcome["conflict_resolution"],
             "evidence": debate_outcome.get("evidence", []),
-            "experts_asked": setting.experts_asked,
+            "experts_asked": len(current_context().experts),
             "experts_heard": len(debate_outcome.get("experts", [])),
-            "locale": setting.locale,
-            "as_of": setting.as_of,
+            **_setting(),
         }
     )

@@ -22,7 +22,7 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
-from moot.modules.coordinator.domain.ports.permission import AllowAll, NodePolicy
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NOTHING_KEPT,
@@ -40,6 +40,7 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.execution_context import (
     ExecutionContext,
+    current_context,
     current_execution_ctx,
     tell_retry,
 )
@@ -96,7 +97,7 @@ class NodeLayers:
     """What every node of a desk is wrapped in."""
 
     repository: IResearchSessionRepository = NOTHING_KEPT
-    policy: NodePolicy = field(default_factory=AllowAll)
+    policy: NodePolicy = field(default_factory=NodePolicy)
     timeout: float = 60.0
     clock: Clock = field(default_factory=SystemClock)
 
@@ -109,7 +110,7 @@ class NodeLayers:
 
 def isolate(node: Node, node_type: str) -> Node:
     async def isolated_node(state: ResearchGraphState) -> StateUpdate:
-        context = _context()
+        context = current_context()
         try:
             return await node(state)
         except Exception as e:  # noqa: BLE001  # bulkhead: one node must never take the others down
@@ -132,7 +133,7 @@ def persist_node_execution(
     clock = clock or SystemClock()
 
     async def persisted_node(state: ResearchGraphState) -> StateUpdate:
-        context = _context().model_copy(update={"node": node_type, "feedback": None})
+        context = current_context().model_copy(update={"node": node_type, "feedback": None})
         run: Run | None = context.run
         if run is not None and (recorded := (run.recorded or {}).get(node_type)):
             return _as_recorded(recorded)
@@ -182,41 +183,31 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Nod
     """
 
     async def retried_node(state: ResearchGraphState) -> StateUpdate:
-        context, ends, told = _context(), time.monotonic() + seconds, False
+        context, ends, told = current_context(), time.monotonic() + seconds, False
         attempts = context.tally.attempts
         while True:
             attempts[node_type] += 1
+            deadline = asyncio.timeout(ends - time.monotonic())
             try:
-                return await within_time(node, node_type, seconds, ends)(state)
+                async with deadline:
+                    return await node(state)
             except Exception as e:
-                after = await policy.after_error(node_type, e)
+                # a timeout that is somebody else's is the work's own business
+                error = NodeTimeout(node_type, seconds) if deadline.expired() else e
+                after = await policy.after_error(node_type, error)
                 if after.action == "skip" and node_type in OUTCOMES:
                     return update_of(node_type, {})
                 again = after.action == "retry" or (after.action == "feedback" and not told)
-                if not again or time.monotonic() + after.delay >= ends or isinstance(e, NodeTimeout):
-                    raise
+                if not again or time.monotonic() + after.delay >= ends:
+                    if error is e:
+                        raise
+                    raise error from e
                 told = told or after.action == "feedback"
                 tell_retry(attempts[node_type] + 1, error_text(e, context.locale))
                 current_execution_ctx.set(context.model_copy(update={"feedback": after.feedback}))
                 await asyncio.sleep(after.delay)
 
     return retried_node
-
-
-def within_time(node: Node, node_type: str, seconds: float, ends: float | None = None) -> Node:
-    """`seconds` in all, of which there is left what lies before `ends`."""
-
-    async def timed_node(state: ResearchGraphState) -> StateUpdate:
-        left = seconds if ends is None else ends - time.monotonic()
-        try:
-            async with asyncio.timeout(left) as deadline:
-                return await node(state)
-        except TimeoutError as e:
-            if not deadline.expired():  # somebody else's: the work's own business
-                raise
-            raise NodeTimeout(node_type, seconds) from e
-
-    return timed_node
 
 
 def _as_recorded(node: NodeExecution) -> StateUpdate:
@@ -242,8 +233,3 @@ async def _save(
         logger.error("node not stored", node=context.node, exc_info=True)
     if run:
         run.tell(events)
-
-
-def _context() -> ExecutionContext:
-    """Of the session under way; a node that is called by itself belongs to none."""
-    return current_execution_ctx.get() or ExecutionContext(session_id="")

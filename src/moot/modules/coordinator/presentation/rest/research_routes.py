@@ -12,7 +12,6 @@ from pydantic import BaseModel, Field, StrictBool
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import ResearchSession
-from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
@@ -29,18 +28,14 @@ def container(request: Request) -> CoordinatorContainer:
     return found
 
 
-def research_service(
-    coordinator: Annotated[CoordinatorContainer, Depends(container)],
-) -> ResearchOrchestrationService:
+Coordinator = Annotated[CoordinatorContainer, Depends(container)]
+
+
+def research_service(coordinator: Coordinator) -> ResearchOrchestrationService:
     return coordinator.research_orchestration_service()
 
 
-def sessions_door(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> Sessions:
-    return coordinator.sessions
-
-
 Service = Annotated[ResearchOrchestrationService, Depends(research_service)]
-Runs = Annotated[Sessions, Depends(sessions_door)]
 
 Mode = Literal["sync", "async", "detached"]
 AskedMode = Annotated[
@@ -74,13 +69,13 @@ class Order:
     def __init__(
         self,
         request: Request,
-        runs: Runs,
+        coordinator: Coordinator,
         workspace: Workspace,
         caller: Caller,
         idempotency_key: Key = None,
         prefer: Prefer = None,
     ) -> None:
-        self._request, self._runs, self._workspace = request, runs, workspace
+        self._request, self._runs, self._workspace = request, coordinator.sessions, workspace
         self._caller, self._key, self._prefer = caller, idempotency_key, prefer
 
     async def answer(

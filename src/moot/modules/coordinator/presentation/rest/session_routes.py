@@ -12,18 +12,14 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchResu
 from moot.modules.coordinator.application.report import render_page, render_report
 from moot.modules.coordinator.application.session_history import (
     SessionDetail,
-    SessionEvent,
-    SessionHistory,
     SessionPage,
     SessionQuery,
 )
-from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.texts import SAY
-from moot.modules.coordinator.presentation.rest.research_routes import Runs, container
+from moot.modules.coordinator.presentation.rest.research_routes import Coordinator
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.validation import refused
 from moot.shared.presentation.caller import Workspace
 from moot.shared.presentation.errors import ErrorBody, answer
 
@@ -32,23 +28,16 @@ router = APIRouter(prefix="/coordinator/research/sessions", tags=["sessions"])
 OF_ONE: dict[int | str, dict[str, Any]] = {400: {"model": ErrorBody}, 404: {"model": ErrorBody}}
 
 
-def session_history(coordinator: Annotated[CoordinatorContainer, Depends(container)]) -> SessionHistory:
-    return coordinator.session_history()
-
-
-History = Annotated[SessionHistory, Depends(session_history)]
-
-
 @router.get("", summary="List sessions, newest first", responses={400: {"model": ErrorBody}})
 async def sessions(
-    history: History, workspace: Workspace, asked: Annotated[SessionQuery, Query()]
+    coordinator: Coordinator, workspace: Workspace, asked: Annotated[SessionQuery, Query()]
 ) -> SessionPage:
-    return await history.sessions(asked.of(workspace))
+    return await coordinator.session_history().sessions(asked.of(workspace))
 
 
 @router.get("/{session_id}", summary="One session with all its nodes", responses=OF_ONE)
-async def session(session_id: UUID, history: History, workspace: Workspace) -> SessionDetail:
-    return await history.session(session_id, workspace)
+async def session(session_id: UUID, coordinator: Coordinator, workspace: Workspace) -> SessionDetail:
+    return await coordinator.session_history().session(session_id, workspace)
 
 
 INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
@@ -57,11 +46,11 @@ INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses ou
 @router.get("/{session_id}/llm-calls", summary="Every model call of a session, in order", responses=OF_ONE)
 async def llm_calls(
     session_id: UUID,
-    history: History,
+    coordinator: Coordinator,
     workspace: Workspace,
     include_text: Annotated[bool, INCLUDE_TEXT] = True,
 ) -> list[dict[str, Any]]:
-    return await history.llm_calls(session_id, workspace, include_text=include_text)
+    return await coordinator.session_history().llm_calls(session_id, workspace, include_text=include_text)
 
 
 @router.get(
@@ -71,11 +60,11 @@ async def llm_calls(
 )
 async def api_calls(
     session_id: UUID,
-    history: History,
+    coordinator: Coordinator,
     workspace: Workspace,
     include_text: Annotated[bool, INCLUDE_TEXT] = True,
 ) -> list[dict[str, Any]]:
-    return await history.api_calls(session_id, workspace, include_text=include_text)
+    return await coordinator.session_history().api_calls(session_id, workspace, include_text=include_text)
 
 
 @router.get(
@@ -85,12 +74,12 @@ async def api_calls(
 )
 async def verification(
     session_id: UUID,
-    history: History,
+    coordinator: Coordinator,
     workspace: Workspace,
     locale: Annotated[Locale | None, Query()] = None,
 ) -> Verification:
     """Checks the chain over calls, nodes and the session itself, and names the first entry that does not hold."""
-    return await history.verify(session_id, workspace, locale)
+    return await coordinator.session_history().verify(session_id, workspace, locale)
 
 
 REPORTS: dict[str, Callable[[ResearchResult], str]] = {
@@ -142,19 +131,21 @@ def _quality(part: str) -> float:
         409: {"model": ErrorBody, "description": "the session is still running"},
     },
 )
-async def report(request: Request, session_id: UUID, history: History, workspace: Workspace) -> Response:
+async def report(
+    request: Request, session_id: UUID, coordinator: Coordinator, workspace: Workspace
+) -> Response:
     """In the session's language, from its record alone."""
     media_type = preferred(request.headers.get("accept"), list(REPORTS))
     if media_type is None:
         said = SAY("sessions.no_such_type", types=list(REPORTS))
         return answer(request, InvalidInput(said, code="NOT_ACCEPTABLE", allowed=list(REPORTS)), 406)
-    result = await history.result(session_id, workspace)
+    result = await coordinator.session_history().result(session_id, workspace)
     headers = {**AS_TEXT_ONLY, "Content-Language": result.locale}
     return Response(REPORTS[media_type](result), media_type=media_type, headers=headers)
 
 
 COME_BACK_MS = 2000
-MOST_DIGITS = 9
+MOST_EVENTS = 10**9
 EVENTS = {
     "content": {"text/event-stream": {"schema": {"type": "string"}}},
     "description": "`id`: number, `event`: session | node_started | node_retrying | node_finished | node_failed | "
@@ -162,36 +153,12 @@ EVENTS = {
 }
 
 
-async def story(
-    session_id: UUID,
-    response: Response,
-    history: History,
-    runs: Runs,
-    workspace: Workspace,
-    last_event_id: Annotated[str | None, Header(description="go on after this event")] = None,
-    after: Annotated[
-        int, Query(ge=0, lt=10**MOST_DIGITS, description="the same, for clients that cannot set headers")
-    ] = 0,
-) -> AsyncIterator[SessionEvent | None]:
-    """Begun before the answer is: a session that nobody knows is still a 404."""
-    last = after if last_event_id is None else _number(last_event_id)
-    told = history.events(session_id, workspace, after=last, closing=lambda: runs.closing)
+async def known_session(
+    session_id: UUID, coordinator: Coordinator, workspace: Workspace, response: Response
+) -> UUID:
+    """Asked before the answer begins: a session that nobody knows is still a 404."""
     response.headers["Cache-Control"] = "no-store"
-    return _begun(await anext(told, None), told)
-
-
-async def _begun(
-    first: SessionEvent | None, others: AsyncIterator[SessionEvent | None]
-) -> AsyncIterator[SessionEvent | None]:
-    yield first
-    async for event in others:
-        yield event
-
-
-def _number(text: str) -> int:
-    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
-        raise refused("int_parsing", "Last-Event-ID", text)
-    return int(text)
+    return (await coordinator.session_history().session(session_id, workspace)).id
 
 
 @router.get(
@@ -201,13 +168,22 @@ def _number(text: str) -> int:
     responses={**OF_ONE, 200: EVENTS},
 )
 async def events(
-    told: Annotated[AsyncIterator[SessionEvent | None], Depends(story)],
+    session_id: Annotated[UUID, Depends(known_session)],
+    coordinator: Coordinator,
+    workspace: Workspace,
+    last_event_id: Annotated[
+        int | None, Header(ge=0, lt=MOST_EVENTS, description="go on after this event")
+    ] = None,
+    after: Annotated[
+        int, Query(ge=0, lt=MOST_EVENTS, description="the same, for clients that cannot set headers")
+    ] = 0,
 ) -> AsyncIterator[ServerSentEvent]:
     """Complete for whoever joins late or comes back; a session that has ended tells its whole story at once."""
     yield ServerSentEvent(retry=COME_BACK_MS)
-    async for event in told:
-        if event is not None:
-            yield ServerSentEvent(id=str(event.seq), event=event.type, data={**event.data, "at": event.at})
+    last = after if last_event_id is None else last_event_id
+    history, runs = coordinator.session_history(), coordinator.sessions
+    async for event in history.events(session_id, workspace, after=last, closing=lambda: runs.closing):
+        yield ServerSentEvent(id=str(event.seq), event=event.type, data={**event.data, "at": event.at})
 
 
 @router.post(
@@ -221,11 +197,11 @@ async def events(
     },
 )
 async def cancel(
-    session_id: UUID, history: History, runs: Runs, workspace: Workspace, response: Response
+    session_id: UUID, coordinator: Coordinator, workspace: Workspace, response: Response
 ) -> SessionDetail:
     """All experts stop, what was spent is settled, and the session is left as `cancelled`."""
-    await runs.cancel(session_id, workspace)
-    session = await history.session(session_id, workspace)
+    await coordinator.sessions.cancel(session_id, workspace)
+    session = await coordinator.session_history().session(session_id, workspace)
     if not session.ended:
         response.status_code = 202
     return session
