@@ -63,15 +63,14 @@ class LLMPlatformContainer:
         guard: Guard = unguarded,
     ) -> None:
         self._settings, self._audit, self._clock = settings, audit, clock
-        trail = audit.trail if audit else None
-        database = trail.database if trail else None
+        database = audit.trail.database if audit else None
         home = settings.home.expanduser()
         self._repository = (
             SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self._model = OpenAIChatModel()
-        self._reader = SqlCallJournal(audit, trail) if audit and trail else None
+        self._reader = SqlCallJournal(audit) if audit else None
         limits = _limits(settings)
         self._llm = LLMService(
             self.registry,

@@ -87,8 +87,9 @@ class CallAudit:
         return row["id"] if await self._write(kind, row, "insert") else None
 
     async def end(self, kind: Kind, call_id: UUID | None, values: Mapping[str, Any]) -> None:
+        """Complete the row; what `values` do not name is null."""
         if call_id is not None:
-            await self._write(kind, {"id": call_id, **values}, "update")
+            await self._write(kind, {"id": call_id, **dict.fromkeys(kind.columns), **values}, "update")
 
     async def close_abandoned(
         self, intent: Kind, outcome: Kind, *, before: datetime | None = None, session_id: UUID | None = None
@@ -158,16 +159,9 @@ class ExternalCalls:
         *,
         status: Literal["success", "failed"],
         latency_ms: int,
-        status_code: int | None = None,
-        response_data: str | None = None,
-        error_message: str | None = None,
+        **answer: str | int | None,
     ) -> None:
+        """`answer`: its `status_code` and `response_data`, or the `error_message`."""
         if self._audit is not None:
-            outcome = {
-                "status": status,
-                "latency_ms": latency_ms,
-                "status_code": status_code,
-                "response_data": response_data,
-                "error_message": error_message,
-            }
+            outcome = {"status": status, "latency_ms": latency_ms, **answer}
             await self._audit.end(EXTERNAL_ANSWER, call_id, outcome)
