@@ -176,7 +176,7 @@ class LLMService:
     @property
     def configured(self) -> bool:
         """Whether there is any active model for the workspace under way."""
-        return self._registry.any_active(_workspace())
+        return bool(self._registry.usable(_workspace()))
 
     async def chat(
         self,

@@ -72,18 +72,9 @@ class SqlConfigRepository(ConfigRepository):
     def __init__(self, database: Database, cipher: Cipher, clock: Clock) -> None:
         self._database, self._cipher, self._clock = database, cipher, clock
 
-    async def list(self, workspace: str | None = None) -> Sequence[LLMConfig]:
-        wanted = select(LLMConfigRow).order_by(LLMConfigRow.alias)
-        if workspace is not None:
-            wanted = wanted.where(LLMConfigRow.workspace_id == workspace)
+    async def list(self) -> Sequence[LLMConfig]:
         async with transaction(self._database.session) as db:
-            return [self._config(row) for row in await db.scalars(wanted)]
-
-    async def get(self, alias: str, workspace: str) -> LLMConfig | None:
-        wanted = select(LLMConfigRow).where(*_place(alias, workspace))
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(wanted)
-        return self._config(row) if row else None
+            return [self._config(row) for row in await db.scalars(select(LLMConfigRow))]
 
     async def add(self, config: LLMConfig) -> None:
         now = self._clock.now()
@@ -102,8 +93,8 @@ class SqlConfigRepository(ConfigRepository):
         statement = update(LLMConfigRow).where(LLMConfigRow.id == config.id).values(values)
         await self._change(statement, config.alias)
 
-    async def remove(self, alias: str, workspace: str) -> None:
-        await self._change(delete(LLMConfigRow).where(*_place(alias, workspace)), alias)
+    async def remove(self, config: LLMConfig) -> None:
+        await self._change(delete(LLMConfigRow).where(LLMConfigRow.id == config.id), config.alias)
 
     async def _change(self, statement: Update | Delete, alias: str) -> None:
         def work(db: Connection) -> None:
@@ -142,10 +133,6 @@ class SqlConfigRepository(ConfigRepository):
                 unreadable.append(name)
         plain = {name: getattr(row, name) for name in PLAIN}
         return LLMConfig.model_validate({**plain, **opened, "unreadable": tuple(unreadable)})
-
-
-def _place(alias: str, workspace: str) -> tuple[Any, Any]:
-    return LLMConfigRow.alias == alias, LLMConfigRow.workspace_id == workspace
 
 
 def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
