@@ -3,9 +3,7 @@
 With what: `MOOT_SECRET_KEY`, else a file only its owner can read.
 """
 
-import os
 import secrets
-import tempfile
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -35,6 +33,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.settings_file import write_private
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -143,8 +142,7 @@ def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
 
 def _kept_secret(file: Path) -> str:
     try:
-        if not file.exists():
-            _make(file)
+        write_private(file, secrets.token_urlsafe(32), unless_there=True)
         _tighten(file)
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as e:
@@ -153,23 +151,6 @@ def _kept_secret(file: Path) -> str:
     if not secret:
         raise Unavailable(SAY("config.secret_file_empty", file=str(file)))
     return secret
-
-
-def _make(file: Path) -> None:
-    """The file appears under its name once it is whole; of several that try at once, the first one's stays."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=FILE_NAME, dir=file.parent)  # O_EXCL, 0600
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(secrets.token_urlsafe(32))
-            out.flush()
-            os.fsync(out.fileno())
-        file.hardlink_to(draft)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
 
 
 def _tighten(file: Path) -> None:
