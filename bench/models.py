@@ -117,7 +117,7 @@ async def service(port: int, latency: float, database: Database | None) -> Async
     model, journal = OpenAIChatModel(), NoJournal()
     if database is not None:
         trail = AuditTrail(database)
-        journal = SqlCallJournal(CallAudit(trail, SystemClock()), trail)
+        journal = SqlCallJournal(CallAudit(trail, SystemClock()))
     yield LLMService(ModelRegistry(None, [config]), model, journal, Unkept(Limits()))
     await model.aclose()
 

@@ -11,7 +11,7 @@ from moot.modules.coordinator.infrastructure.session_repository import (
 )
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
 from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
-from moot.modules.llm_platform.domain.call_record import CallIntent, CallOutcome
+from moot.modules.llm_platform.domain.call_record import reply_row
 from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
 from moot.shared.domain.clock import FixedClock
@@ -38,7 +38,7 @@ class Recorder:
     def __init__(self, trail: AuditTrail, now: datetime = NOON) -> None:
         audit = CallAudit(trail, FixedClock(now))
         self.sessions = SqlResearchSessionRepository(trail)
-        self._journal = SqlCallJournal(audit, trail)
+        self._journal = SqlCallJournal(audit)
         self._external = ExternalCalls(audit)
         self._decisions = SqlDecisionLog(trail, strict=True)
 
@@ -83,10 +83,10 @@ class Recorder:
             )
             first = await self._journal.begin(an_intent(1))
             await self._journal.end(
-                first, CallOutcome(status="success", latency_ms=9, reply=reply, cost=0.25)
+                first, {"status": "success", "latency_ms": 9, "cost": 0.25, **reply_row(reply)}
             )
             second = await self._journal.begin(an_intent(2))
-            await self._journal.end(second, CallOutcome(status="failed", latency_ms=1, error_message="no"))
+            await self._journal.end(second, {"status": "failed", "latency_ms": 1, "error_message": "no"})
             third = await self._external.begin("tushare", "daily", {"n": 1, "share": 0.1, "big": 1e22})
             await self._external.end(
                 third, status="success", latency_ms=5, status_code=200, response_data=RESPONSE
@@ -103,20 +103,21 @@ class Recorder:
             current_execution_ctx.reset(token)
 
 
-def an_intent(ordinal: int) -> CallIntent:
-    return CallIntent(
-        caller_module="research",
-        caller_agent="technical_analyst",
-        model_name="careful-1",
-        vendor="test",
-        alias="default",
-        prompt_text=PROMPT,
-        system_message="Be careful.",
-        temperature=0.3,
-        ordinal=ordinal,
-        attempt=1,
-        request_digest="d" * 64,
-    )
+def an_intent(ordinal: int) -> dict[str, Any]:
+    return {
+        "caller_module": "research",
+        "caller_agent": "technical_analyst",
+        "model_name": "careful-1",
+        "vendor": "test",
+        "alias": "default",
+        "prompt_text": PROMPT,
+        "system_message": "Be careful.",
+        "temperature": 0.3,
+        "ordinal": ordinal,
+        "attempt": 1,
+        "request_digest": "d" * 64,
+        "origin": "live",
+    }
 
 
 def trail_of(desk: Moot) -> AuditTrail:

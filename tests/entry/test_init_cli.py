@@ -141,7 +141,7 @@ BAD = {
     "search without key": (("--search", "bocha"), "--search-key-env is missing."),
     "search without address": (("--search", "searxng"), "--search-url is missing."),
     "variable not set": (("--tushare-token-env", "NOT_SET"), "NOT_SET is not set"),
-    "preset without key": (("--preset", "deepseek"), "deepseek needs a key"),
+    "preset without key": (("--preset", "deepseek"), "'deepseek' needs a key"),
     "model without endpoint": (("--model", "x"), "base_url: is required"),
 }
 

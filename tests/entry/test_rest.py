@@ -173,7 +173,7 @@ BAD = {
         "options.financial_auditor.limit: 99 is out of range. Allowed: 1-20.",
     ),
     "future": (question(as_of="2027-01-01"), "as_of: '2027-01-01' lies in the future."),
-    "not an object": ([1, 2], "body: must be an object, not [1, 2]."),
+    "not an object": ([1, 2], "body: must be an object, not list."),
 }
 
 

@@ -7,11 +7,19 @@ from uuid import uuid4
 from sqlalchemy import Connection
 from sqlalchemy.orm import Session
 
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
+from moot.shared.domain.clock import FixedClock
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.call_audit import CallAudit
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import Base, ExternalAPICallLog
 
 NOON = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)
+
+
+def journal_of(database: Database) -> SqlCallJournal:
+    return SqlCallJournal(CallAudit(AuditTrail(database), FixedClock(NOON)))
 
 
 def a_model_call(**changes: Any) -> LLMCallLog:

@@ -278,6 +278,7 @@ class TestARefusal:
             "spent": 2_000,
             "reserved": 4_000,
             "needed": 7_000,
+            "left": 6_000,
         }
 
     async def test_of_money_names_the_currency(self, database: Database) -> None:

@@ -14,11 +14,10 @@ from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
 )
-from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import ExternalAPICallLog
-from tests.llm_platform.call_rows import NOON, a_failed_call, a_model_call, an_external_call, keep
+from tests.llm_platform.call_rows import NOON, a_failed_call, a_model_call, an_external_call, journal_of, keep
 
 A_SECOND = timedelta(seconds=1)
 S1, S2 = uuid4(), uuid4()
@@ -26,12 +25,12 @@ S1, S2 = uuid4(), uuid4()
 
 @pytest.fixture
 def model_calls(database: Database) -> LLMCallLogQueryService:
-    return LLMCallLogQueryService(SqlCallLogReader(database))
+    return LLMCallLogQueryService(journal_of(database))
 
 
 @pytest.fixture
 def external_calls(database: Database) -> ExternalAPICallLogQueryService:
-    return ExternalAPICallLogQueryService(SqlCallLogReader(database))
+    return ExternalAPICallLogQueryService(journal_of(database))
 
 
 @pytest.fixture

@@ -36,7 +36,7 @@ FULL = {
     "api_key": KEY,
     "description": " the\nusual one ",
     "priority": 5,
-    "tags": [" zh ", "fast", "zh"],
+    "tags": [" zh ", "fast"],
     "price_in": 2,
     "price_out": 8.5,
     "context_size": 128_000,
@@ -65,7 +65,7 @@ class Desk:
         self.service = ConfigService(stored, self.registry)
 
     def aliases(self) -> list[str]:
-        return [config.alias for config in self.registry.all()]
+        return [config.alias for config in self.registry.usable()]
 
 
 @pytest.fixture
@@ -142,12 +142,12 @@ class TestAModel:
 
     async def test_that_goes_away_meanwhile_is_not_found(self, desk):
         await desk.service.create(body())
-        gone = await desk.repository.get("main", "default")
-        await desk.repository.remove("main", "default")
+        [gone] = await desk.repository.list()
+        await desk.repository.remove(gone)
         with pytest.raises(ConfigNotFound):
             await desk.repository.update(gone, ["priority"])
         with pytest.raises(ConfigNotFound):
-            await desk.repository.remove("main", "default")
+            await desk.repository.remove(gone)
 
 
 class TestAChange:
@@ -194,7 +194,7 @@ class TestAChange:
         here, elsewhere = open_desk(), open_desk()
         await elsewhere.service.create(body())
         assert here.aliases() == ["default"]
-        assert [view.alias for view in await here.service.refresh()] == ["main", "default"]
+        assert [view.alias for view in await here.service.list()] == ["main", "default"]
         assert here.aliases() == ["main", "default"]
 
 
@@ -226,7 +226,7 @@ class TestTheEnvironment:
 
     async def test_is_all_there_is_where_nothing_is_stored(self, clock):
         desk = Desk(None, TickingClock(clock.now()))
-        assert [view.alias for view in await desk.service.refresh()] == ["default"]
+        assert [view.alias for view in await desk.service.list()] == ["default"]
         assert (await desk.service.get("default")).model_name == "env-1"
         with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
             await desk.service.create(body())
@@ -279,9 +279,9 @@ class TestSecrets:
 
     async def test_of_another_secret_are_untouched_and_readable_with_the_old_one(self, open_desk):
         await open_desk("old").service.create(checked(ConfigBody, FULL))
-        await open_desk("new").service.refresh()
+        await open_desk("new").service.list()
         desk = open_desk("old")
-        await desk.service.refresh()
+        await desk.service.list()
         assert desk.registry.candidates("main")[0].api_key.get_secret_value() == KEY
 
     def test_are_not_printed(self):
@@ -323,7 +323,7 @@ class TestWhatIsEntered:
         )
 
     def test_a_vendor_that_needs_a_key_is_not_entered_without_one(self):
-        with pytest.raises(InvalidInput, match="api_key: deepseek needs a key"):
+        with pytest.raises(InvalidInput, match="preset: 'deepseek' needs a key"):
             checked(ConfigBody, {"alias": "p", "model_name": "m", "preset": "deepseek"})
         assert checked(ConfigBody, {"alias": "p", "model_name": "m", "preset": "ollama"}).api_key is None
 
@@ -341,16 +341,16 @@ class TestWhatIsEntered:
             ({"base_url": None}, "base_url: must be text, not NoneType"),
             ({"base_url": "https://me:pw@m/v1"}, "base_url: must not hold a user or a password"),
             ({"proxy": "socks5://p:1"}, "proxy: write a full address"),
-            ({"alias": "-a"}, "alias: use letters, digits"),
-            ({"alias": "a" * 65}, "alias: use letters, digits"),
-            ({"alias": "a\n"}, "alias: use letters, digits"),
+            ({"alias": "-a"}, "alias: .* holds signs that are not allowed"),
+            ({"alias": "a" * 65}, "alias: .* holds signs that are not allowed"),
+            ({"alias": "a\n"}, "alias: .* holds signs that are not allowed"),
             ({"alias": None}, "alias: must be text, not None"),
-            ({"model_name": "  "}, "model_name: must not be blank"),
-            ({"model_name": "m" * 101}, "model_name: must have 100 characters at most"),
-            ({"vendor": ""}, "vendor: must not be blank"),
-            ({"description": "a\x00b"}, "description: must not hold control characters"),
-            ({"tags": ["zh", " "]}, r"tags.1: must not be blank"),
-            ({"tags": ["a\x00"]}, "tags: must not hold control characters"),
+            ({"model_name": "  "}, "model_name: must not be empty"),
+            ({"model_name": "m" * 101}, "model_name: is too long. Allowed: length <= 100"),
+            ({"vendor": ""}, "vendor: must not be empty"),
+            ({"description": "a\x00b"}, "description: .* holds signs that are not allowed"),
+            ({"tags": ["zh", " "]}, r"tags.1: must not be empty"),
+            ({"tags": ["a\x00"]}, r"tags.0: .* holds signs that are not allowed"),
             ({"tags": "zh"}, "tags: must be a list, not 'zh'"),
             ({"price_in": -0.01}, r"price_in: -0.01 is out of range. Allowed: >= 0"),
             ({"price_out": float("nan")}, "price_out"),
@@ -369,11 +369,11 @@ class TestWhatIsEntered:
             body(**wrong)
 
     def test_nowhere_to_go_names_the_presets(self):
-        with pytest.raises(InvalidInput, match="unless a preset is chosen: openai, deepseek") as refused:
+        with pytest.raises(
+            InvalidInput, match=r"unless a preset is chosen. Allowed: openai, deepseek"
+        ) as refused:
             checked(ConfigBody, {"alias": "a", "model_name": "m"})
-        assert refused.value.in_locale("zh-CN").startswith(
-            "base_url：必填，除非选用一个预设：openai、deepseek"
-        )
+        assert refused.value.in_locale("zh-CN").startswith("base_url：必填，除非选用一个预设。")
         assert refused.value.details["errors"][0]["field"] == "base_url"
 
     @pytest.mark.parametrize("field", ["alias", "preset", "id", "workspace_id", "unreadable"])

@@ -56,7 +56,7 @@ class Bench:
         return LLMService(
             ModelRegistry(None, configs),
             self.model,
-            SqlCallJournal(CallAudit(self.trail, self.clock, strict=strict), self.trail),
+            SqlCallJournal(CallAudit(self.trail, self.clock, strict=strict)),
             SqlBudget(self.database, FixedClock(NOW), limits or Limits(), "CNY"),
             sleep=self._sleep,
             **settings,

@@ -24,7 +24,7 @@ class Shelf(ConfigRepository):
         self.configs: Sequence[LLMConfig] = configs
         self.trouble: Exception | None = None
 
-    async def list(self, workspace: str | None = None) -> Sequence[LLMConfig]:
+    async def list(self) -> Sequence[LLMConfig]:
         if self.trouble:
             raise self.trouble
         return self.configs
@@ -46,7 +46,7 @@ class TestCandidates:
             a_model("b"), a_model("z", priority=9), a_model("a"), a_model("last", priority=-1)
         )
         assert aliases(registry.candidates()) == ["z", "a", "b", "last"]
-        assert aliases(registry.all()) == ["z", "a", "b", "last"]
+        assert aliases(registry.usable()) == ["z", "a", "b", "last"]
 
     async def test_an_alias_means_that_model_only(self):
         registry = await registry_of(a_model("small"), a_model("large", priority=9))
@@ -64,7 +64,7 @@ class TestCandidates:
     async def test_one_that_is_switched_off_is_nobody(self):
         registry = await registry_of(a_model("on"), a_model("off", priority=9, is_active=False))
         assert aliases(registry.candidates()) == ["on"]
-        assert aliases(registry.all()) == ["on"]
+        assert aliases(registry.usable()) == ["on"]
         with pytest.raises(NoAvailableModel):
             registry.candidates("off")
 
@@ -72,8 +72,7 @@ class TestCandidates:
         registry = await registry_of(a_model("ours"), a_model("theirs", workspace_id="theirs"))
         assert aliases(registry.candidates()) == ["ours"]
         assert aliases(registry.candidates(workspace="theirs")) == ["theirs"]
-        assert (registry.any_active("theirs"), registry.any_active("nobody's")) == (True, False)
-        assert aliases(registry.all()) == ["ours", "theirs"]
+        assert (aliases(registry.usable("theirs")), registry.usable("nobody's")) == (["theirs"], [])
 
 
 class TestNoCandidate:
@@ -83,24 +82,22 @@ class TestNoCandidate:
             registry.candidates("c")
         with pytest.raises(NoAvailableModel) as by_tags:
             registry.candidates(tags=["zh", "deep"])
-        assert str(by_alias.value) == (
-            "No model named c can be called. Known: a (tagged zh, fast), b, which is switched off."
-        )
+        assert str(by_alias.value) == ("No model named c can be called. Known: a, b, which is switched off.")
         assert by_tags.value.in_locale("zh-CN") == (
-            "没有可调用的模型（标签为 zh、deep）。已知：a（标签：zh、fast）、b（已停用）。"
+            "没有可调用的模型（标签为 zh、deep）。已知：a、b（已停用）。"
         )
         assert by_alias.value.details == {"asked": {"alias": "c", "tags": []}, "known": ["a", "b"]}
 
     async def test_all_switched_off_is_not_the_same_as_none(self):
         registry = await registry_of(a_model("b", is_active=False))
-        assert not registry.any_active()
+        assert not registry.usable()
         with pytest.raises(NoAvailableModel, match="No model of this desk can be called"):
             registry.candidates()
 
     async def test_none_at_all_says_how_to_add_one(self):
         registry = ModelRegistry(None)
         await registry.refresh()
-        assert not registry.any_active()
+        assert not registry.usable()
         for asked in ({}, {"alias": "a"}, {"tags": ["zh"]}):
             with pytest.raises(NoAvailableModel, match="No language model is configured"):
                 registry.candidates(**asked)
@@ -119,12 +116,12 @@ class TestTheDefault:
 
     async def test_is_replaced_by_a_stored_one_of_its_name(self):
         registry = await registry_of(a_model("default", model_name="mine"), defaults=[self.DEFAULT])
-        assert [config.model_name for config in registry.all()] == ["mine"]
+        assert [config.model_name for config in registry.usable()] == ["mine"]
 
     @pytest.mark.parametrize("hidden", [{"is_active": False}, {"unreadable": ("api_key",)}])
     async def test_does_not_come_back_when_its_replacement_cannot_be_called(self, hidden):
         registry = await registry_of(a_model("default", **hidden), defaults=[self.DEFAULT])
-        assert not registry.any_active()
+        assert not registry.usable()
 
 
 class TestRefresh:
@@ -135,11 +132,11 @@ class TestRefresh:
         shelf.configs, shelf.trouble = [a_model("b")], Unavailable("the database is down")
         with capture_logs() as logs:
             await registry.refresh()
-        assert aliases(registry.all()) == ["a"]
+        assert aliases(registry.usable()) == ["a"]
         assert [line["log_level"] for line in logs] == ["warning"]
         shelf.trouble = None
         await registry.refresh()
-        assert aliases(registry.all()) == ["b"]
+        assert aliases(registry.usable()) == ["b"]
 
     async def test_one_that_cannot_be_decrypted_is_left_out_alone(self):
         with capture_logs() as logs:
@@ -154,7 +151,7 @@ class TestRefresh:
         first_read, go_on = asyncio.Event(), asyncio.Event()
 
         class SlowShelf(Shelf):
-            async def list(self, workspace: str | None = None) -> Sequence[LLMConfig]:
+            async def list(self) -> Sequence[LLMConfig]:
                 seen = self.configs
                 if not first_read.is_set():
                     first_read.set()
@@ -170,7 +167,7 @@ class TestRefresh:
         await asyncio.sleep(0)
         go_on.set()
         await asyncio.gather(slow, fast)
-        assert aliases(registry.all()) == ["new"]
+        assert aliases(registry.usable()) == ["new"]
 
 
 class TestWhatIsLearned:

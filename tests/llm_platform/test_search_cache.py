@@ -5,7 +5,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from moot.desk import Moot
 from moot.modules.llm_platform.domain.search import (
     CACHE_TIME,
     SearchCache,
@@ -14,11 +13,10 @@ from moot.modules.llm_platform.domain.search import (
     WebSearchResultItem,
 )
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
-from moot.modules.llm_platform.infrastructure.web_searches import CLEANED_EVERY, SqlSearchCache
+from moot.modules.llm_platform.infrastructure.web_searches import SqlSearchCache
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.settings import Settings
 
 NOW = datetime(2026, 6, 30, 10, tzinfo=UTC)
 REQUEST = WebSearchRequest(query="白酒", freshness="oneDay", count=5)
@@ -72,27 +70,11 @@ async def test_only_what_has_expired_is_cleaned_away(database):
     assert await kept(database) == ["long"]
 
 
-async def test_writing_cleans_away_now_and_then(sqlite_database):
-    await at(sqlite_database, NOW).put("old", REQUEST, response("a"))
-    later = at(sqlite_database, NOW + timedelta(hours=5))
-    for _ in range(CLEANED_EVERY - 1):
-        await later.put("new", REQUEST, response("b"))
-    assert await kept(sqlite_database) == ["new", "old"]
-    await later.put("new", REQUEST, response("b"))
-    assert await kept(sqlite_database) == ["new"]
-
-
-async def test_a_desk_that_opens_cleans_away(tmp_path):
-    url = f"sqlite:///{tmp_path / 'moot.db'}"
-    settings = Settings(home=tmp_path, database_url=url)
-    async with Moot(settings):
-        pass
-    database = Database(url)
-    await at(database, NOW - timedelta(days=400)).put("old", REQUEST, response("a"))
-    async with Moot(settings):
-        pass
-    assert await kept(database) == []
-    await database.close()
+async def test_writing_cleans_away_what_has_expired(database):
+    await at(database, NOW).put("old", REQUEST, response("a"))
+    await at(database, NOW + timedelta(hours=3)).put("newer", REQUEST, response("b"))
+    await at(database, NOW + timedelta(hours=5)).put("new", REQUEST, response("c"))
+    assert await kept(database) == ["new", "newer"]
 
 
 async def kept(database: Database) -> list[str]:

@@ -19,7 +19,6 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.search import WebSearchProvider, WebSearchRequest, WebSearchResponse
-from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
 from moot.modules.llm_platform.infrastructure.web_searches import (
     BochaSearch,
     SearxngSearch,
@@ -34,6 +33,7 @@ from moot.shared.infrastructure.execution_context import ExecutionContext, curre
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 from tests.fakes.search_server import LocalWeb, Reply, local_web
+from tests.llm_platform.call_rows import journal_of
 
 NOW = datetime(2026, 6, 30, 10, tzinfo=UTC)
 REQUEST = WebSearchRequest(query="白酒 行业 景气", freshness="oneWeek", count=5)
@@ -96,7 +96,7 @@ class Desk:
             return await door.search(request, as_of=as_of)
 
     async def calls(self, session: UUID = SESSION) -> list[ExternalCallItem]:
-        return await SqlCallLogReader(self.database).external_calls(session, include_text=True)
+        return await journal_of(self.database).external_calls(session, include_text=True)
 
 
 @pytest.fixture

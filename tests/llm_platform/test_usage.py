@@ -11,13 +11,12 @@ from sqlalchemy import text
 
 from moot.modules.llm_platform.application.call_logs import By, Estimate, UsageService, Used
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogReader
 from moot.modules.llm_platform.presentation.routes import router
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.presentation.errors import install_error_handlers
-from tests.llm_platform.call_rows import NOON, a_failed_call, a_model_call, keep
+from tests.llm_platform.call_rows import NOON, a_failed_call, a_model_call, journal_of, keep
 
 A_DAY = timedelta(days=1)
 SMALL = LLMConfig(alias="small", base_url="http://127.0.0.1/v1", model_name="small-1")
@@ -26,7 +25,7 @@ PRICED = SMALL.model_copy(update={"price_in": 2.0, "price_out": 10.0})
 
 @pytest.fixture
 def service(database: Database) -> UsageService:
-    return UsageService(SqlCallLogReader(database), FixedClock(NOON), "CNY")
+    return UsageService(journal_of(database), FixedClock(NOON), "CNY")
 
 
 async def names(service: UsageService, by: By, **wanted: Any) -> list[str]:
@@ -129,7 +128,7 @@ class TestUsage:
             await db.execute(text("SET TIME ZONE 'Asia/Shanghai'"))
             await db.commit()
         await keep(postgres_database, a_model_call(created_at=NOON.replace(hour=20)))
-        (line,) = await SqlCallLogReader(postgres_database).usage("day", "default", None)
+        (line,) = await journal_of(postgres_database).usage("day", "default", None)
 
         assert line.name == "2026-06-30"
 

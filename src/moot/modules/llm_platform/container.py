@@ -63,15 +63,14 @@ class LLMPlatformContainer:
         guard: Guard = unguarded,
     ) -> None:
         self._settings, self._audit, self._clock = settings, audit, clock
-        trail = audit.trail if audit else None
-        database = trail.database if trail else None
+        database = audit.trail.database if audit else None
         home = settings.home.expanduser()
         self._repository = (
             SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self._model = OpenAIChatModel()
-        self._reader = SqlCallJournal(audit, trail) if audit and trail else None
+        self._reader = SqlCallJournal(audit) if audit else None
         limits = _limits(settings)
         self._llm = LLMService(
             self.registry,
@@ -84,18 +83,14 @@ class LLMPlatformContainer:
         )
         self._searches_the_web = bool(settings.bocha_api_key.get_secret_value() or settings.searxng_url)
         self._provider = _search_provider(settings)
-        self._cache = SqlSearchCache(database, clock) if database else None
+        cache = SqlSearchCache(database, clock) if database else None
         record = SqlSearchRecord(database) if database else None
-        self._web_search = WebSearchService(
-            self._provider, ExternalCalls(audit), self._cache, clock, record, guard
-        )
+        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock, record, guard)
         self._pages = PageFetcher()
 
     async def open(self) -> None:
-        """Load the stored models, forget old searches, and close the calls a process that died left open."""
+        """Load the stored models, and close the calls a process that died left open."""
         await self.registry.refresh()
-        if self._cache is not None:
-            await self._cache.cleanup_expired()
         before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
         await self._close_calls(before=before)
 

@@ -40,9 +40,9 @@ def refuse(kind: str, **context: Any) -> PydanticCustomError:
     return PydanticCustomError(kind, "{kind}", {"kind": kind, **context})
 
 
-def refused(kind: str, field: str, got: Any) -> InvalidInput:
+def refused(kind: str, field: str, got: Any, **context: Any) -> InvalidInput:
     """The same kind of answer for a check that needs more than the input itself."""
-    return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": got}])
+    return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": got, "ctx": context}])
 
 
 def invalid_input(errors: Sequence[ErrorDetails]) -> InvalidInput:
@@ -55,10 +55,16 @@ def _problem(error: ErrorDetails) -> dict[str, Any]:
     context = error.get("ctx", {})
     problem: dict[str, Any] = {"field": _field(error["loc"]), "problem": error["type"]}
     if error["type"] not in {"missing", "json_invalid"}:
-        problem["got"] = context["got"] if "got" in context else repr(error["input"])[:80]
+        problem["got"] = context["got"] if "got" in context else _quote(error)
     if allowed := _allowed(context):
         problem["allowed"] = allowed
     return problem | {"hint": str(context.get("error") or error["msg"])}
+
+
+def _quote(error: ErrorDetails) -> str:
+    """Of what may be, or hold, a secret only what kind of thing it is."""
+    hidden = not error["loc"] or error["loc"][-1] in MAY_HOLD_A_SECRET
+    return type(error["input"]).__name__ if hidden else repr(error["input"])[:80]
 
 
 def _field(path: Sequence[int | str]) -> str:
@@ -74,7 +80,8 @@ def _allowed(context: Mapping[str, Any]) -> list[str]:
 
 
 PARTS_OF_A_REQUEST = {"body", "query", "path", "header"}
-BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<"}
+MAY_HOLD_A_SECRET = {"api_key", "base_url", "proxy", "body"}
+BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "max_length": "length <="}
 
 
 def _say(problem: Mapping[str, Any]) -> Message:

@@ -191,7 +191,7 @@ def _token(session_id: UUID | None) -> int | None:
 
 
 def _clean(record: Record) -> Record:
-    return record._replace(values={name: REDACT(value) for name, value in record.values.items()})
+    return record._replace(values=REDACT(record.values))
 
 
 def link_hash(previous: str, session_id: UUID, seq: int, kind: str, row_id: UUID, digest: str) -> str:

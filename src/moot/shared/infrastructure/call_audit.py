@@ -25,6 +25,7 @@ logger = structlog.get_logger(__name__)
 
 INTENT = ("id", "session_id", "workspace_id", "created_at", "attempt", "request_digest", "origin")
 OUTCOME = ("status", "latency_ms", "error_message")
+LIVE: Mapping[str, Any] = {"origin": "live", "attempt": 1, "request_digest": None}
 
 EXTERNAL_CALL = Kind(
     "external_call", ExternalAPICallLog, (*INTENT, "service_name", "operation", "request_params")
@@ -87,8 +88,9 @@ class CallAudit:
         return row["id"] if await self._write(kind, row, "insert") else None
 
     async def end(self, kind: Kind, call_id: UUID | None, values: Mapping[str, Any]) -> None:
+        """Complete the row; what `values` do not name is null."""
         if call_id is not None:
-            await self._write(kind, {"id": call_id, **values}, "update")
+            await self._write(kind, {"id": call_id, **dict.fromkeys(kind.columns), **values}, "update")
 
     async def close_abandoned(
         self, intent: Kind, outcome: Kind, *, before: datetime | None = None, session_id: UUID | None = None
@@ -131,43 +133,19 @@ class ExternalCalls:
         self._audit = audit
 
     async def begin(
-        self,
-        service_name: str,
-        operation: str,
-        request_params: Mapping[str, Any],
-        *,
-        origin: str = "live",
-        attempt: int = 1,
-        request_digest: str | None = None,
+        self, service_name: str, operation: str, request_params: Mapping[str, Any], **also: Any
     ) -> UUID | None:
+        """`also`: its `attempt`, `origin` and `request_digest`, where there is more to say than that it is live."""
         if self._audit is None:
             return None
-        intent = {
+        asked = {
             "service_name": service_name,
             "operation": operation,
             "request_params": dict(request_params),
-            "origin": origin,
-            "attempt": attempt,
-            "request_digest": request_digest,
         }
-        return await self._audit.begin(EXTERNAL_CALL, intent)
+        return await self._audit.begin(EXTERNAL_CALL, {**LIVE, **asked, **also})
 
-    async def end(
-        self,
-        call_id: UUID | None,
-        *,
-        status: Literal["success", "failed"],
-        latency_ms: int,
-        status_code: int | None = None,
-        response_data: str | None = None,
-        error_message: str | None = None,
-    ) -> None:
+    async def end(self, call_id: UUID | None, **outcome: Any) -> None:
+        """`outcome`: the `status`, `latency_ms`, and `status_code`, `response_data` or `error_message`."""
         if self._audit is not None:
-            outcome = {
-                "status": status,
-                "latency_ms": latency_ms,
-                "status_code": status_code,
-                "response_data": response_data,
-                "error_message": error_message,
-            }
             await self._audit.end(EXTERNAL_ANSWER, call_id, outcome)

@@ -86,9 +86,8 @@ class SqlLeases(Leases):
         return found
 
     async def release(self, owner: str, now: datetime) -> None:
-        await self._write(
-            self._update(self._row.lease_owner == owner, self._to_do).values(lease_expires_at=now)
-        )
+        mine = self._update(self._row.lease_owner == owner, self._to_do).values(lease_expires_at=now)
+        await self._write(mine)
 
     def free(self, now: datetime) -> ColumnElement[bool]:
         """To be worked on, and held by nobody."""
@@ -107,10 +106,7 @@ class SqlLeases(Leases):
             raise Fenced(lost)
 
     async def _write(self, statement: Update) -> None:
-        def work(db: Connection) -> None:
-            db.execute(statement)
-
-        await self._database.write(work)
+        await self._database.write(lambda db: db.execute(statement))
 
     def _update(self, *conditions: ColumnElement[bool]) -> Update:
         return update(self._row).where(*conditions).execution_options(synchronize_session=False)

@@ -6,6 +6,7 @@ import re
 import tempfile
 import tomllib
 from collections.abc import Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -41,7 +42,7 @@ def change_settings(file: Path, changes: Mapping[str, str | None]) -> None:
     after = _changed(before, changes)
     if not _says(after, wanted):
         raise NotSimple(file)
-    _replace(target, after)
+    write_private(target, after)
 
 
 def _changed(text: str, changes: Mapping[str, str | None]) -> str:
@@ -68,15 +69,22 @@ def _says(text: str, wanted: Mapping[str, object]) -> bool:
         return False
 
 
-def _replace(file: Path, text: str) -> None:
+def write_private(file: Path, text: str, *, unless_there: bool = False) -> None:
+    """The file appears under its name once it is whole, and only its owner can read it.
+
+    `unless_there`: of several that try at once, the first one's stays.
+    """
     file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # nobody else can read it
+    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # O_EXCL, 0600
     try:
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             out.write(text)
             out.flush()
             os.fsync(out.fileno())
-        Path(name).replace(file)
-    except BaseException:
+        if not unless_there:
+            Path(name).replace(file)
+        elif not file.exists():
+            with suppress(FileExistsError):
+                file.hardlink_to(name)
+    finally:
         Path(name).unlink(missing_ok=True)
-        raise

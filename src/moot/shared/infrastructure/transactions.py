@@ -42,20 +42,6 @@ def store_errors() -> Iterator[None]:
         raise Unavailable(SAY("database.store_failed", reason=reason), code="STORE_FAILED") from e
 
 
-@dataclass
-class _Order(Generic[T]):
-    item: T
-    done: asyncio.Future[None]
-
-    def settle(self, error: Exception | None = None) -> None:
-        if self.done.done():  # whoever waited for it was cancelled
-            return
-        if error is None:
-            self.done.set_result(None)
-        else:
-            self.done.set_exception(error)
-
-
 LINGER = 0.05
 """Seconds that something nobody waits for may wait for company."""
 
@@ -69,22 +55,21 @@ class GroupCommit(Generic[T]):
     """
 
     commit: Callable[[list[T]], Awaitable[None]]
-    _waiting: list[_Order[T]] = field(default_factory=list)
+    _waiting: list[tuple[T, asyncio.Future[None]]] = field(default_factory=list)
     _writer: asyncio.Task[None] | None = None
     _timer: asyncio.TimerHandle | None = None
 
     async def __call__(self, item: T) -> None:
         """Return when `item` is committed; raise what kept it from that."""
-        order = self._ordered(item)
+        done = self._order(item)
         self._wake()
-        await order.done
+        await done
 
     def later(self, item: T) -> asyncio.Future[None]:
         """Commit `item` along with the next one that somebody waits for, in its turn, or else a moment later."""
-        order = self._ordered(item)
         if self._timer is None:
             self._timer = asyncio.get_running_loop().call_later(LINGER, self._wake)
-        return order.done
+        return self._order(item)
 
     async def finish(self) -> None:
         if self._waiting:
@@ -92,10 +77,10 @@ class GroupCommit(Generic[T]):
         if self._writer is not None:
             await self._writer
 
-    def _ordered(self, item: T) -> _Order[T]:
-        order = _Order(item, asyncio.get_running_loop().create_future())
-        self._waiting.append(order)
-        return order
+    def _order(self, item: T) -> asyncio.Future[None]:
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.append((item, done))
+        return done
 
     def _wake(self) -> None:
         if self._timer is not None:
@@ -107,22 +92,21 @@ class GroupCommit(Generic[T]):
     async def _write_all(self) -> None:
         while self._waiting:
             orders, self._waiting = self._waiting, []
-            try:
-                await self._commit(orders)
-            except Exception:  # noqa: BLE001  # bulkhead: one bad row must not cost the rows beside it
-                await self._one_by_one(orders)
+            if await self._try(orders) is not None:  # one bad row must not cost the rows beside it
+                for item, done in orders:
+                    error = await self._try([(item, done)])
+                    if error is not None and not done.done():
+                        done.set_exception(error)
 
-    async def _one_by_one(self, orders: list[_Order[T]]) -> None:
-        for order in orders:
-            try:
-                await self._commit([order])
-            except Exception as e:  # noqa: BLE001  # bulkhead: the error belongs to whoever ordered the work
-                order.settle(e)
-
-    async def _commit(self, orders: list[_Order[T]]) -> None:
-        await self.commit([order.item for order in orders])
-        for order in orders:
-            order.settle()
+    async def _try(self, orders: list[tuple[T, asyncio.Future[None]]]) -> Exception | None:
+        try:
+            await self.commit([item for item, _ in orders])
+        except Exception as e:  # noqa: BLE001  # bulkhead: the error belongs to whoever ordered the work
+            return e
+        for _, done in orders:
+            if not done.done():  # whoever waited for it was cancelled
+                done.set_result(None)
+        return None
 
 
 def insert_into(db: Connection, table: type[Base]) -> Insert:

@@ -7,32 +7,11 @@ from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel
 
-from moot.modules.llm_platform.domain.call_record import CallLogItem, CallLogReader, ExternalCallItem
+from moot.modules.llm_platform.domain.call_record import CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
-
-
-class LLMCallLogQueryService:
-    def __init__(self, reader: CallLogReader) -> None:
-        self._reader = reader
-
-    async def get_by_session_id(self, session_id: UUID, *, include_text: bool = True) -> list[CallLogItem]:
-        """In the order in which they were made. Nothing for a session nobody knows."""
-        return await self._reader.model_calls(session_id, include_text=include_text)
-
-
-class ExternalAPICallLogQueryService:
-    def __init__(self, reader: CallLogReader) -> None:
-        self._reader = reader
-
-    async def get_by_session_id(
-        self, session_id: UUID, *, include_text: bool = True
-    ) -> list[ExternalCallItem]:
-        """In the order in which they were made. Nothing for a session nobody knows."""
-        return await self._reader.external_calls(session_id, include_text=include_text)
-
 
 By = Literal["model", "agent", "day"]
 Money = Annotated[float, AfterValidator(lambda cost: round(cost, 9))]
@@ -96,14 +75,38 @@ class Estimate(BaseModel, frozen=True):
     measured: bool
 
 
-class UsageReader(Protocol):
-    """Adds up the live calls on record."""
+class CallLogReader(Protocol):
+    """Finds the calls of a session, oldest first, without the texts unless they are wanted; adds up live ones."""
+
+    async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]: ...
+
+    async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]: ...
 
     async def usage(self, by: By, workspace: str, since: datetime | None) -> list[UsageLine]:
         """One line for each model, agent or day, in any order."""
 
     async def typical(self, model_name: str, workspace: str, since: datetime) -> dict[str, Typical]:
         """The mean successful call to a model, by agent."""
+
+
+class LLMCallLogQueryService:
+    def __init__(self, reader: CallLogReader) -> None:
+        self._reader = reader
+
+    async def get_by_session_id(self, session_id: UUID, *, include_text: bool = True) -> list[CallLogItem]:
+        """In the order in which they were made. Nothing for a session nobody knows."""
+        return await self._reader.model_calls(session_id, include_text=include_text)
+
+
+class ExternalAPICallLogQueryService:
+    def __init__(self, reader: CallLogReader) -> None:
+        self._reader = reader
+
+    async def get_by_session_id(
+        self, session_id: UUID, *, include_text: bool = True
+    ) -> list[ExternalCallItem]:
+        """In the order in which they were made. Nothing for a session nobody knows."""
+        return await self._reader.external_calls(session_id, include_text=include_text)
 
 
 def _mean(measured: Iterable[Typical]) -> Typical:
@@ -124,7 +127,7 @@ RECENT = timedelta(days=30)
 class UsageService:
     """Without a reader, when nothing is stored, there is no usage to report and an estimate is not measured."""
 
-    def __init__(self, reader: UsageReader | None, clock: Clock, currency: str) -> None:
+    def __init__(self, reader: CallLogReader | None, clock: Clock, currency: str) -> None:
         self._reader, self._clock, self._currency = reader, clock, currency
 
     async def usage(self, by: By, workspace: str, since: date | None = None) -> UsageReport:

@@ -1,90 +1,56 @@
 """Managing the models: what may be entered, what is shown of it, and changes that take effect at once."""
 
-import unicodedata
-from collections.abc import Mapping
-from datetime import date
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import (
-    AfterValidator,
-    BaseModel,
-    BeforeValidator,
-    Field,
-    SecretStr,
-    StrictBool,
-    ValidationInfo,
-    model_validator,
-)
+from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StrictBool, model_validator
 
 from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.model_config import (
-    ALIAS,
     PRESETS,
+    Alias,
     Capabilities,
     ConfigRepository,
     ContextSize,
+    Description,
     LLMConfig,
     ModelCard,
+    ModelName,
     Preset,
     Price,
     Priority,
     ProxyUrl,
     SecretUnreadable,
+    Tag,
+    Vendor,
     no_such_config,
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.validation import Strict, refuse
+from moot.shared.domain.moments import Day
+from moot.shared.domain.validation import Strict, refuse, refused
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 __all__ = ["PRESETS", "ConfigBody", "ConfigPatch", "ConfigService", "ConfigView", "Preset"]
 
 
-def _wrong(field: str | None, problem: str, **said: Any) -> InvalidInput:
-    """Never quotes what was entered: it may be, or hold, a secret."""
-    message = SAY(f"config.{problem}", field=field, **said)
-    return InvalidInput(message, errors=[{"field": field, "problem": problem, "hint": str(message)}])
-
-
-def _unquoted(raw: Any) -> str:
-    """Text, stripped. What is not text is refused without quoting it."""
+def _strip(raw: Any) -> str:
     if not isinstance(raw, str):
         raise refuse("string_type", got=type(raw).__name__)
     return raw.strip()
 
 
-def _words(limit: int, *, may_be_empty: bool = False) -> AfterValidator:
-    def check(raw: str, info: ValidationInfo) -> str:
-        words = raw.strip()
-        if not words and not may_be_empty:
-            raise refuse("blank")
-        if len(words) > limit:
-            raise _wrong(info.field_name, "too_long", limit=limit)
-        if any(unicodedata.category(char) == "Cc" and char not in "\n\t" for char in words):
-            raise _wrong(info.field_name, "unprintable")
-        return words
-
-    return AfterValidator(check)
-
-
-def _alias(raw: str) -> str:
-    if not ALIAS.fullmatch(raw):
-        raise _wrong("alias", "alias_malformed")
-    return raw
-
-
 def _key(raw: Any) -> SecretStr:
-    key = _unquoted(raw.get_secret_value() if isinstance(raw, SecretStr) else raw)
+    key = _strip(raw.get_secret_value() if isinstance(raw, SecretStr) else raw)
     if not (key.isascii() and key.isprintable()) or " " in key:
-        raise _wrong("api_key", "key_malformed")
+        raise refuse("key_malformed")
     return SecretStr(key)
 
 
-def _url(raw: Any, info: ValidationInfo) -> str:
-    text = _unquoted(raw)
+def _url(raw: Any) -> str:
+    text = _strip(raw)
     if not _leads_somewhere(text):
-        raise _wrong(info.field_name, "url_malformed")
+        raise refuse("url_malformed")
     return text.rstrip("/")
 
 
@@ -98,21 +64,10 @@ def _leads_somewhere(text: str) -> bool:
     return whole and plain and url.scheme in {"http", "https"}
 
 
-def _no_credentials(url: str, info: ValidationInfo) -> str:
+def _no_credentials(url: str) -> str:
     if "@" in urlsplit(url).netloc:
-        raise _wrong(info.field_name, "url_with_credentials")
+        raise refuse("url_with_credentials")
     return url
-
-
-def _tags(raw: list[str]) -> list[str]:
-    return list(dict.fromkeys(raw))
-
-
-def _day(raw: Any) -> date:
-    try:
-        return raw if type(raw) is date else date.fromisoformat(raw)
-    except (TypeError, ValueError):
-        raise refuse("date_malformed", got=repr(raw)[:80]) from None
 
 
 def _preset(raw: str) -> str:
@@ -121,44 +76,28 @@ def _preset(raw: str) -> str:
     return raw
 
 
-EXACT = Field(strict=True)
-ModelName = Annotated[str, _words(100)]
-Tag = Annotated[str, _words(50)]
-
-
 class ConfigPatch(Strict):
     """Only what is sent changes; a null puts a field back to its default."""
 
-    vendor: Annotated[str, _words(50)] | None = None
+    vendor: Vendor | None = None
     provider_type: Literal["openai"] | None = None
     base_url: Annotated[str, BeforeValidator(_url), AfterValidator(_no_credentials)] = Field(
         default="", description="an OpenAI-compatible endpoint, as https://api.openai.com/v1"
     )
     model_name: ModelName = ""
     api_key: Annotated[SecretStr, BeforeValidator(_key)] | None = None
-    description: Annotated[str, _words(2000, may_be_empty=True)] | None = None
-    priority: Annotated[Priority, EXACT] | None = Field(default=None, description="larger is asked first")
-    tags: Annotated[list[Tag], AfterValidator(_tags)] | None = None
-    price_in: Annotated[Price, EXACT] | None = Field(
-        default=None, description="per million tokens of a prompt"
-    )
-    price_out: Annotated[Price, EXACT] | None = Field(
-        default=None, description="per million tokens of an answer"
-    )
-    context_size: Annotated[ContextSize, EXACT] | None = None
-    knowledge_cutoff: Annotated[date, BeforeValidator(_day)] | None = None
+    description: Description | None = None
+    priority: Priority | None = Field(default=None, description="larger is asked first")
+    tags: list[Tag] | None = None
+    price_in: Price | None = Field(default=None, description="per million tokens of a prompt")
+    price_out: Price | None = Field(default=None, description="per million tokens of an answer")
+    context_size: ContextSize | None = None
+    knowledge_cutoff: Day | None = None
     capabilities: Capabilities | None = None
     proxy: Annotated[ProxyUrl, BeforeValidator(_url)] | None = Field(
         default=None, repr=False, description="may hold a user and a password; stored encrypted"
     )
     is_active: StrictBool | None = None
-
-    @model_validator(mode="before")
-    @classmethod
-    def _an_object(cls, raw: Any) -> Any:
-        if not isinstance(raw, Mapping | BaseModel):
-            raise refuse("model_type", got=type(raw).__name__)
-        return raw
 
     def given(self) -> dict[str, Any]:
         sent = {name: getattr(self, name) for name in self.model_fields_set & LLMConfig.model_fields.keys()}
@@ -174,7 +113,7 @@ class ConfigPatch(Strict):
 class ConfigBody(ConfigPatch):
     """A new model. A preset stands in for vendor, endpoint and capabilities where they are not given."""
 
-    alias: Annotated[str, AfterValidator(_alias)]
+    alias: Alias
     model_name: ModelName
     preset: Annotated[str, AfterValidator(_preset)] | None = None
 
@@ -183,9 +122,9 @@ class ConfigBody(ConfigPatch):
         if self.base_url:
             return self
         if self.preset is None:
-            raise _wrong("base_url", "base_url_missing", presets=list(PRESETS))
+            raise refused("base_url_missing", "base_url", None, allowed=list(PRESETS))
         if PRESETS[self.preset].needs_key and not self.api_key:
-            raise _wrong("api_key", "key_missing", preset=self.preset)
+            raise refused("key_missing", "preset", self.preset)
         return self
 
     def config(self, workspace: str = DEFAULT_WORKSPACE) -> LLMConfig:
@@ -222,39 +161,32 @@ class ConfigService:
         self._repository, self._registry = repository, registry
 
     async def list(self, workspace: str = DEFAULT_WORKSPACE) -> Views:
-        """All of them, switched off ones too; who is asked first comes first."""
-        configs = await self._repository.list(workspace) if self._repository else ()
-        stored = {config.alias: ConfigView.of(config, "stored") for config in configs}
-        views = {alias: ConfigView.of(c, "environment") for alias, c in self._environment(workspace).items()}
-        return sorted((views | stored).values(), key=lambda view: view.preference)
+        """All of them as they are stored now, switched off ones too; who is asked first comes first."""
+        await self._registry.refresh()
+        return [
+            ConfigView.of(config, "environment" if config in self._registry.defaults else "stored")
+            for config in self._registry.known(workspace)
+        ]
 
     async def get(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
-        if stored := await self._stored(alias, workspace):
-            return ConfigView.of(stored, "stored")
-        if config := self._environment(workspace).get(alias):
-            return ConfigView.of(config, "environment")
+        for view in await self.list(workspace):
+            if view.alias == alias:
+                return view
         raise no_such_config(alias)
 
     async def create(self, body: ConfigBody, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
         """Raises `DuplicateConfig`. A model of the environment is no duplicate: the new one takes its place."""
         await self._writable.add(body.config(workspace))
-        await self._registry.refresh()
         return await self.get(body.alias, workspace)
 
     async def update(self, alias: str, patch: ConfigPatch, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
         config = await self._changeable(alias, workspace)
         await self._writable.update(patch.applied_to(config), patch.model_fields_set)
-        await self._registry.refresh()
         return await self.get(alias, workspace)
 
     async def remove(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> None:
-        await self._changeable(alias, workspace)
-        await self._writable.remove(alias, workspace)
+        await self._writable.remove(await self._changeable(alias, workspace))
         await self._registry.refresh()
-
-    async def refresh(self, workspace: str = DEFAULT_WORKSPACE) -> Views:
-        await self._registry.refresh()
-        return await self.list(workspace)
 
     @property
     def _writable(self) -> ConfigRepository:
@@ -262,17 +194,8 @@ class ConfigService:
             raise Unavailable(SAY("config.nothing_stored"), code="PERSISTENCE_OFF")
         return self._repository
 
-    async def _stored(self, alias: str, workspace: str) -> LLMConfig | None:
-        if self._repository is None or not ALIAS.fullmatch(alias):
-            return None
-        return await self._repository.get(alias, workspace)
-
     async def _changeable(self, alias: str, workspace: str) -> LLMConfig:
-        if stored := await self._stored(alias, workspace):
-            return stored
-        if alias in self._environment(workspace):
+        view = await self.get(alias, workspace)
+        if view.source == "environment":
             raise InvalidInput(SAY("config.of_environment", alias=alias))
-        raise no_such_config(alias)
-
-    def _environment(self, workspace: str) -> dict[str, LLMConfig]:
-        return {c.alias: c for c in self._registry.defaults if c.workspace_id == workspace}
+        return next(config for config in self._registry.known(workspace) if config.alias == alias)

@@ -20,8 +20,8 @@ from moot.modules.llm_platform.domain.call_record import (
     CallJournal,
     CallKey,
     CallLogItem,
-    CallOutcome,
     mismatch,
+    reply_row,
 )
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
@@ -125,13 +125,13 @@ class Request:
             call_id=self.id,
         )
 
-    def outcome(self) -> CallOutcome:
-        took = round((time.perf_counter() - self._started) * 1000)
+    def outcome(self) -> dict[str, Any]:
+        took = {"latency_ms": round((time.perf_counter() - self._started) * 1000)}
         if self.reply is not None:
-            return CallOutcome(status="success", latency_ms=took, reply=self.reply, cost=self.cost)
+            return took | {"status": "success", "cost": self.cost} | reply_row(self.reply)
         if self.trouble is not None:
-            return CallOutcome(status="failed", latency_ms=took, error_message=str(self.trouble))
-        return CallOutcome(status="unknown", latency_ms=took, error_message="broken off before an answer")
+            return took | {"status": "failed", "error_message": str(self.trouble)}
+        return took | {"status": "unknown", "error_message": "broken off before an answer"}
 
     def count(self) -> None:
         """For the session under way, so that its report can say what it took."""
@@ -176,7 +176,7 @@ class LLMService:
     @property
     def configured(self) -> bool:
         """Whether there is any active model for the workspace under way."""
-        return self._registry.any_active(_workspace())
+        return bool(self._registry.usable(_workspace()))
 
     async def chat(
         self,
@@ -326,7 +326,7 @@ class LLMService:
             if recorded.request_digest == key.digest(recorded.model_name, request):
                 if key.answers == "resume":  # on the record too: that this answer was not asked for again
                     call_id = await self._journal.begin(key.intent(recorded, request, origin="record"))
-                    again = CallOutcome(status="success", latency_ms=0, reply=recorded.reply)
+                    again = {"status": "success", "latency_ms": 0, **reply_row(recorded.reply)}
                     await self._journal.end(call_id, again)
                 return self._as_recorded(recorded)
         if key.answers == "replay":

@@ -52,7 +52,7 @@ class ModelRegistry:
         workspace: str = DEFAULT_WORKSPACE,
     ) -> list[LLMConfig]:
         """Whom to ask, in that order; never empty: raises `NoAvailableModel`."""
-        active = self._active(workspace)
+        active = self.usable(workspace)
         if alias is not None:
             fitting = [config for config in active if config.alias == alias]
         else:
@@ -61,13 +61,14 @@ class ModelRegistry:
             raise self._nobody(alias, tags, workspace)
         return fitting
 
-    def any_active(self, workspace: str = DEFAULT_WORKSPACE) -> bool:
-        return bool(self._active(workspace))
+    def known(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
+        """All of a workspace, switched off ones too; who is asked first comes first."""
+        mine = (config for config in self._known.values() if config.workspace_id == workspace)
+        return sorted(mine, key=lambda config: config.preference)
 
-    def all(self) -> list[LLMConfig]:
-        """Every model that may be called, of all workspaces."""
-        usable = (config for config in self._known.values() if config.usable)
-        return sorted(map(self._as_learned, usable), key=lambda config: config.preference)
+    def usable(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
+        """Those that may be called, in the same order."""
+        return [self._as_learned(config) for config in self.known(workspace) if config.usable]
 
     def note_capability(
         self, alias: str, name: str, supported: bool, workspace: str = DEFAULT_WORKSPACE
@@ -81,9 +82,6 @@ class ModelRegistry:
         config = self._known.get((workspace, alias))
         return config.knowledge_cutoff if config else None
 
-    def _active(self, workspace: str) -> list[LLMConfig]:
-        return [config for config in self.all() if config.workspace_id == workspace]
-
     def _as_learned(self, config: LLMConfig) -> LLMConfig:
         learned = self._learned.get((config.id, config.updated_at))
         if not learned:
@@ -91,12 +89,11 @@ class ModelRegistry:
         return config.model_copy(update={"capabilities": config.capabilities.model_copy(update=learned)})
 
     def _nobody(self, alias: str | None, tags: Sequence[str] | None, workspace: str) -> NoAvailableModel:
-        known = [config for config in self._known.values() if config.workspace_id == workspace]
+        known = self.known(workspace)
         if not known:
             return not_configured()
         if any(config.alias == alias and config.unreadable for config in known):
             return NoAvailableModel(SAY("config.unreadable", alias=alias), alias=alias)
-        known.sort(key=lambda config: config.preference)
         asked = {"alias": alias, "tags": list(tags or ())}
         message = SAY("config.none_fits", asked=_asked(alias, tags), known=[_named(c) for c in known])
         return NoAvailableModel(message, asked=asked, known=[config.alias for config in known])
@@ -113,6 +110,5 @@ def _asked(alias: str | None, tags: Sequence[str] | None) -> Message:
 
 
 def _named(config: LLMConfig) -> Message:
-    named = SAY("config.named_tags", alias=config.alias, tags=config.tags) if config.tags else config.alias
     state = "on" if config.usable else "locked" if config.is_active else "off"
-    return SAY(f"config.{state}", model=named)
+    return SAY(f"config.{state}", model=config.alias)

@@ -4,7 +4,6 @@ import hashlib
 import time
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any, Literal
 from uuid import UUID
@@ -130,7 +129,7 @@ class WebSearchService:
                     answer = await self._provider.search(request)
             except LeftAlone as alone:
                 raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None
-            call.body, call.status_code = answer.body, answer.status_code
+            call |= {"response_data": answer.body, "status_code": answer.status_code}
         if self._cache is not None:
             try:
                 await self._cache.put(request.key(self._provider.name), request, answer.response)
@@ -142,11 +141,11 @@ class WebSearchService:
         self, request: WebSearchRequest, response: WebSearchResponse, origin: Origin, service: str
     ) -> None:
         async with self._call(request, origin, service) as call:
-            call.body = response.model_dump_json()
+            call["response_data"] = response.model_dump_json()
 
     def _call(
         self, request: WebSearchRequest, origin: Origin, service: str
-    ) -> AbstractAsyncContextManager["_Answer"]:
+    ) -> AbstractAsyncContextManager[dict[str, Any]]:
         params = request.model_dump(mode="json")
         return _on_record(self._audit, service, SEARCH, params, request.key(service), origin)
 
@@ -160,16 +159,8 @@ class WebPageService:
         digest = hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
         async with _on_record(self._audit, "web", READ, {"url": url}, digest) as call:
             page = await self._source.text(url)
-            call.body = page.text
+            call["response_data"] = page.text
         return page
-
-
-@dataclass
-class _Answer:
-    """How a call was answered, for the record."""
-
-    body: str | None = None
-    status_code: int | None = None
 
 
 @asynccontextmanager
@@ -180,25 +171,20 @@ async def _on_record(
     params: Mapping[str, Any],
     digest: str,
     origin: Origin = "live",
-) -> AsyncIterator[_Answer]:
-    """The intent before, the outcome after, however the call ends."""
+) -> AsyncIterator[dict[str, Any]]:
+    """The intent before, the outcome after, however the call ends; the block adds what was answered."""
     call_id = await audit.begin(service, operation, params, origin=origin, request_digest=digest)
-    started, answer, failure = time.monotonic(), _Answer(), None
+    started, status = time.monotonic(), "success"
+    told = dict.fromkeys(("status_code", "response_data", "error_message"))
     try:
-        yield answer
+        yield told
     except BaseException as error:
-        answer.status_code = error.status_code if isinstance(error, WebSearchError) else None
-        failure = str(error) or type(error).__name__
+        status, told["status_code"] = "failed", getattr(error, "status_code", None)
+        told["error_message"] = str(error) or type(error).__name__
         raise
     finally:
-        await audit.end(
-            call_id,
-            status="failed" if failure else "success",
-            latency_ms=round((time.monotonic() - started) * 1000),
-            status_code=answer.status_code,
-            response_data=answer.body,
-            error_message=failure,
-        )
+        took = round((time.monotonic() - started) * 1000)
+        await audit.end(call_id, status=status, latency_ms=took, **told)
 
 
 def _service_failed(error: Exception) -> bool:

@@ -2,10 +2,9 @@
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from decimal import Decimal
-from typing import Annotated, Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, Field
 
@@ -44,18 +43,18 @@ class Limits(BaseModel, frozen=True, allow_inf_nan=False):
     day_cost: float | None = Field(default=None, gt=0, le=MAX_COST)
 
 
-class Amount(BaseModel, frozen=True, allow_inf_nan=False):
+class Amount(NamedTuple):
     """`cost` None: the model has no price. Such a call cannot be made under a limit on cost."""
 
-    tokens: int = Field(default=0, ge=0)
-    cost: Annotated[float, Field(ge=0)] | None = 0.0
+    tokens: int = 0
+    cost: float | None = 0.0
 
     def counts(self) -> Counts:
         """An unknown cost counts as none; absurd amounts are cut to what a column can hold."""
         return {"tokens": min(self.tokens, MAX_TOKENS), "cost": _billionths(self.cost or 0.0)}
 
 
-class Reservation(BaseModel, frozen=True):
+class Reservation(NamedTuple):
     """What was set aside and where; `keys` is empty when no limit applies."""
 
     keys: tuple[str, ...] = ()
@@ -110,18 +109,34 @@ def _tools_size(request: ChatRequest) -> int:
     return TOOLS_TOKENS + len(json.dumps(shapes)) if shapes else 0
 
 
-@dataclass(frozen=True)
-class Account:
+class Account(NamedTuple):
     """Where spending under a limit is counted: of one session, or of one workspace on one day."""
 
     scope: Scope
     key: str
     limits: Counts
 
+    def refuse(self, problem: str, unit: Unit, currency: str, **counts: int) -> BudgetExceeded:
+        """`counts` are how the account stood when a call did not fit into it."""
+        setting = f"MOOT_BUDGET_{self.scope}_{unit}".upper()
+        by_flag = (self.scope, unit) == ("session", "cost")
+        message = SAY(
+            f"budget.{problem}",
+            budget=SAY(f"budget.{self.scope}_{unit}"),
+            how=SAY("budget.by_flag", setting=setting) if by_flag else setting,
+            **{name: _said(unit, count, currency) for name, count in counts.items()},
+        )
+        details: dict[str, Any] = {
+            name: n if unit == "tokens" else n / BILLIONTHS for name, n in counts.items()
+        }
+        return BudgetExceeded(message, scope=self.scope, unit=unit, **details)
+
 
 def accounts_of(limits: Limits, context: ExecutionContext | None, now: datetime) -> list[Account]:
     """Those that a call made now is counted in, always in the same order; the ones without a limit are left out."""
-    accounts = [Account("day", _day_key(context, now), _limited(limits.day_tokens, limits.day_cost))]
+    workspace = context.workspace if context else DEFAULT_WORKSPACE
+    day = f"day:{workspace}:{now:%Y-%m-%d}"
+    accounts = [Account("day", day, _limited(limits.day_tokens, limits.day_cost))]
     if context is not None and context.session_id:
         cost = limits.session_cost if context.max_cost is None else context.max_cost
         session = Account("session", f"session:{context.session_id}", _limited(limits.session_tokens, cost))
@@ -129,65 +144,16 @@ def accounts_of(limits: Limits, context: ExecutionContext | None, now: datetime)
     return [account for account in accounts if account.limits]
 
 
-def _day_key(context: ExecutionContext | None, now: datetime) -> str:
-    workspace = context.workspace if context else DEFAULT_WORKSPACE
-    return f"day:{workspace}:{now:%Y-%m-%d}"
-
-
 def _limited(tokens: int | None, cost: float | None) -> Counts:
-    limits: dict[Unit, int] = {}
-    if tokens is not None:
-        limits["tokens"] = tokens
-    if cost is not None:
-        limits["cost"] = _billionths(cost)
-    return limits
+    limits: dict[Unit, int | None] = {"tokens": tokens, "cost": None if cost is None else _billionths(cost)}
+    return {unit: limit for unit, limit in limits.items() if limit is not None}
 
 
 def _billionths(cost: float) -> int:
     return round(min(cost, MAX_COST) * BILLIONTHS)
 
 
-def exceeded(
-    account: Account, *, spent: Counts, reserved: Counts, needed: Counts, currency: str
-) -> BudgetExceeded:
-    """How an account stood when a call did not fit into it. When all fits by now, another call has ended since."""
-    short = [
-        unit for unit, limit in account.limits.items() if spent[unit] + reserved[unit] + needed[unit] > limit
-    ]
-    unit = (short or list(account.limits))[0]
-    limit = account.limits[unit]
-    counted = {"limit": limit, "spent": spent[unit], "reserved": reserved[unit], "needed": needed[unit]}
-    left = max(0, limit - spent[unit] - reserved[unit])
-    said = {name: _said(unit, count, currency) for name, count in (counted | {"left": left}).items()}
-    details: dict[str, Any] = {name: _number(unit, count) for name, count in counted.items()}
-    message = SAY("budget.exceeded", budget=_name(account, unit), how=_how(account, unit), **said)
-    return BudgetExceeded(message, scope=account.scope, unit=unit, **details)
-
-
-def unpriced(account: Account, currency: str) -> BudgetExceeded:
-    """A limit on cost means nothing to a model without a price."""
-    limit = account.limits["cost"]
-    said = {"budget": _name(account, "cost"), "limit": _said("cost", limit, currency)}
-    return BudgetExceeded(
-        SAY("budget.unpriced", **said), scope=account.scope, unit="cost", limit=_number("cost", limit)
-    )
-
-
-def _name(account: Account, unit: Unit) -> Message:
-    return SAY(f"budget.{account.scope}_{unit}")
-
-
-def _how(account: Account, unit: Unit) -> str | Message:
-    setting = f"MOOT_BUDGET_{account.scope}_{unit}".upper()
-    by_flag = (account.scope, unit) == ("session", "cost")
-    return SAY("budget.by_flag", setting=setting) if by_flag else setting
-
-
 def _said(unit: Unit, count: int, currency: str) -> Message:
     if unit == "tokens":
         return SAY("budget.tokens", count=count)
     return SAY("budget.cost", amount=f"{Decimal(count).scaleb(-9).normalize():,f}", currency=currency)
-
-
-def _number(unit: Unit, count: int) -> float:
-    return count if unit == "tokens" else count / BILLIONTHS

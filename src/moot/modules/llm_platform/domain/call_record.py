@@ -3,7 +3,7 @@
 import difflib
 import hashlib
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol
 from uuid import UUID
@@ -17,39 +17,24 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 
 
-class CallIntent(BaseModel, frozen=True):
-    """One request about to be sent. `ordinal` counts an agent's calls within its session, `attempt` its requests.
-
-    `request_digest` is of session, agent, ordinal, model, messages and parameters: the same question has the same.
-    """
-
-    caller_module: str
-    caller_agent: str | None
-    model_name: str
-    vendor: str
-    alias: str
-    prompt_text: str
-    system_message: str | None
-    temperature: float
-    ordinal: int
-    attempt: int
-    request_digest: str
-    origin: Literal["live", "record"] = "live"
-
-
-class CallOutcome(BaseModel, frozen=True):
-    status: Literal["success", "failed", "unknown"]
-    latency_ms: int
-    reply: ModelReply | None = None
-    cost: float | None = None
-    error_message: str | None = None
-
-
-class CallLogItem(BaseModel, frozen=True):
-    """A model call as its readers see it. A listing without texts has none of the four."""
+class CallItem(BaseModel, frozen=True):
+    """What readers see of every call."""
 
     id: UUID
     session_id: UUID | None
+    attempt: int
+    origin: str
+    request_digest: str | None
+    cost: float | None
+    latency_ms: int | None
+    status: str
+    error_message: str | None
+    created_at: AwareDatetime
+
+
+class CallLogItem(CallItem):
+    """A model call. A listing without texts has none of the four."""
+
     caller_module: str
     caller_agent: str | None
     model_name: str
@@ -65,69 +50,50 @@ class CallLogItem(BaseModel, frozen=True):
     total_tokens: int | None
     temperature: float
     finish_reason: str | None
-    cost: float | None
     ordinal: int
-    attempt: int
-    origin: str
-    request_digest: str | None
-    latency_ms: int | None
-    status: str
-    error_message: str | None
-    created_at: AwareDatetime
 
     @property
     def reply(self) -> ModelReply:
         """What the model answered, if it did."""
-        counted = Usage(
-            prompt_tokens=self.prompt_tokens,
-            completion_tokens=self.completion_tokens,
-            total_tokens=self.total_tokens,
-        )
         return ModelReply(
             content=self.completion_text or "",
             reasoning=self.reasoning_text or "",
             tool_calls=[ToolCall.model_validate(call) for call in self.tool_calls or []],
-            usage=counted,
+            usage=Usage(**{name: getattr(self, name) for name in Usage.model_fields}),
             model=self.model_name,
             finish_reason=self.finish_reason or "stop",
         )
 
 
-class ExternalCallItem(BaseModel, frozen=True):
-    """A call to an outside service as its readers see it. A listing without texts has no `response_data`."""
+def reply_row(reply: ModelReply) -> dict[str, Any]:
+    """A reply as its call's row holds it."""
+    return {
+        "completion_text": reply.content,
+        "reasoning_text": reply.reasoning or None,
+        "tool_calls": [call.model_dump() for call in reply.tool_calls] or None,
+        "finish_reason": reply.finish_reason[:50],
+        **dict(reply.usage),
+    }
 
-    id: UUID
-    session_id: UUID | None
+
+class ExternalCallItem(CallItem):
+    """A call to an outside service. A listing without texts has no `response_data`."""
+
     service_name: str
     operation: str
     request_params: dict[str, Any]
     response_data: str | None = None
     status_code: int | None
-    latency_ms: int | None
-    status: str
-    error_message: str | None
-    attempt: int
-    origin: str
-    request_digest: str | None
-    cost: float | None
-    created_at: AwareDatetime
-
-
-class CallLogReader(Protocol):
-    """Finds the calls of a session, oldest first. Texts that are not wanted are not read."""
-
-    async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]: ...
-
-    async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]: ...
 
 
 class CallJournal(Protocol):
     """Keeps model calls. Redacts secrets; in best-effort mode it never raises, in strict mode `begin` may."""
 
-    async def begin(self, intent: CallIntent) -> UUID | None:
+    async def begin(self, intent: Mapping[str, Any]) -> UUID | None:
         """Commit the intent; None when it could not be kept."""
 
-    async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None: ...
+    async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
+        """What `outcome` says nothing of is null."""
 
     async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         """The successful calls on record at that place of the session, newest last."""
@@ -165,24 +131,27 @@ class CallKey:
         request: ChatRequest,
         *,
         attempt: int = 1,
-        origin: Literal["live", "record"] = "live",
-    ) -> CallIntent:
-        """`answers`: the model that is asked, or the call on record that is not made again."""
+        origin: str = "live",
+    ) -> dict[str, Any]:
+        """The row of a request about to be sent.
+
+        `answers`: the model that is asked, or the call on record that is not made again.
+        """
         system, prompt = texts(request)
-        return CallIntent(
-            caller_module=self.module,
-            caller_agent=self.agent,
-            model_name=answers.model_name,
-            vendor=answers.vendor,
-            alias=answers.alias or "",
-            prompt_text=prompt,
-            system_message=system,
-            temperature=request.temperature,
-            ordinal=self.ordinal,
-            attempt=attempt,
-            request_digest=self.digest(answers.model_name, request),
-            origin=origin,
-        )
+        return {
+            "caller_module": self.module,
+            "caller_agent": self.agent,
+            "model_name": answers.model_name,
+            "vendor": answers.vendor,
+            "alias": answers.alias or "",
+            "prompt_text": prompt,
+            "system_message": system,
+            "temperature": request.temperature,
+            "ordinal": self.ordinal,
+            "attempt": attempt,
+            "request_digest": self.digest(answers.model_name, request),
+            "origin": origin,
+        }
 
 
 def texts(request: ChatRequest) -> tuple[str | None, str]:

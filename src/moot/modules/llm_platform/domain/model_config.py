@@ -6,7 +6,7 @@ from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, Field, PlainSerializer, SecretStr
+from pydantic import AwareDatetime, BaseModel, Field, PlainSerializer, SecretStr, StringConstraints
 
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
@@ -16,11 +16,21 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 DEFAULT_ALIAS = "default"
 """The model of `MOOT_LLM_BASE_URL`, `MOOT_LLM_API_KEY` and `MOOT_LLM_MODEL`."""
 
-ALIAS = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+PRINTABLE = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 
-Price = Annotated[float, Field(ge=0, allow_inf_nan=False)]
-Priority = Annotated[int, Field(ge=-10_000, le=10_000)]
-ContextSize = Annotated[int, Field(ge=1, le=1_000_000_000)]
+
+def _words(most: int, *, least: int = 1) -> StringConstraints:
+    return StringConstraints(strip_whitespace=True, min_length=least, max_length=most, pattern=PRINTABLE)
+
+
+Alias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+Vendor = Annotated[str, _words(50)]
+ModelName = Annotated[str, _words(100)]
+Description = Annotated[str, _words(2000, least=0)]
+Tag = Annotated[str, _words(50)]
+Price = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+Priority = Annotated[int, Field(ge=-10_000, le=10_000, strict=True)]
+ContextSize = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
 
 
 def _without_password(url: str) -> str:
@@ -50,14 +60,14 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
 
     id: UUID = Field(default_factory=uuid4)
     workspace_id: str = DEFAULT_WORKSPACE
-    alias: str = Field(pattern=f"^{ALIAS.pattern}$")
-    vendor: str = Field(default="custom", min_length=1, max_length=50)
+    alias: Alias
+    vendor: Vendor = "custom"
     provider_type: Literal["openai"] = "openai"
     base_url: str
-    model_name: str = Field(min_length=1, max_length=100)
-    description: str = ""
+    model_name: ModelName
+    description: Description = ""
     priority: Priority = 1
-    tags: list[str] = []
+    tags: list[Tag] = []
     price_in: Price | None = None
     price_out: Price | None = None
     context_size: ContextSize | None = None
@@ -143,10 +153,8 @@ PRESETS: dict[str, Preset] = {
 class ConfigRepository(Protocol):
     """Keeps configs, their secrets encrypted. An alias is unique within its workspace."""
 
-    async def list(self, workspace: str | None = None) -> Sequence[LLMConfig]:
-        """Those of one workspace, or of all."""
-
-    async def get(self, alias: str, workspace: str) -> LLMConfig | None: ...
+    async def list(self) -> Sequence[LLMConfig]:
+        """Those of all workspaces."""
 
     async def add(self, config: LLMConfig) -> None:
         """Raises `DuplicateConfig`."""
@@ -154,7 +162,7 @@ class ConfigRepository(Protocol):
     async def update(self, config: LLMConfig, fields: Collection[str]) -> None:
         """Write those fields and no others; raises `ConfigNotFound`."""
 
-    async def remove(self, alias: str, workspace: str) -> None:
+    async def remove(self, config: LLMConfig) -> None:
         """Raises `ConfigNotFound`."""
 
 

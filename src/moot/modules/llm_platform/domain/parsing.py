@@ -114,25 +114,17 @@ def _read(text: str) -> Any:
     return found
 
 
-class NotStrict(ValueError):
-    """JSON that means two things, or nothing; `why` is one word for it."""
-
-    def __init__(self, why: str, said: str) -> None:
-        super().__init__(said)
-        self.why = why
-
-
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, value in pairs:
         if name in found:
-            raise NotStrict("duplicate_keys", f"duplicate key {name[:80]!r}")
+            raise ValueError(f"duplicate key {name[:80]!r}")
         found[name] = value
     return found
 
 
 def _no_number(literal: str) -> NoReturn:
-    raise NotStrict("not_a_number", f"{literal} is not a JSON number")
+    raise ValueError(f"{literal} is not a JSON number")
 
 
 def _finite(literal: str) -> float:

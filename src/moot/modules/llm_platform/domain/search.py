@@ -83,8 +83,6 @@ class WebSearchProvider(Protocol):
 
     async def search(self, request: WebSearchRequest) -> SearchAnswer: ...
 
-    async def aclose(self) -> None: ...
-
 
 class SearchCache(Protocol):
     """Keeps responses as the provider gave them, each for its `CACHE_TIME`. What it raises costs no search."""
@@ -94,33 +92,15 @@ class SearchCache(Protocol):
 
     async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None: ...
 
-    async def cleanup_expired(self) -> None: ...
-
 
 class SearchAudit(Protocol):
     """Keeps searches: the intent before, the outcome after. `begin` raises only where none may go unrecorded."""
 
     async def begin(
-        self,
-        service_name: str,
-        operation: str,
-        request_params: Mapping[str, Any],
-        *,
-        origin: str,
-        attempt: int = 1,
-        request_digest: str,
+        self, service_name: str, operation: str, request_params: Mapping[str, Any], **also: Any
     ) -> UUID | None: ...
 
-    async def end(
-        self,
-        call_id: UUID | None,
-        *,
-        status: Literal["success", "failed"],
-        latency_ms: int,
-        status_code: int | None,
-        response_data: str | None,
-        error_message: str | None,
-    ) -> None: ...
+    async def end(self, call_id: UUID | None, **outcome: Any) -> None: ...
 
 
 class SearchRecord(Protocol):
@@ -141,8 +121,6 @@ class Page(BaseModel, frozen=True):
 class PageSource(Protocol):
     async def text(self, url: str) -> Page:
         """Raises `PageRefused` or `PageFailed`."""
-
-    async def aclose(self) -> None: ...
 
 
 class PageRefused(InvalidInput):

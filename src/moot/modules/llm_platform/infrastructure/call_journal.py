@@ -1,6 +1,6 @@
 """Model calls in `llm_call_logs`: the intent committed before, the outcome after; read back singly or added up."""
 
-from collections.abc import Set
+from collections.abc import Mapping, Set
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -10,21 +10,24 @@ from sqlalchemy import ColumnElement, Float, Select, SQLColumnExpression, and_, 
 from sqlalchemy.orm import InstrumentedAttribute
 
 from moot.modules.llm_platform.application.call_logs import By, Typical, UsageLine
-from moot.modules.llm_platform.domain.call_record import (
-    CallIntent,
-    CallLogItem,
-    CallOutcome,
-    ExternalCallItem,
-)
-from moot.modules.llm_platform.domain.chat import ModelReply
+from moot.modules.llm_platform.domain.call_record import CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
-from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.shared.infrastructure.audit_trail import Kind
 from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, Bodies, CallAudit
-from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 
-ASKED = tuple(name for name in CallIntent.model_fields if name not in INTENT)
+ASKED = (
+    "caller_module",
+    "caller_agent",
+    "model_name",
+    "vendor",
+    "alias",
+    "prompt_text",
+    "system_message",
+    "temperature",
+    "ordinal",
+)
 ANSWERED = (
     "completion_text",
     "reasoning_text",
@@ -74,11 +77,18 @@ UTC_DAY: dict[str, ColumnElement[str]] = {
 }
 
 
-class SqlCallLogReader:
-    """A `CallLogReader` and a `UsageReader`."""
+class SqlCallJournal:
+    """A `CallJournal` and a `CallLogReader`."""
 
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, audit: CallAudit) -> None:
+        self._audit, self._database = audit, audit.trail.database
+        audit.trail.vouches_for(*MODEL_KINDS)
+
+    async def begin(self, intent: Mapping[str, Any]) -> UUID | None:
+        return await self._audit.begin(MODEL_CALL, intent)
+
+    async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
+        await self._audit.end(MODEL_ANSWER, call_id, outcome)
 
     async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]:
         wanted = _columns(LLMCallLog, CallLogItem, set() if include_text else TEXTS)
@@ -116,45 +126,17 @@ class SqlCallLogReader:
             return [model.model_validate(dict(row)) for row in rows]
 
 
-class SqlCallJournal(SqlCallLogReader):
-    """The reader that writes, too."""
-
-    def __init__(self, audit: CallAudit, trail: AuditTrail) -> None:
-        super().__init__(trail.database)
-        self._audit = audit
-        trail.vouches_for(*MODEL_KINDS)
-
-    async def begin(self, intent: CallIntent) -> UUID | None:
-        return await self._audit.begin(MODEL_CALL, intent.model_dump())
-
-    async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None:
-        row = outcome.model_dump(include={*OUTCOME, "cost"}) | _answer(outcome.reply)
-        await self._audit.end(MODEL_ANSWER, call_id, row)
-
-
 class NoJournal:
     """Keeps nothing, for a desk without persistence."""
 
-    async def begin(self, intent: CallIntent) -> UUID | None:
+    async def begin(self, intent: Mapping[str, Any]) -> UUID | None:
         return None
 
-    async def end(self, call_id: UUID | None, outcome: CallOutcome) -> None:
+    async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
         return None
 
     async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         return []
-
-
-def _answer(reply: ModelReply | None) -> dict[str, Any]:
-    if reply is None:
-        return dict.fromkeys(ANSWERED)
-    return {
-        "completion_text": reply.content,
-        "reasoning_text": reply.reasoning or None,
-        "tool_calls": [call.model_dump() for call in reply.tool_calls] or None,
-        "finish_reason": reply.finish_reason[:50],
-        **reply.usage.model_dump(),
-    }
 
 
 def _columns(

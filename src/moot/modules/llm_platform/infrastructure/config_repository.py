@@ -3,9 +3,7 @@
 With what: `MOOT_SECRET_KEY`, else a file only its owner can read.
 """
 
-import os
 import secrets
-import tempfile
 from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
@@ -35,6 +33,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
+from moot.shared.infrastructure.settings_file import write_private
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -72,18 +71,9 @@ class SqlConfigRepository(ConfigRepository):
     def __init__(self, database: Database, cipher: Cipher, clock: Clock) -> None:
         self._database, self._cipher, self._clock = database, cipher, clock
 
-    async def list(self, workspace: str | None = None) -> Sequence[LLMConfig]:
-        wanted = select(LLMConfigRow).order_by(LLMConfigRow.alias)
-        if workspace is not None:
-            wanted = wanted.where(LLMConfigRow.workspace_id == workspace)
+    async def list(self) -> Sequence[LLMConfig]:
         async with transaction(self._database.session) as db:
-            return [self._config(row) for row in await db.scalars(wanted)]
-
-    async def get(self, alias: str, workspace: str) -> LLMConfig | None:
-        wanted = select(LLMConfigRow).where(*_place(alias, workspace))
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(wanted)
-        return self._config(row) if row else None
+            return [self._config(row) for row in await db.scalars(select(LLMConfigRow))]
 
     async def add(self, config: LLMConfig) -> None:
         now = self._clock.now()
@@ -102,8 +92,8 @@ class SqlConfigRepository(ConfigRepository):
         statement = update(LLMConfigRow).where(LLMConfigRow.id == config.id).values(values)
         await self._change(statement, config.alias)
 
-    async def remove(self, alias: str, workspace: str) -> None:
-        await self._change(delete(LLMConfigRow).where(*_place(alias, workspace)), alias)
+    async def remove(self, config: LLMConfig) -> None:
+        await self._change(delete(LLMConfigRow).where(LLMConfigRow.id == config.id), config.alias)
 
     async def _change(self, statement: Update | Delete, alias: str) -> None:
         def work(db: Connection) -> None:
@@ -144,10 +134,6 @@ class SqlConfigRepository(ConfigRepository):
         return LLMConfig.model_validate({**plain, **opened, "unreadable": tuple(unreadable)})
 
 
-def _place(alias: str, workspace: str) -> tuple[Any, Any]:
-    return LLMConfigRow.alias == alias, LLMConfigRow.workspace_id == workspace
-
-
 def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
     """By `secret_key` when there is one, else by the file in `home`, which is made when it is first needed."""
     given = secret_key.get_secret_value()
@@ -156,8 +142,7 @@ def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
 
 def _kept_secret(file: Path) -> str:
     try:
-        if not file.exists():
-            _make(file)
+        write_private(file, secrets.token_urlsafe(32), unless_there=True)
         _tighten(file)
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as e:
@@ -166,23 +151,6 @@ def _kept_secret(file: Path) -> str:
     if not secret:
         raise Unavailable(SAY("config.secret_file_empty", file=str(file)))
     return secret
-
-
-def _make(file: Path) -> None:
-    """The file appears under its name once it is whole; of several that try at once, the first one's stays."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(prefix=FILE_NAME, dir=file.parent)  # O_EXCL, 0600
-    draft = Path(name)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8") as out:
-            out.write(secrets.token_urlsafe(32))
-            out.flush()
-            os.fsync(out.fileno())
-        file.hardlink_to(draft)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
 
 
 def _tighten(file: Path) -> None:

@@ -1,10 +1,10 @@
 """The client to any OpenAI-compatible model: one request a call, over aiohttp."""
 
 import json
-import math
+import re
 from collections.abc import Mapping
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime
 from email.utils import parsedate_to_datetime
 from typing import Any
 from urllib.parse import urlsplit
@@ -27,6 +27,7 @@ KEPT_OPEN = 4.0
 COMPLAINT_BYTES = 64_000
 """As much of a refusal is read."""
 LONGEST_WAIT = 60.0
+SECONDS = re.compile(r"[0-9]+(\.[0-9]+)?")
 HEADERS = {
     "Content-Type": "application/json",
     "Accept": "application/json",
@@ -145,22 +146,9 @@ def _transport_failed(config: LLMConfig, error: Exception) -> ModelTrouble:
 def _wait_asked_for(headers: Mapping[str, str], now: datetime) -> float | None:
     """Seconds, at most `LONGEST_WAIT`; None when the vendor names none or nonsense."""
     asked = headers.get("retry-after", "")
-    readings = (_number(headers.get("retry-after-ms", ""), 1000), _number(asked), _until(asked, now))
-    seconds = next((reading for reading in readings if reading is not None), -1.0)
-    return min(seconds, LONGEST_WAIT) if seconds >= 0 else None
-
-
-def _number(text: str, divisor: float = 1) -> float | None:
     try:
-        number = float(text) / divisor
-    except ValueError:
+        named = SECONDS.fullmatch(asked)
+        seconds = float(asked) if named else (parsedate_to_datetime(asked) - now).total_seconds()
+    except (ValueError, TypeError, OverflowError):
         return None
-    return number if math.isfinite(number) else None
-
-
-def _until(text: str, now: datetime) -> float | None:
-    try:
-        moment = parsedate_to_datetime(text)
-    except (ValueError, OverflowError):
-        return None
-    return max(0.0, (moment.replace(tzinfo=moment.tzinfo or UTC) - now).total_seconds())
+    return min(max(seconds, 0.0), LONGEST_WAIT)

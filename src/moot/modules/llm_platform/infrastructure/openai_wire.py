@@ -2,12 +2,14 @@
 
 import json
 from collections.abc import Mapping
-from typing import Any
+from contextlib import suppress
+from typing import Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, Field
 
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ModelReply, Tool, ToolCall, Usage
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.domain.parsing import STRICT_JSON, NotStrict
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.redaction import REDACT, storable
@@ -47,29 +49,83 @@ def chat_body(config: LLMConfig, request: ChatRequest) -> dict[str, Any]:
     return body
 
 
+def _text(value: Any) -> str:
+    return storable(value) if isinstance(value, str) else ""
+
+
+def _content(value: Any) -> Any:
+    return _text(value) if isinstance(value, str | None) else value
+
+
+def _arguments(value: Any) -> str:
+    return json.dumps(value) if isinstance(value, dict) else _text(value)
+
+
+def _count(said: Any) -> Usage:
+    counted = said if isinstance(said, dict) else {}
+    known = {name: counted.get(name) for name in Usage.model_fields}
+    return Usage(**{n: c for n, c in known.items() if type(c) is int and 0 <= c < MOST_TOKENS})
+
+
+Text = Annotated[str, BeforeValidator(_text)]
+
+
+class WireFunction(BaseModel):
+    name: Text = ""
+    arguments: Annotated[str, BeforeValidator(_arguments)] = ""
+
+
+class WireCall(BaseModel):
+    id: Text = ""
+    function: WireFunction
+
+
+class WireMessage(BaseModel):
+    content: Annotated[str, BeforeValidator(_content)] = ""
+    reasoning_content: Text = ""
+    reasoning: Text = ""
+    tool_calls: list[WireCall] | None = None
+
+
+class WireChoice(BaseModel):
+    message: WireMessage
+    finish_reason: Text = ""
+
+
+class WireAnswer(BaseModel):
+    """What is read of a completion; nonsense around its message is left out."""
+
+    choices: list[WireChoice] = Field(min_length=1)
+    model: Text = ""
+    usage: Annotated[Usage, BeforeValidator(_count)] = Usage()
+
+
 def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> ModelReply:
-    """What a vendor sent in reply to `sent`; `ModelTrouble` where it is no answer."""
-    answer = _parsed(config, body)
-    if not isinstance(answer, dict):
-        raise _unreadable(config, "shape")
-    if answer.get("error"):
+    """What a vendor sent in reply to `sent`; `ModelTrouble` where it is no answer.
+
+    Raised outside `except`: the errors of a reader hold what was read, and that may quote the key.
+    """
+    answer = found = None
+    with suppress(ValueError, RecursionError):
+        answer = json.loads(body.decode("utf-8-sig"))
+        found = WireAnswer.model_validate(answer)
+    if isinstance(answer, dict) and answer.get("error"):
         raise _reported(config, sent, answer["error"])
-    match answer.get("choices"):
-        case [{"message": dict() as message, **choice}, *_]:
-            calls = _tool_calls(config, message.get("tool_calls"))
-        case None | []:
-            raise _unreadable(config, "no_choices")
-        case _:
-            raise _unreadable(config, "shape")
-    if not isinstance(message.get("content"), str | None):
-        raise _unreadable(config, "shape")
+    if found is None:
+        page = body.lstrip()[:1] == b"<"
+        raise _unreadable(config, "html" if page else "not_json" if answer is None else "shape")
+    message = found.choices[0].message
+    calls = [
+        ToolCall(id=call.id or f"call_{n}", **dict(call.function))
+        for n, call in enumerate(message.tool_calls or [])
+    ]
     return ModelReply(
-        content=_text(message.get("content")),
-        reasoning=_text(message.get("reasoning_content")) or _text(message.get("reasoning")),
+        content=message.content,
+        reasoning=message.reasoning_content or message.reasoning,
         tool_calls=calls,
-        usage=_usage(answer.get("usage")),
-        model=_text(answer.get("model")) or config.model_name,
-        finish_reason=_text(choice.get("finish_reason")) or ("tool_calls" if calls else "stop"),
+        usage=found.usage,
+        model=found.model or config.model_name,
+        finish_reason=found.choices[0].finish_reason or ("tool_calls" if calls else "stop"),
     )
 
 
@@ -113,53 +169,10 @@ def _choice(choice: str) -> str | dict[str, Any]:
     return choice if choice in TOOL_CHOICES else {"type": "function", "function": {"name": choice}}
 
 
-def _parsed(config: LLMConfig, body: bytes) -> Any:
-    try:
-        return STRICT_JSON.decode(body.decode("utf-8-sig"))
-    except NotStrict as e:
-        why = e.why
-    except (ValueError, RecursionError):
-        start = body.lstrip()[:1]
-        why = {b"": "empty", b"<": "html", b"{": "cut_off"}.get(start, "not_json")
-    raise _unreadable(config, why, passing=why != "html")
-
-
-def _tool_calls(config: LLMConfig, calls: Any) -> list[ToolCall]:
-    match calls or []:
-        case list() as listed if all(isinstance(call, dict) for call in listed):
-            return [_tool_call(config, call, f"call_{n}") for n, call in enumerate(listed)]
-    raise _unreadable(config, "shape")
-
-
-def _tool_call(config: LLMConfig, call: Mapping[str, Any], default_id: str) -> ToolCall:
-    function = call.get("function")
-    if not isinstance(function, dict):
-        raise _unreadable(config, "shape")
-    arguments = function.get("arguments")
-    return ToolCall(
-        id=_text(call.get("id")) or default_id,
-        name=_text(function.get("name")),
-        arguments=json.dumps(arguments) if isinstance(arguments, dict) else _text(arguments),
-    )
-
-
-def _usage(said: Any) -> Usage:
-    counted = said if isinstance(said, dict) else {}
-    return Usage(**{name: _count(counted.get(name)) for name in Usage.model_fields})
-
-
-def _count(value: Any) -> int | None:
-    counted = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < MOST_TOKENS
-    return value if counted else None
-
-
-def _text(value: Any) -> str:
-    return storable(value) if isinstance(value, str) else ""
-
-
-def _unreadable(config: LLMConfig, why: str, *, passing: bool = False) -> ModelTrouble:
+def _unreadable(config: LLMConfig, why: str) -> ModelTrouble:
+    """What is cut off or garbled may come whole the next time; a web page is a wrong address."""
     said = SAY("client.not_an_answer", **who(config), why=SAY(f"client.unreadable.{why}"))
-    return ModelTrouble(said, passing=passing, billed=True, outage=why != "html")  # a page: a wrong address
+    return ModelTrouble(said, passing=why == "not_json", billed=True, outage=why != "html")
 
 
 def _reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> ModelTrouble:

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import aiohttp
@@ -45,18 +45,41 @@ TOLD = 200
 LAST_ON_EARTH = timezone(timedelta(hours=-12))
 """A time without a zone is taken for the latest moment it can mean, so that nothing is believed known too early."""
 
-CLEANED_EVERY = 100
-"""Writes after which a process takes away what has expired."""
-
 TIME_RANGE = {"oneDay": "day", "oneWeek": "week", "oneMonth": "month", "oneYear": "year"}
 
 Found = Mapping[str, Any]
+
+
+class Shape(NamedTuple):
+    """Where a service puts what it found, and how it names what is said of a page."""
+
+    pages: tuple[str, ...]
+    total: tuple[str, ...]
+    fields: Mapping[str, str]
+
+    def read(self, request: WebSearchRequest, found: Found) -> WebSearchResponse:
+        """The first `count` pages. A total of 0: the engines did not say."""
+        total = _inner(found, *self.total)
+        return WebSearchResponse(
+            query=request.query,
+            total_matches=total if isinstance(total, int) and total > 0 else None,
+            results=[
+                self._page(entry) for entry in islice(_pages(_inner(found, *self.pages)), request.count)
+            ],
+        )
+
+    def _page(self, entry: Found) -> WebSearchResultItem:
+        said = {name: _text(entry, key) for name, key in self.fields.items()}
+        unsaid = {name: said.get(name) or None for name in ("summary", "site_name")}
+        dated = {"published_date": _moment(said["published_date"])}
+        return WebSearchResultItem.model_validate(said | unsaid | dated)
 
 
 class JsonSearch:
     """The way to one service. `secret` is taken out of whatever it says back."""
 
     name: str
+    shape: Shape
 
     def __init__(self, base_url: str, timeout: float, secret: str = "") -> None:
         self._base_url, self._secret = base_url.strip().rstrip("/"), secret
@@ -68,15 +91,11 @@ class JsonSearch:
             await self._session.close()
             self._session = None
 
-    async def _ask(self, method: str, path: str, **sent: Any) -> tuple[int, str, Found]:
-        """The status, the body, and the object in it, both as the record will hold them."""
+    async def _ask(self, asked: WebSearchRequest, method: str, path: str, **sent: Any) -> SearchAnswer:
+        """What was found, and the body as the record will hold it."""
         try:
             status, body = await self._exchange(method, self._base_url + path, sent)
-        except (
-            aiohttp.ClientError,
-            TimeoutError,
-            OSError,
-        ) as e:  # by kind only: its text may quote the request
+        except (aiohttp.ClientError, OSError) as e:  # by kind only: its text may quote the request
             message = SAY("search.unreachable", service=self.name, error=type(e).__name__)
             raise WebSearchConnectionError(message) from e
         found = json_object(body)
@@ -84,8 +103,11 @@ class JsonSearch:
             raise self._refused(status, _said(found) or body)
         if found is None:
             raise WebSearchError(SAY("search.unreadable", service=self.name), status_code=status)
+        if (code := found.get("code", 200)) not in (200, "200"):
+            raise self._refused(status, _said(found), code)
         kept = REDACT(body)
-        return status, kept, found if kept == body else json_object(kept) or found
+        response = self.shape.read(asked, found if kept == body else json_object(kept) or found)
+        return SearchAnswer(response=response, status_code=status, body=kept)
 
     def _refused(self, status: int, words: str, code: object = None) -> WebSearchError:
         """`code` is what the body said where the status said otherwise."""
@@ -106,9 +128,20 @@ class JsonSearch:
 
 
 class BochaSearch(JsonSearch):
-    """One POST, a Bing-shaped answer in an envelope of its own."""
+    """One POST, a Bing-shaped answer in an envelope of its own.
+
+    `dateLastCrawled` is not read: it has a Z that does not mean UTC, and a crawl is no publication.
+    """
 
     name = "bochai"
+    shape = Shape(
+        ("data", "webPages", "value"),
+        ("data", "webPages", "totalEstimatedMatches"),
+        {
+            **{"title": "name", "url": "url", "snippet": "snippet", "summary": "summary"},
+            **{"site_name": "siteName", "published_date": "datePublished"},
+        },
+    )
 
     def __init__(self, api_key: SecretStr, base_url: str, *, timeout: float = 30.0) -> None:
         super().__init__(base_url, timeout, api_key.get_secret_value().strip())
@@ -116,24 +149,26 @@ class BochaSearch(JsonSearch):
     async def search(self, request: WebSearchRequest) -> SearchAnswer:
         if not self._secret:
             raise WebSearchConfigError(SAY("search.no_key"))
-        status, body, found = await self._ask(
-            "POST",
-            "/v1/web-search",
-            json=request.model_dump(exclude_none=True),
-            headers={"Authorization": f"Bearer {self._secret}"},
-        )
-        if (code := found.get("code", 200)) not in (200, "200"):
-            raise self._refused(status, _said(found), code)
-        return SearchAnswer(response=read_bocha(request, found), status_code=status, body=body)
+        sent = request.model_dump(exclude_none=True)
+        key = {"Authorization": f"Bearer {self._secret}"}
+        return await self._ask(request, "POST", "/v1/web-search", json=sent, headers=key)
 
 
 class SearxngSearch(JsonSearch):
-    """It has no summaries, and gives as many results as its engines do: the first `count` are kept.
+    """It has no summaries, and gives as many results as its engines do.
 
     Its JSON format must be switched on (`search.formats`).
     """
 
     name = "searxng"
+    shape = Shape(
+        ("results",),
+        ("number_of_results",),
+        {
+            **{"title": "title", "url": "url", "snippet": "content"},
+            **{"site_name": "engine", "published_date": "publishedDate"},
+        },
+    )
 
     def __init__(self, base_url: str, *, timeout: float = 30.0) -> None:
         super().__init__(base_url, timeout)
@@ -142,51 +177,11 @@ class SearxngSearch(JsonSearch):
         params = {"q": request.query, "format": "json"}
         if request.freshness in TIME_RANGE:
             params["time_range"] = TIME_RANGE[request.freshness]
-        status, body, found = await self._ask("GET", "/search", params=params)
-        return SearchAnswer(response=read_searxng(request, found), status_code=status, body=body)
+        return await self._ask(request, "GET", "/search", params=params)
 
 
-def read_bocha(request: WebSearchRequest, found: Found) -> WebSearchResponse:
-    """`dateLastCrawled` is not read: it has a Z that does not mean UTC, and a crawl is no publication."""
-    pages = _inner(found, "data", "webPages")
-    total = _inner(pages, "totalEstimatedMatches")
-    return WebSearchResponse(
-        query=request.query,
-        total_matches=total if isinstance(total, int) else None,
-        results=[
-            WebSearchResultItem(
-                title=_text(entry, "name"),
-                url=_text(entry, "url"),
-                snippet=_text(entry, "snippet"),
-                summary=_text(entry, "summary") or None,
-                site_name=_text(entry, "siteName") or None,
-                published_date=_moment(_text(entry, "datePublished")),
-            )
-            for entry in _pages(_inner(pages, "value"))
-        ],
-    )
-
-
-def read_searxng(request: WebSearchRequest, found: Found) -> WebSearchResponse:
-    total = _inner(found, "number_of_results")
-    return WebSearchResponse(
-        query=request.query,
-        total_matches=total if isinstance(total, int) and total > 0 else None,  # 0: the engines did not say
-        results=[
-            WebSearchResultItem(
-                title=_text(entry, "title"),
-                url=_text(entry, "url"),
-                snippet=_text(entry, "content"),
-                site_name=_text(entry, "engine") or None,
-                published_date=_moment(_text(entry, "publishedDate")),
-            )
-            for entry in islice(_pages(_inner(found, "results")), request.count)
-        ],
-    )
-
-
-READERS = {BochaSearch.name: read_bocha, SearxngSearch.name: read_searxng}
-"""For the record: a search is read back by the code that read it when it was live."""
+SHAPES = {service.name: service.shape for service in (BochaSearch, SearxngSearch)}
+"""For the record: a search is read back as it was read when it was live."""
 
 
 def json_object(body: str) -> Found | None:
@@ -236,7 +231,6 @@ def _moment(written: str) -> datetime | None:
 class SqlSearchCache:
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
-        self._written = 0
 
     async def get(self, key: str) -> WebSearchResponse | None:
         good = select(WebSearchCacheRow.response_data).where(
@@ -247,6 +241,7 @@ class SqlSearchCache:
         return WebSearchResponse.model_validate_json(kept) if kept else None
 
     async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None:
+        await self.cleanup_expired()
         now = self._clock.now()
         row = {
             "cache_key": key,
@@ -256,9 +251,6 @@ class SqlSearchCache:
             "expires_at": now + CACHE_TIME[request.freshness],
         }
         await self._database.write(lambda db: upsert(db, WebSearchCacheRow, [row]))
-        self._written += 1
-        if self._written % CLEANED_EVERY == 0:
-            await self.cleanup_expired()
 
     async def cleanup_expired(self) -> None:
         expired = delete(WebSearchCacheRow).where(WebSearchCacheRow.expires_at <= self._clock.now())
@@ -274,7 +266,7 @@ class SqlSearchRecord:
     async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
         """The newest answer, else the newest failure; what went on from the record is no answer of its own."""
         call = ExternalAPICallLog
-        asked = {request.key(name): request for request in requests for name in READERS}
+        asked = {request.key(name): request for request in requests for name in SHAPES}
         calls = select(call).where(
             call.session_id == session_id,
             call.request_digest.in_(asked),
@@ -283,37 +275,31 @@ class SqlSearchRecord:
         )
         newest = calls.order_by(call.created_at.desc(), call.attempt.desc(), call.id.desc())
         async with transaction(self._database.session) as db:
-            rows = list(await db.scalars(newest))
-        searches = [_search(asked[row.request_digest or ""], row) for row in rows]
-        known = [search for search in searches if search is not None]
+            searches = [_search(asked[row.request_digest or ""], row) for row in await db.scalars(newest)]
+        known = [search for search in searches if search.response or search.error_message]
         return next((search for search in known if search.response), known[0] if known else None)
 
 
-def _search(request: WebSearchRequest, row: ExternalAPICallLog) -> RecordedSearch | None:
-    response = _response(request, row) if row.status == "success" else None
-    if row.status == "success" and response is None:
-        return None
+def _search(request: WebSearchRequest, row: ExternalAPICallLog) -> RecordedSearch:
     return RecordedSearch(
         service=row.service_name,
         request=request,
         asked_at=row.created_at,
-        response=response,
+        response=_response(request, row),
         status_code=row.status_code,
         error_message=row.error_message,
     )
 
 
 def _response(request: WebSearchRequest, row: ExternalAPICallLog) -> WebSearchResponse | None:
-    """None for a body that was pruned, or that nobody can read any more."""
+    """None for a body that was never there, was pruned, or that nobody can read any more."""
     found = json_object(row.response_data or "")
     if found is None:
         return None
     try:
-        return (
-            WebSearchResponse.model_validate(found)
-            if row.origin == "cache"
-            else READERS[row.service_name](request, found)
-        )
+        if row.origin == "cache":
+            return WebSearchResponse.model_validate(found)
+        return SHAPES[row.service_name].read(request, found)
     except ValueError:
         logger.warning("recorded search not read", call_id=str(row.id), service=row.service_name)
         return None

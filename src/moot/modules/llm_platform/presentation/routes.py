@@ -68,7 +68,7 @@ async def create(body: ConfigBody, service: Configs, workspace: Workspace) -> Co
 
 @router.post("/configs/refresh", summary="Read the stored models again")
 async def refresh(service: Configs, workspace: Workspace) -> list[ConfigView]:
-    return await service.refresh(workspace)
+    return await service.list(workspace)
 
 
 @router.get("/configs/{alias}", summary="One model", responses=NOT_FOUND)
