@@ -8,12 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.application.expert_service import (
-    ExpertService,
-    Remit,
-    judging_each,
-    sources_were_given,
-)
+from moot.modules.research.application.expert_service import ReportedService, judging_each
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
@@ -26,18 +21,15 @@ from moot.modules.research.domain.events import (
     told,
 )
 from moot.modules.research.domain.evidence import (
-    COUNT,
     Confidence,
-    Count,
     DimensionAnalysis,
     Engine,
     ExpertResult,
     measured,
 )
-from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.facts import COUNT, Case, Count
 from moot.modules.research.domain.rubric import (
     Finding,
-    Rubric,
     Scorecard,
     Voice,
     analyses,
@@ -153,11 +145,6 @@ WEIGHT_FOR: dict[CatalystAssessment, Callable[[Event], float]] = {
 }
 
 
-def _marks(context: CatalystContext, say: Voice) -> Scorecard:
-    findings = [f for dimension in CatalystDimension for f in _findings(context, dimension, say)]
-    return Scorecard(tuple(findings), doubt=DOUBT)
-
-
 def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
     name, events = dimension_name(dimension, say), context.about(TOPICS[dimension])
     if not events:
@@ -210,37 +197,14 @@ def _none_found(side: str, say: Voice) -> list[Catalyst]:
     ]
 
 
-def _concludes(context: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
-    assessment = assessment_for(card.score or 0.0)
-    view = assessment.partition(" ")[0].lower()
-    say = say.also(lead=_lead(context, assessment, say))
-    good = _catalysts([event for event in context.events if event.points > 0], say)
-    bad = _catalysts([event for event in context.events if event.points < 0], say)
-    conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
-    return CatalystResult(
-        catalyst_assessment=assessment,
-        confidence_score=card.confidence,
-        catalyst_summary=summary(card, say, conclusion),
-        dimension_analyses=analyses(CatalystDimension, card, say),
-        positive_catalysts=good or _none_found("positive", say),
-        negative_catalysts=bad or _none_found("negative", say),
-        information_sources=context.all_source_urls,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
-
-
-class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
+class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
     expert = ExpertType.CATALYST_DETECTIVE
-    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        judging_each(CatalystDimension, CatalystResult),
-        shows=("stock_name", "third_code", "industry", "current_date", "all_source_urls"),
-        quotes=(
-            *("company_events_context", "industry_catalyst_context"),
-            *("market_sentiment_context", "earnings_context"),
-        ),
-        checks=sources_were_given,
+    folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
+    answer = judging_each(CatalystDimension, CatalystResult)
+    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
+    quotes = (
+        *("company_events_context", "industry_catalyst_context"),
+        *("market_sentiment_context", "earnings_context"),
     )
     searches = (
         WebSearch("company", "company_events_context", 8, "oneWeek"),
@@ -248,6 +212,28 @@ class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
         WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
         WebSearch("earnings", "earnings_context", 6, "oneMonth"),
     )
+
+    def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:
+        findings = [f for dimension in CatalystDimension for f in _findings(snapshot, dimension, say)]
+        return Scorecard(tuple(findings), doubt=DOUBT)
+
+    def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
+        assessment = assessment_for(card.score or 0.0)
+        view = assessment.partition(" ")[0].lower()
+        say = say.also(lead=_lead(snapshot, assessment, say))
+        good = _catalysts([event for event in snapshot.events if event.points > 0], say)
+        bad = _catalysts([event for event in snapshot.events if event.points < 0], say)
+        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+        return CatalystResult(
+            catalyst_assessment=assessment,
+            confidence_score=card.confidence,
+            catalyst_summary=summary(card, say, conclusion),
+            dimension_analyses=analyses(CatalystDimension, card, say),
+            positive_catalysts=good or _none_found("positive", say),
+            negative_catalysts=bad or _none_found("negative", say),
+            information_sources=snapshot.all_source_urls,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
         case = await self._open(symbol, as_of, locale)
@@ -262,7 +248,7 @@ class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
             *event_evidence(self.expert.prefix, context.events),
             *read,
         ]
-        opinion = await self._analyst.analyse(context, evidence, case)
+        opinion = await self._judge(case, context, evidence)
         return CatalystDetectiveAgentResult(
             result=opinion.result,
             raw_llm_output=opinion.output,

@@ -8,38 +8,21 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import (
-    ExpertService,
-    Remit,
-    judging_each,
-    sources_were_given,
-)
+from moot.modules.research.application.expert_service import ReportedService, judging_each
 from moot.modules.research.domain.events import WINDOW_DAYS, Event, balance, event_evidence, read_events, told
-from moot.modules.research.domain.evidence import (
-    Confidence,
+from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, measured
+from moot.modules.research.domain.facts import (
+    Case,
     Count,
-    DimensionAnalysis,
-    ExpertResult,
     Index,
+    MacroFigure,
     Percent,
     Points,
     Rate,
     RatePoints,
     Ratio,
-    measured,
 )
-from moot.modules.research.domain.facts import Case, MacroFigure
-from moot.modules.research.domain.rubric import (
-    Rubric,
-    Scorecard,
-    Voice,
-    analyses,
-    load_rules,
-    mark,
-    narrative,
-    summary,
-    with_extremes,
-)
+from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
 from moot.modules.research.domain.texts import COMMON
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
@@ -191,46 +174,37 @@ def environment_for(scores: Sequence[int]) -> MacroEnvironment:
     return "Favorable (有利)" if sum(score >= 60 for score in scores) > most else "Neutral (中性)"
 
 
-def _marks(s: MacroSnapshot, say: Voice) -> Scorecard:
-    return mark(load_rules(FOLDER, MacroDimension), s, say)
-
-
-def _concludes(s: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
-    dimensions = analyses(MacroDimension, card, say)
-    environment = environment_for([dimension.score for dimension in dimensions])
-    say = with_extremes(MacroDimension, card, say)
-    view = environment.partition(" ")[0].lower()
-    conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
-    return MacroResult(
-        macro_environment=environment,
-        confidence_score=card.confidence,
-        macro_summary=summary(card, say, conclusion),
-        dimension_analyses=dimensions,
-        key_opportunities=card.pros or [say("no_opportunity")],
-        key_risks=card.cons or [say("no_risk")],
-        information_sources=s.all_source_urls,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
-
-
-class MacroIntelligenceService(ExpertService[MacroSnapshot, MacroResult]):
+class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     """Money, policy and the cycle move by the month, an industry's flows by the week."""
 
     expert = ExpertType.MACRO_INTELLIGENCE
-    rubric = Rubric(SAY, _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        judging_each(MacroDimension, MacroResult),
-        shows=("stock_name", "third_code", "industry", "current_date", "all_source_urls"),
-        quotes=("monetary_context", "policy_context", "economic_context", "industry_context"),
-        checks=sources_were_given,
-    )
+    folder, texts, dimensions = FOLDER, SAY, MacroDimension
+    answer = judging_each(MacroDimension, MacroResult)
+    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
+    quotes = ("monetary_context", "policy_context", "economic_context", "industry_context")
     searches = (
         WebSearch("monetary", "monetary_context", 6, "oneMonth"),
         WebSearch("policy", "policy_context", 6, "oneMonth"),
         WebSearch("economy", "economic_context", 6, "oneMonth"),
         WebSearch("industry", "industry_context", 6, "oneWeek"),
     )
+
+    def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
+        dimensions = analyses(MacroDimension, card, say)
+        environment = environment_for([dimension.score for dimension in dimensions])
+        say = with_extremes(MacroDimension, card, say)
+        view = environment.partition(" ")[0].lower()
+        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+        return MacroResult(
+            macro_environment=environment,
+            confidence_score=card.confidence,
+            macro_summary=summary(card, say, conclusion),
+            dimension_analyses=dimensions,
+            key_opportunities=card.pros or [say("no_opportunity")],
+            key_risks=card.cons or [say("no_risk")],
+            information_sources=snapshot.all_source_urls,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
