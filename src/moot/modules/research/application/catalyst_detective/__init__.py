@@ -1,6 +1,6 @@
 """The catalyst detective: what was published about a company, weighed by rule: what kind, which way, how fresh."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -15,10 +15,9 @@ from moot.modules.research.domain.events import (
     Event,
     Probability,
     Timeframe,
-    Topic,
     event_evidence,
     read_events,
-    told,
+    tell_events,
 )
 from moot.modules.research.domain.evidence import (
     Confidence,
@@ -54,13 +53,13 @@ class CatalystDimension(StrEnum):
     EARNINGS = "财报预期与业绩催化"
 
 
-TOPICS: Mapping[CatalystDimension, Topic] = {
-    CatalystDimension.COMPANY: "company",
-    CatalystDimension.INDUSTRY: "industry",
-    CatalystDimension.SENTIMENT: "sentiment",
-    CatalystDimension.EARNINGS: "earnings",
-}
-MOST_EVENTS: Mapping[Topic, int] = {"company": 8, "industry": 6, "sentiment": 8, "earnings": 6}
+SEARCHES = (
+    WebSearch("company", "company_events_context", 8, "oneWeek"),
+    WebSearch("industry", "industry_catalyst_context", 6, "oneMonth"),
+    WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
+    WebSearch("earnings", "earnings_context", 6, "oneMonth"),
+)
+"""By topic: where its events are tell_events, and how many at most, be they known or found."""
 
 
 class CatalystContext(Reported):
@@ -75,9 +74,6 @@ class CatalystContext(Reported):
     positive_count: Count
     negative_count: Count
     events: list[Event]
-
-    def about(self, topic: Topic) -> list[Event]:
-        return [event for event in self.events if event.topic == topic]
 
 
 class Catalyst(BaseModel, frozen=True):
@@ -113,7 +109,7 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
 
 def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
     """`events` are newest first; each dimension keeps its newest."""
-    kept = {topic: [e for e in events if e.topic == topic][:most] for topic, most in MOST_EVENTS.items()}
+    kept = {s.context: [e for e in events if e.topic == s.dimension][: s.count] for s in SEARCHES}
     chosen = [event for of_topic in kept.values() for event in of_topic]
     return CatalystContext(
         stock_name=case.stock_name,
@@ -121,10 +117,7 @@ def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
         industry=case.industry,
         current_date=case.today,
         window_days=WINDOW_DAYS,
-        company_events_context=told(kept["company"], case.locale),
-        industry_catalyst_context=told(kept["industry"], case.locale),
-        market_sentiment_context=told(kept["sentiment"], case.locale),
-        earnings_context=told(kept["earnings"], case.locale),
+        **{context: tell_events(of_topic, case.locale) for context, of_topic in kept.items()},
         all_source_urls=[event.url for event in chosen],
         event_count=len(chosen),
         positive_count=sum(event.points > 0 for event in chosen),
@@ -146,7 +139,8 @@ WEIGHT_FOR: dict[CatalystAssessment, Callable[[Event], float]] = {
 
 
 def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
-    name, events = dimension_name(dimension, say), context.about(TOPICS[dimension])
+    name = dimension_name(dimension, say)
+    events = [event for event in context.events if event.topic == dimension.name.lower()]
     if not events:
         return [Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension)]
     return [Finding(name, _sentence(event, say), event.points, event.weight, dimension) for event in events]
@@ -202,16 +196,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
     folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
     answer = judging_each(CatalystDimension, CatalystResult)
     shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
-    quotes = (
-        *("company_events_context", "industry_catalyst_context"),
-        *("market_sentiment_context", "earnings_context"),
-    )
-    searches = (
-        WebSearch("company", "company_events_context", 8, "oneWeek"),
-        WebSearch("industry", "industry_catalyst_context", 6, "oneMonth"),
-        WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
-        WebSearch("earnings", "earnings_context", 6, "oneMonth"),
-    )
+    searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
     def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:
         findings = [f for dimension in CatalystDimension for f in _findings(snapshot, dimension, say)]
