@@ -78,7 +78,9 @@ def test_an_abstention_says_in_both_languages_who_was_heard_and_what_to_do():
         {"levels": {"entry": 10.0, "stop": 9.0, "target": 9.5}},
         {"levels": {"stop": 12.0, "target": 9.5}},
         {"levels": {"entry": -1.0}},
-        {"action": "SELL"},
+        {"action": "SELL", "position_percent": 0},
+        {"action": "SELL", "levels": {}},
+        {"reasoning": " "},
         {"grade": "A"},
     ],
 )
@@ -89,7 +91,8 @@ def test_a_verdict_outside_its_literals_ranges_and_order_is_refused(wrong):
 
 
 def test_the_levels_of_a_sale_run_the_other_way():
-    assert a_verdict(action="SELL", levels={"entry": 10.0, "stop": 11.0, "target": 8.5}).levels.stop == 11.0
+    levels = {"entry": 10.0, "stop": 11.0, "target": 8.5}
+    assert a_verdict(action="SELL", position_percent=0, levels=levels).levels.stop == 11.0
 
 
 @pytest.mark.parametrize(

@@ -51,8 +51,8 @@ from tests.research.cases import waves
 SYMBOL = "900001.DEMO"
 AS_OF = datetime(2026, 6, 30, 10, tzinfo=UTC)
 MARKET = MarketData({Market.DEMO: DemoMarket(seed=7, clock=FixedClock(AS_OF))})
-REMITS = {expert.value: ResearchContainer(MARKET).service(expert).remit for expert in ExpertType}
-AGENTS = list(REMITS)
+SERVICES = {expert.value: ResearchContainer(MARKET).service(expert) for expert in ExpertType}
+AGENTS = list(SERVICES)
 EVERYONE = [(agent, locale) for agent in AGENTS for locale in LOCALES]
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -73,7 +73,7 @@ async def good_answer(agent: str, locale: Locale) -> dict[str, Any]:
     """What a careful model would say: the rubric's own words, every number of which is in the evidence."""
     if (agent, locale) not in BY_RULE:
         BY_RULE[agent, locale] = body(await run(ResearchContainer(MARKET), agent, locale))
-    return {name: deepcopy(BY_RULE[agent, locale][name]) for name in REMITS[agent].answer.model_fields}
+    return {name: deepcopy(BY_RULE[agent, locale][name]) for name in SERVICES[agent].answer.model_fields}
 
 
 BY_RULE: dict[tuple[str, Locale], dict[str, Any]] = {}
@@ -107,7 +107,7 @@ async def test_an_expert_speaks_once_and_its_narrative_is_in_the_same_answer(
     (asked,) = llm.asked
     assert (asked.given["caller_module"], asked.given["caller_agent"]) == ("research", agent)
     assert asked.given["temperature"] == 0.3
-    assert prompt(REMITS[agent].folder, locale) in asked.system
+    assert prompt(SERVICES[agent].folder, locale) in asked.system
 
 
 @pytest.mark.parametrize(("agent", "locale"), EVERYONE)
@@ -378,9 +378,8 @@ async def test_without_a_model_or_against_one_it_is_the_rubric(
 async def test_what_is_missing_is_shown_as_missing() -> None:
     llm = FakeLLM("no idea")
     facts = FakeMarketFacts(daily=bars_of(waves(45, 0.003)))
-    kind = TechnicalAnalystService
-    analyst = LLMAnalyst("technical_analyst", kind.remit, Speaker(llm), EngineChoice(llm), kind.rubric)
-    service = TechnicalAnalystService(Sources(facts, TalibIndicators()), analyst)
+    analyst = LLMAnalyst(Speaker(llm), EngineChoice(llm))
+    service = TechnicalAnalystService(Sources(facts, TalibIndicators(), analyst=analyst))
     with pytest.raises(AppError):
         await service.run(FAKE_SYMBOL, TODAY, as_of=FAKE_AS_OF, locale="en-US")
     shown = llm.asked[0].prompt.splitlines()
@@ -396,8 +395,8 @@ async def test_a_title_cannot_pose_as_a_line_of_the_desk() -> None:
     found = await CatalystDetectiveService(Sources(facts, TalibIndicators())).run(
         FAKE_SYMBOL, as_of=FAKE_AS_OF, locale="en-US"
     )
-    remit = CatalystDetectiveService.remit
-    shown = case_of(found.catalyst_context, remit.shows, remit.quotes).splitlines()
+    kind = CatalystDetectiveService
+    shown = case_of(found.catalyst_context, kind.shows, kind.quotes).splitlines()
     assert shown[0] == 'stock_name: "Mirage Hill Distillers"'
     assert [line for line in shown if "stock_name" in line or "IGNORE" in line][1:] == [
         'all_source_urls: ["fake://1 IGNORE"]',
@@ -423,14 +422,14 @@ LITERALS = {
 
 @pytest.mark.parametrize(("agent", "locale"), EVERYONE)
 def test_a_prompt_names_every_literal_and_every_field_it_wants(agent: str, locale: Locale) -> None:
-    text = prompt(REMITS[agent].folder, locale)
+    text = prompt(SERVICES[agent].folder, locale)
     assert [literal for literal in LITERALS[agent] if literal not in text] == []
-    assert [name for name in REMITS[agent].answer.model_fields if f"`{name}`" not in text] == []
+    assert [name for name in SERVICES[agent].answer.model_fields if f"`{name}`" not in text] == []
 
 
 @pytest.mark.parametrize(("agent", "locale"), EVERYONE)
 def test_a_prompt_is_whole_short_and_in_its_language(agent: str, locale: Locale) -> None:
-    text = prompt(REMITS[agent].folder, locale)
+    text = prompt(SERVICES[agent].folder, locale)
     assert [name for _, name, _, _ in Formatter().parse(text) if name is not None] == []
     assert not re.search(r"\$|\{|\}|TODO|XXX", text)
     assert 25 <= len(text.splitlines()) <= 80
@@ -441,9 +440,9 @@ def test_a_prompt_is_whole_short_and_in_its_language(agent: str, locale: Locale)
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_prompt_speaks_only_of_figures_the_snapshot_has(agent: str) -> None:
     """A name in snake case is a field of the answer or of what the expert is shown."""
-    snapshot = SNAPSHOT_FIELDS[agent] | set(REMITS[agent].answer.model_fields)
+    snapshot = SNAPSHOT_FIELDS[agent] | set(SERVICES[agent].answer.model_fields)
     for locale in LOCALES:
-        named = set(re.findall(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b", prompt(REMITS[agent].folder, locale)))
+        named = set(re.findall(r"\b[a-z0-9]+(?:_[a-z0-9]+)+\b", prompt(SERVICES[agent].folder, locale)))
         assert named - snapshot - NESTED_FIELDS == set()
 
 
@@ -458,5 +457,5 @@ SNAPSHOT_FIELDS = {
 
 
 def test_every_field_shown_exists() -> None:
-    for agent, remit in REMITS.items():
-        assert {*remit.shows, *remit.quotes} <= SNAPSHOT_FIELDS[agent]
+    for agent, service in SERVICES.items():
+        assert {*service.shows, *service.quotes} <= SNAPSHOT_FIELDS[agent]

@@ -1,11 +1,13 @@
 """The scorecard: points from bands, a score from -1 to +1, and confidence from agreement and completeness."""
 
+from math import inf
+
 import pytest
 
 from moot.modules.research.application.technical_analyst import TechnicalSnapshot
-from moot.modules.research.domain.rubric import Finding, Rule, Scorecard, bands
+from moot.modules.research.domain.rubric import Band, Finding, Rule, Scorecard
 
-RSI = Rule("rsi", "rsi_value", bands((30, 1, "low"), (70, 0, "middle"), rest=(-2, "high")))
+RSI = Rule("rsi", "rsi_value", (Band(30, 1, "low"), Band(70, 0, "middle"), Band(inf, -2, "high")))
 
 
 def card(*points: float | None, doubt: float = 0.0) -> Scorecard:
@@ -23,6 +25,16 @@ def test_a_band_holds_what_lies_below_its_limit(value: float, says: str) -> None
 
 def test_without_data_a_rule_does_not_judge() -> None:
     assert RSI.judge(TechnicalSnapshot.model_construct(rsi_value=None)) is None
+
+
+def test_a_rule_may_measure_one_field_by_another() -> None:
+    wide = (Band(110, 0, "narrow"), Band(inf, 1, "wide"))
+    share, gap = Rule("a", "ma20", wide, of="ma60"), Rule("b", "ma20", wide, less="ma60")
+    known = TechnicalSnapshot.model_construct(ma20=120.0, ma60=100.0)
+    assert [rule.judge(known) for rule in (share, gap)] == [wide[1], wide[0]]
+    for missing in ({"ma20": None, "ma60": 100.0}, {"ma20": 120.0, "ma60": None}):
+        hole = TechnicalSnapshot.model_construct(**missing)
+        assert [rule.judge(hole) for rule in (share, gap)] == [None, None]
 
 
 def test_a_rule_weighs_as_much_as_its_strongest_band() -> None:

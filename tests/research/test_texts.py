@@ -22,7 +22,7 @@ from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 
 Service = type[ExpertService[Any, Any]]
 RULES: dict[Service, tuple[Rule, ...]] = {
-    service: load_rules(service.remit.folder)
+    service: load_rules(service.folder)
     for service in (technical.SERVICE, financial.SERVICE, valuation.SERVICE, macro.SERVICE)
 }
 SNAPSHOTS: dict[Service, type[Snapshot]] = {
@@ -40,7 +40,7 @@ SERVICES: list[Service] = [*RULES, CatalystDetectiveService]
 
 
 def texts(service: Service, locale: Locale = "en-US") -> dict[str, str]:
-    return service.rubric.texts.texts[locale]
+    return service.texts.texts[locale]
 
 
 @pytest.mark.parametrize("locale", LOCALES)
@@ -64,7 +64,7 @@ def test_a_sentence_that_no_band_uses_is_gone(service: Service) -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_an_expert_adds_to_what_all_say_and_changes_none_of_it(service: Service) -> None:
-    own = Catalogue(service.remit.folder).texts["en-US"]
+    own = Catalogue(service.folder).texts["en-US"]
     assert own.keys().isdisjoint(SAY.texts["en-US"])
     assert texts(service) == SAY.texts["en-US"] | own
 
@@ -88,7 +88,7 @@ def test_dimensions_patterns_and_signals_have_names() -> None:
 def test_every_rule_measures_what_the_snapshot_has_and_its_last_band_has_no_limit(service: Service) -> None:
     for rule in RULES[service]:
         known = {*SNAPSHOTS[service].model_fields, *vars(SNAPSHOTS[service])}
-        assert rule.measure in known, rule.name
+        assert {rule.measure, rule.of, rule.less} - {""} <= known, rule.name
         assert rule.bands[-1].below == inf, rule.name
 
 

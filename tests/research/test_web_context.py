@@ -144,7 +144,7 @@ def read(report: dict[str, Any]) -> list[dict[str, Any]]:
 async def answer(agent: str, *, locale: Locale = "zh-CN", **changes: Any) -> str:
     """What a careful model would say of the facts."""
     by_rule = body(await run(ResearchContainer(market()), agent, locale=locale))
-    return json.dumps({name: by_rule[name] for name in SERVICES[agent].remit.answer.model_fields} | changes)
+    return json.dumps({name: by_rule[name] for name in SERVICES[agent].answer.model_fields} | changes)
 
 
 async def judged(agent: str, search: FakeSearch, *, locale: Locale = "zh-CN", **given: Any) -> dict[str, Any]:
@@ -157,7 +157,7 @@ async def judged(agent: str, search: FakeSearch, *, locale: Locale = "zh-CN", **
 def query(agent: str, dimension: str, symbol: str, locale: Locale, company: Company = COMPANY) -> str:
     (search,) = [search for search in SERVICES[agent].searches if search.dimension == dimension]
     case = Case(Symbol.parse(symbol), company, AS_OF, AS_OF.date(), locale)
-    return search.query(SERVICES[agent].rubric.texts, case)
+    return search.query(SERVICES[agent].texts, case)
 
 
 class TestWhatIsAsked:
@@ -190,7 +190,7 @@ class TestWhatIsAsked:
         self, agent: str, locale: Locale, between: str
     ) -> None:
         for search in SERVICES[agent].searches:
-            template = SERVICES[agent].rubric.texts.texts[locale][f"query.{search.dimension}"]
+            template = SERVICES[agent].texts.texts[locale][f"query.{search.dimension}"]
             own = [word for word in re.sub(r"\{\w+\}年?", "", template).split(between) if word.strip()]
             assert 2 <= len(own) <= 3
             assert 4 <= search.count <= 10
@@ -446,7 +446,7 @@ class TestWhatIsNotBelieved:
         data = MarketData({Market.DEMO: DemoMarket(seed=7, clock=FixedClock(AS_OF))})
         agent, symbol = "catalyst_detective", "900001.DEMO"
         by_rule = body(await run(ResearchContainer(data), agent, symbol=symbol))
-        said = json.dumps({name: by_rule[name] for name in SERVICES[agent].remit.answer.model_fields})
+        said = json.dumps({name: by_rule[name] for name in SERVICES[agent].answer.model_fields})
         with session():
             llm = FakeLLM(said)
             real = await run(desk(llm, FakeSearch([page("a")]), data=data), agent, symbol=symbol)

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from moot.cli.options import argument, option
 from moot.cli.outcome import command, on_desk
-from moot.cli.printing import Prose, breaks, minute, print_json
+from moot.cli.printing import Prose, breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.intake.application.intake_service import (
@@ -268,7 +268,7 @@ def show_list(conversations: Sequence[Conversation]) -> None:
             question.truncate(console.width, overflow="ellipsis")
         console.print(question, soft_wrap=True)
     if not conversations:
-        typer.echo(say("ask.none"))
+        tell("ask.none")
 
 
 class _Flowing(Paragraph):

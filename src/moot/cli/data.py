@@ -1,22 +1,23 @@
 """`moot data`: fetch, look up, import, examine and query market data."""
 
 import csv
+import itertools
 import sys
 from collections import Counter
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 from rich.text import Text
 
 from moot.cli.options import DAY, AsJson, Symbol, argument, day, group, option
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import minute, print_json, table
+from moot.cli.printing import Field, counting, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.sql import QueryResult
@@ -44,14 +45,13 @@ def sync(
     async def work(desk: "Moot") -> list[SyncEvent]:
         upkeep = desk.market_data.upkeep()
         plan = await upkeep.plan(symbols or [], universe, day("--from", start), day("--to", end))
-        columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-        with Progress(*columns, console=Console(stderr=True)) as progress:
-            task = progress.add_task(say("data.syncing"), total=plan.steps)
+        done = itertools.count(1)
+        with counting(say("data.syncing"), plan.steps) as count:
 
             def watch(event: SyncEvent) -> None:
-                progress.advance(task)
+                count(next(done))
                 if event.errors or event.refused:
-                    progress.console.print(_describe(event), soft_wrap=True, markup=False)
+                    typer.echo(_describe(event), err=True)
 
             return await upkeep.sync(plan, watch=watch)
 
@@ -59,7 +59,7 @@ def sync(
     outcomes = Counter(event.outcome for event in events)
     counts = {outcome: outcomes[outcome] for outcome in ("fetched", "up_to_date", "failed")}
     rows, refused = sum(e.rows for e in events), sum(len(e.refused) for e in events)
-    typer.echo(say("data.synced", rows=rows, refused=refused, **counts))
+    tell("data.synced", rows=rows, refused=refused, **counts)
     if counts["failed"]:
         raise typer.Exit(1)
 
@@ -101,7 +101,7 @@ def bring_in(
     for guess in imports.guessed:
         typer.echo(_in_words(guess))
     for done in imports.done:
-        typer.echo(say("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects))
+        tell("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects)
         for refusal in done.refused[:MOST_REMARKS]:
             typer.echo(f"  {refusal}")
 
@@ -111,7 +111,7 @@ def check(symbol: Symbol) -> None:
     remarks = on_desk(lambda desk: desk.market_data.upkeep().examine(symbol))
     for remark in remarks[:MOST_REMARKS]:
         typer.echo(_in_words(remark.text))
-    typer.echo(say("data.checked", symbol=symbol, count=len(remarks)))
+    tell("data.checked", symbol=symbol, count=len(remarks))
 
 
 @data.command("sql", help=say("data_sql.help"))
@@ -135,18 +135,18 @@ def run_query(
 
 
 def _show_holdings(holdings: list[Holding]) -> None:
-    if not holdings:
-        typer.echo(say("data.empty"))
-        return
-    names = ("dataset", "subject", "rows", "from", "to", "gaps", "age", "source")
-    shown = table(*(Column(say(f"data.column.{name}")) for name in names))
-    for kept, age in holdings:
-        span = [day.isoformat() if day else "—" for day in kept.span]
-        gaps = str(max(len(kept.ranges) - 1, 0))
-        hours = say("data.hours", hours=round(age.total_seconds() / 3600))
-        named = (_in_words(kept.label), kept.subject, f"{kept.rows:,}")
-        shown.add_row(*named, *span, gaps, hours, ", ".join(kept.sources))
-    Console().print(shown)
+    cells: dict[str, Callable[[Any], str]] = {
+        "dataset": lambda held: _in_words(held[0].label),
+        "subject": lambda held: held[0].subject,
+        "rows": lambda held: f"{held[0].rows:,}",
+        "from": lambda held: str(held[0].span[0] or "—"),
+        "to": lambda held: str(held[0].span[1] or "—"),
+        "gaps": lambda held: str(max(len(held[0].ranges) - 1, 0)),
+        "age": lambda held: say("data.hours", hours=round(held[1].total_seconds() / 3600)),
+        "source": lambda held: ", ".join(held[0].sources),
+    }
+    fields = [field(f"data.column.{name}", cell) for name, cell in cells.items()]
+    print_table(holdings, *fields, none="data.empty")
 
 
 def _describe(event: SyncEvent) -> str:
@@ -175,23 +175,17 @@ def _print_csv(result: QueryResult) -> None:
 
 
 def show_rows(result: QueryResult) -> None:
-    if not result.rows:
-        typer.echo(say("data_sql.empty"))
-    else:
-        columns = [
-            Column(Text(name), overflow="fold", justify="right" if _of_numbers(result, place) else "left")
-            for place, name in enumerate(result.columns)
-        ]
-        shown = table(*columns)
-        for row in result.rows:
-            shown.add_row(*(Text(_cell(value)) for value in row))
-        Console().print(shown)
+    fields = [_field(result, place) for place in range(len(result.columns))]
+    print_table(result.rows, *fields, none="data_sql.empty")
     _remark(result)
 
 
-def _of_numbers(result: QueryResult, place: int) -> bool:
+def _field(result: QueryResult, place: int) -> Field:
+    """Numbers stand on the right."""
     known = [row[place] for row in result.rows if row[place] is not None]
-    return bool(known) and all(isinstance(value, NUMBERS) for value in known)
+    side: JustifyMethod = "right" if all(isinstance(value, NUMBERS) for value in known) else "left"
+    column = Column(Text(result.columns[place]), overflow="fold", justify=side)
+    return Field(column, lambda row: _cell(row[place]))
 
 
 def _cell(value: Any) -> str:
@@ -204,8 +198,8 @@ def _cell(value: Any) -> str:
 
 def _remark(result: QueryResult, *, err: bool = False) -> None:
     if result.truncated:
-        typer.echo(say("data_sql.cut", rows=len(result.rows)), err=err)
+        tell("data_sql.cut", err=err, rows=len(result.rows))
     for notice in result.notices:
-        typer.echo(say("data_sql.notice", notice=notice), err=err)
+        tell("data_sql.notice", err=err, notice=notice)
     if result.notices:
-        typer.echo(say("data_sql.ran", sql=result.sql), err=err)
+        tell("data_sql.ran", err=err, sql=result.sql)

@@ -13,6 +13,7 @@ from pydantic import AwareDatetime, Field, TypeAdapter
 
 from moot.cli.options import Profile, argument, option
 from moot.cli.outcome import command
+from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.governance.application.coordinator_agent import DecisionRequest, ValidationResult
 from moot.modules.governance.application.rule_files import (
@@ -151,7 +152,7 @@ def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
         text = text_of(path)
         for complaint in e.complaints:
             typer.echo(_describe(complaint, text), err=True)
-        typer.echo(say("rules.unsound", file=path, errors=len(e.complaints)), err=True)
+        tell("rules.unsound", err=True, file=path, errors=len(e.complaints))
         raise typer.Exit(1) from None
 
 
@@ -174,10 +175,10 @@ def is_sound(book: "RuleBook", file: Path) -> bool:
         typer.echo(_describe(complaint, text))
     errors = sum(complaint.severity == "error" for complaint in found)
     if errors:
-        typer.echo(say("rules.unsound", file=file, errors=errors))
+        tell("rules.unsound", file=file, errors=errors)
         return False
     count, drafts = len(rules_in(book, file)), len(found)
-    typer.echo(say("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts))
+    tell("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts)
     return True
 
 

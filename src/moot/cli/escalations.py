@@ -5,14 +5,13 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from moot.cli.options import AsJson, argument, group, option, user_name, uuid_of
 from moot.cli.outcome import command, on_desk
-from moot.cli.printing import facts, minute
+from moot.cli.printing import facts, minute, tell
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.escalations import Escalation, EscalationPage, EscalationService
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -86,13 +85,13 @@ def _settle(
 
 def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
     key = "edited" if payload is not None else settled.status
-    typer.echo(say(f"escalations.{key}", by=settled.decided_by, id=settled.id))
+    tell(f"escalations.{key}", by=settled.decided_by, id=settled.id)
     if corrected := _describe_differences(settled.approved_payload, payload):
-        typer.echo(say("escalations.corrected", changes=corrected.replace("\n", ", ")))
+        tell("escalations.corrected", changes=corrected.replace("\n", ", "))
     if settled.session_id is not None:
-        typer.echo(say("escalations.session_goes_on", session_id=settled.session_id))
+        tell("escalations.session_goes_on", session_id=settled.session_id)
     elif settled.status == "approved":
-        typer.echo(say("escalations.used_once"))
+        tell("escalations.used_once")
 
 
 def _given(reason: str, by: str | None) -> dict[str, str]:
@@ -122,7 +121,7 @@ def _payload(file: Path) -> dict[str, Any]:
 
 def _show_page(page: EscalationPage) -> None:
     if not page.total:
-        typer.echo(say("escalations.none"))
+        tell("escalations.none")
         return
     console = Console()
     for item in page.items:
@@ -131,8 +130,8 @@ def _show_page(page: EscalationPage) -> None:
         asked = say("escalations.asked", type=item.decision_type, requester=item.requester, **times)
         console.print(Padding(Text("\n".join([asked, *item.why])), INDENTED))
     pages = -(-page.total // page.page_size)
-    typer.echo(say("escalations.page", page=page.page, pages=pages, total=page.total))
-    typer.echo(say("escalations.how"))
+    tell("escalations.page", page=page.page, pages=pages, total=page.total)
+    tell("escalations.how")
 
 
 def _show_one(escalation: Escalation) -> None:
@@ -153,7 +152,7 @@ def _show_one(escalation: Escalation) -> None:
     console.print(Text(str(e.id), "bold"))
     console.print(facts({say(f"escalations.field.{name}"): value for name, value in told.items()}))
     if "…" in told["payload"]:
-        typer.echo(say("escalations.cut", id=e.id))
+        tell("escalations.cut", id=e.id)
 
 
 def _describe_differences(payload: dict[str, Any] | None, other: dict[str, Any] | None) -> str:

@@ -4,12 +4,11 @@ from collections.abc import Sequence
 from typing import Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from moot.cli.options import argument, group, option
 from moot.cli.outcome import on_desk
-from moot.cli.printing import folding, minute, table, whole
+from moot.cli.printing import field, line_field, minute, print_table, tell
 from moot.cli.texts import say
 from moot.modules.access.application.access_service import ApiKey
 
@@ -27,7 +26,7 @@ def create_key(
         lambda desk: desk.access.access_service().create(name, scope or ["read"], workspace)
     )
     about = {"id": key.id, "name": key.name, "scopes": key.scopes, "workspace": key.workspace_id}
-    typer.echo(say("keys.created", **about), err=True)
+    tell("keys.created", err=True, **about)
     typer.echo(secret)
 
 
@@ -39,26 +38,22 @@ def list_keys() -> None:
 @keys.command("revoke", help=say("help.keys_revoke"))
 def revoke_key(key_id: Annotated[str, argument("help.keys_id", metavar="ID")]) -> None:
     key = on_desk(lambda desk: desk.access.access_service().revoke(key_id))
-    typer.echo(say("keys.revoked", id=key.id, name=key.name))
+    tell("keys.revoked", id=key.id, name=key.name)
 
 
 def _show(keys: Sequence[ApiKey]) -> None:
     """Two lines a key: there is more to say than fits side by side."""
-    if not keys:
-        typer.echo(say("keys.none"))
-        return
-    shown = table(
-        folding("keys.column.key"),
-        folding("keys.column.rights"),
-        whole("keys.column.times"),
-        whole("keys.column.state"),
+    print_table(
+        keys,
+        field("keys.column.key", lambda key: Text.assemble((key.id, "bold"), "\n", key.name)),
+        field("keys.column.rights", lambda key: f"{', '.join(key.scopes)}\n{key.workspace_id}"),
+        line_field("keys.column.times", lambda key: f"{minute(key.created_at)}\n{minute(key.last_used_at)}"),
+        line_field("keys.column.state", _state),
+        none="keys.none",
     )
-    for key in keys:
-        revoked = f"{say('keys.state.revoked')}\n{minute(key.revoked_at)}"
-        shown.add_row(
-            Text.assemble((key.id, "bold"), "\n", key.name),
-            Text(f"{', '.join(key.scopes)}\n{key.workspace_id}"),
-            f"{minute(key.created_at)}\n{minute(key.last_used_at)}",
-            revoked if key.revoked_at else say("keys.state.on"),
-        )
-    Console().print(shown)
+
+
+def _state(key: ApiKey) -> str:
+    return (
+        f"{say('keys.state.revoked')}\n{minute(key.revoked_at)}" if key.revoked_at else say("keys.state.on")
+    )

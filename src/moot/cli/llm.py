@@ -3,20 +3,18 @@
 import json
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
-from rich.table import Column
 from rich.text import Text
 
 from moot.cli.options import DAY, argument, ask_secret, day, group, option, secret_from_stdin, secret_in
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import amount, folding, number, price, table, whole
+from moot.cli.printing import amount, field, line_field, price, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.llm_platform.application.call_logs import By, UsageReport
+from moot.modules.llm_platform.application.call_logs import By, UsageLine, UsageReport
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigView
 from moot.modules.llm_platform.application.llm_service import (
     ChatMessage,
@@ -89,9 +87,9 @@ def add_model(
         }
         body = checked(ConfigBody, {name: value for name, value in typed.items() if value is not None})
         view = at_desk(settings, lambda desk: desk.llm_platform.config_service().create(body))
-        typer.echo(say("llm.added", alias=view.alias, model=view.model_name, url=view.base_url))
+        tell("llm.added", alias=view.alias, model=view.model_name, url=view.base_url)
         if view.price_in is None:
-            typer.echo(say("llm.without_price"))
+            tell("llm.without_price")
 
 
 def _key(preset: str | None, from_stdin: bool, variable: str | None) -> str:
@@ -117,7 +115,7 @@ def try_models(alias: Annotated[str | None, argument("help.llm_test_alias")] = N
         service, currency = desk.llm_platform.llm_service(), desk.settings.currency
         answered = []
         for config in service.candidates(alias):
-            typer.echo(say("llm.testing", alias=config.alias, model=config.model_name))
+            tell("llm.testing", alias=config.alias, model=config.model_name)
             plain = await try_plain(service, config.alias)
             show_trial("plain", plain, currency)
             answered.append(plain.problem is None)
@@ -135,10 +133,10 @@ def remove_model(alias: Alias, yes: Annotated[bool, option("help.llm_yes", "--ye
     with command() as settings:
         view = at_desk(settings, lambda desk: desk.llm_platform.config_service().get(alias))
         if not yes and not typer.confirm(say("llm.remove_sure", alias=alias, model=view.model_name)):
-            typer.echo(say("llm.kept", alias=alias))
+            tell("llm.kept", alias=alias)
             return
         at_desk(settings, lambda desk: desk.llm_platform.config_service().remove(alias))
-        typer.echo(say("llm.removed", alias=alias))
+        tell("llm.removed", alias=alias)
 
 
 @llm.command("usage", help=say("help.llm_usage"))
@@ -155,55 +153,50 @@ def show_usage(
 def _show_models(views: Sequence[ConfigView]) -> None:
     """Two lines a model: there is more to say than fits side by side."""
     if not views:
-        typer.echo(say("llm.none", presets=list(PRESETS)))
+        tell("llm.none", presets=list(PRESETS))
         return
-    shown = table(
-        folding("llm.column.model"),
-        folding("llm.column.endpoint"),
-        Column(say("llm.column.preference")),
-        number("llm.column.price"),
-        whole("llm.column.key"),
-        whole("llm.column.state"),
+    print_table(
+        views,
+        field("llm.column.model", lambda v: Text.assemble((v.alias, "bold"), "\n", v.model_name)),
+        field("llm.column.endpoint", lambda v: f"{v.vendor}\n{v.base_url.removeprefix('https://')}"),
+        field("llm.column.preference", lambda v: f"{v.priority}\n{', '.join(v.tags) or '—'}"),
+        line_field(
+            "llm.column.price",
+            lambda v: "\n".join("—" if cost is None else f"{cost:g}" for cost in (v.price_in, v.price_out)),
+            justify="right",
+        ),
+        line_field("llm.column.key", lambda v: f"{v.api_key or '—'}\n{say(f'llm.source.{v.source}')}"),
+        line_field("llm.column.state", _state),
     )
-    for view in views:
-        state = "locked" if view.unreadable else "on" if view.is_active else "off"
-        shown.add_row(
-            Text.assemble((view.alias, "bold"), "\n", view.model_name),
-            Text(f"{view.vendor}\n{view.base_url.removeprefix('https://')}"),
-            Text(f"{view.priority}\n{', '.join(view.tags) or '—'}"),
-            f"{_per_million(view.price_in)}\n{_per_million(view.price_out)}",
-            Text(f"{view.api_key or '—'}\n{say(f'llm.source.{view.source}')}"),
-            say(f"llm.state.{state}"),
-        )
-    Console().print(shown)
 
 
-def _per_million(cost: float | None) -> str:
-    return "—" if cost is None else f"{cost:g}"
+def _state(view: ConfigView) -> str:
+    return say(f"llm.state.{'locked' if view.unreadable else 'on' if view.is_active else 'off'}")
 
 
 def _show_usage(report: UsageReport) -> None:
     if not report.lines:
-        typer.echo(say("llm.unused"))
+        tell("llm.unused")
         return
-    names = ("calls", "failed", "prompt", "completion", "total", "cost", "unknown", "latency")
-    columns = [Column(say(f"llm.usage.{name}"), justify="right") for name in names]
-    shown = table(folding(f"llm.by.{report.by}"), *columns)
-    for line in report.lines:
-        latency = "—" if line.mean_latency_ms is None else f"{line.mean_latency_ms:,.0f} ms"
-        shown.add_row(line.name, *_usage_cells(line.model_dump(), report.currency), latency)
-    shown.add_row(
-        say("llm.usage.all"), *_usage_cells(report.total.model_dump(), report.currency), "", style="bold"
+    total = UsageLine(name=say("llm.usage.all"), mean_latency_ms=None, **dict(report.total))
+    cells: dict[str, Callable[[Any], str]] = {
+        "calls": lambda used: f"{used.calls:,}",
+        "failed": lambda used: f"{used.failed:,}",
+        "prompt": lambda used: f"{used.prompt_tokens:,}",
+        "completion": lambda used: f"{used.completion_tokens:,}",
+        "total": lambda used: f"{used.total_tokens:,}",
+        "cost": lambda used: f"{amount(used.cost)} {report.currency}",
+        "unknown": lambda used: f"{used.cost_unknown:,}",
+        "latency": lambda used: "—" if used.mean_latency_ms is None else f"{used.mean_latency_ms:,.0f} ms",
+    }
+    print_table(
+        [*report.lines, total],
+        field(f"llm.by.{report.by}", lambda line: line.name),
+        *(field(f"llm.usage.{name}", cell, justify="right") for name, cell in cells.items()),
+        summed=True,
     )
-    Console().print(shown)
     if report.total.cost_unknown:
-        typer.echo(say("llm.some_unknown", count=report.total.cost_unknown))
-
-
-def _usage_cells(used: Mapping[str, Any], currency: str) -> list[str]:
-    counted = ("calls", "failed", "prompt_tokens", "completion_tokens", "total_tokens")
-    counts = [f"{used[name]:,}" for name in counted]
-    return [*counts, f"{amount(used['cost'])} {currency}", f"{used['cost_unknown']:,}"]
+        tell("llm.some_unknown", count=report.total.cost_unknown)
 
 
 def _numbers(*names: str) -> dict[str, Any]:

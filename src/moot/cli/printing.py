@@ -2,13 +2,14 @@
 
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
+import typer
 from pydantic import BaseModel
 from pydantic_core import to_json
 from rich.cells import cell_len
@@ -44,22 +45,39 @@ def print_json(body: Any) -> None:
     sys.stdout.write(text + "\n")
 
 
-def table(*columns: Column) -> Table:
-    return Table(*columns, box=None, pad_edge=False)
+def tell(key: str, /, *, err: object = False, **values: object) -> None:
+    """A text of the catalogue on a line of its own."""
+    typer.echo(say(key, **values), err=bool(err))
 
 
-def folding(key: str, **more: Any) -> Column:
+class Field(NamedTuple):
+    """A column of a table, and what stands in it of each row."""
+
+    column: Column
+    cell: Callable[[Any], RenderableType]
+
+
+def field(key: str, cell: Callable[[Any], RenderableType], **more: Any) -> Field:
     """Nothing of it is cut in a narrow terminal."""
-    return Column(say(key), overflow="fold", **more)
+    return Field(Column(say(key), overflow="fold", **more), cell)
 
 
-def whole(key: str, **more: Any) -> Column:
+def line_field(key: str, cell: Callable[[Any], RenderableType], **more: Any) -> Field:
     """On one line, whatever the width."""
-    return Column(say(key), no_wrap=True, **more)
+    return Field(Column(say(key), no_wrap=True, **more), cell)
 
 
-def number(key: str) -> Column:
-    return whole(key, justify="right")
+def print_table(rows: Sequence[Any], *fields: Field, none: str = "", summed: bool = False) -> None:
+    """`none` is what to tell when there are no rows; `summed`: the last of them sums up the others."""
+    if none and not rows:
+        tell(none)
+        return
+    table = Table(*(field.column for field in fields), box=None, pad_edge=False)
+    for row in rows:
+        cells = [field.cell(row) for field in fields]
+        style = "bold" if summed and row is rows[-1] else None
+        table.add_row(*(Text(cell) if isinstance(cell, str) else cell for cell in cells), style=style)
+    Console().print(table)
 
 
 def facts(told: Mapping[str, RenderableType]) -> Table:

@@ -7,10 +7,10 @@ from typing import Any, NamedTuple
 import typer
 from rich.console import Console
 from rich.padding import Padding
-from rich.table import Column, Table
+from rich.table import Column
 from rich.text import Text
 
-from moot.cli.printing import facts, folding, minute, number, table, whole
+from moot.cli.printing import Field, facts, field, line_field, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.governance.application.coordinator_agent import ValidationResult
 from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence, recorded
@@ -28,23 +28,23 @@ STATUS_COLOURS = {"approved": "green", "modified": "yellow", "escalated": "magen
 ACTION_COLOURS = {"log_warning": "", "suggest": "yellow", "reject": "red", "terminate": "bold red"}
 
 
-def rule_table(rules: Sequence[EnhancedRule]) -> Table:
+def show_rules(rules: Sequence[EnhancedRule]) -> None:
     """Two lines a rule: there is more to say than fits side by side. Ids are there to be copied, so never folded."""
-    shown = table(
-        folding("rules.column.rule", min_width=max(len(rule.id) for rule in rules)),
-        whole("rules.column.kind"),
-        whole("rules.column.action"),
-        folding("rules.column.about"),
+    longest = max(len(rule.id) for rule in rules)
+    print_table(
+        rules,
+        field(
+            "rules.column.rule",
+            lambda rule: Text.assemble((rule.id, "bold"), "\n", _text(rule, "name")),
+            min_width=longest,
+        ),
+        line_field("rules.column.kind", lambda rule: f"{rule.category}\n{rule.source}"),
+        line_field(
+            "rules.column.action",
+            lambda rule: Text.assemble((rule.action, ACTION_COLOURS[rule.action]), "\n", _state(rule)),
+        ),
+        field("rules.column.about", lambda rule: "\n".join([_types(rule), *rule.tools])),
     )
-    for rule in rules:
-        about = [", ".join(rule.for_types) or say("rules.field.all"), *rule.tools]
-        shown.add_row(
-            Text.assemble((rule.id, "bold"), "\n", _text(rule, "name")),
-            Text(f"{rule.category}\n{rule.source}"),
-            Text.assemble((rule.action, ACTION_COLOURS[rule.action]), "\n", _state(rule)),
-            Text("\n".join(about)),
-        )
-    return shown
 
 
 def show_one(rule: EnhancedRule) -> None:
@@ -57,7 +57,7 @@ def show_one(rule: EnhancedRule) -> None:
         "requires_human": "✓" if rule.requires_human else "",
         "suggestion": in_locale(rule, "suggestion", environment_locale()),
         "corrector": _inline(data.get("corrector")),
-        "decision_types": ", ".join(rule.for_types) or say("rules.field.all"),
+        "decision_types": _types(rule),
         "tools": ", ".join(rule.tools),
         "category": rule.category,
         "source": rule.source,
@@ -68,53 +68,51 @@ def show_one(rule: EnhancedRule) -> None:
     console.print(facts({say(f"rules.field.{name}"): (value or "").strip() for name, value in told.items()}))
 
 
-def ruleset_table(rulesets: Sequence[Ruleset], active: int | None) -> Table:
-    shown = table(
-        number("rules.column.number"),
-        Column("", no_wrap=True),
-        whole("rules.column.digest"),
-        number("rules.column.rules"),
-        whole("rules.column.when"),
-        folding("rules.column.who"),
-        folding("rules.column.note"),
+def show_rulesets(rulesets: Sequence[Ruleset], active: int | None) -> None:
+    mark = Text(say("rules.active_mark"), "bold green")
+    print_table(
+        rulesets,
+        line_field("rules.column.number", lambda ruleset: str(ruleset.number), justify="right"),
+        Field(Column("", no_wrap=True), lambda ruleset: mark if ruleset.number == active else ""),
+        line_field("rules.column.digest", lambda ruleset: ruleset.digest[:SHORT]),
+        line_field("rules.column.rules", lambda ruleset: str(len(ruleset.rules)), justify="right"),
+        line_field("rules.column.when", lambda ruleset: minute(ruleset.created_at)),
+        field("rules.column.who", lambda ruleset: ruleset.created_by),
+        field("rules.column.note", lambda r: say("rules.shipped") if r.number <= 0 else r.note),
     )
-    for ruleset in rulesets:
-        shown.add_row(
-            str(ruleset.number),
-            Text(say("rules.active_mark") if ruleset.number == active else "", "bold green"),
-            ruleset.digest[:SHORT],
-            str(len(ruleset.rules)),
-            minute(ruleset.created_at),
-            Text(ruleset.created_by),
-            say("rules.shipped") if ruleset.number <= 0 else Text(ruleset.note),
-        )
-    return shown
 
 
 class Tried(NamedTuple):
     result: ValidationResult
     expected: str | None
 
+    @property
+    def expectation(self) -> Text:
+        if self.expected is None:
+            return Text("—")
+        met = self.expected == self.result.status
+        return Text(f"{'✓' if met else '✗'} {self.expected}", "green" if met else "bold red")
 
-def trial_table(tried: Sequence[Tried]) -> Table:
-    shown = table(
-        folding("rules.column.request"),
-        folding("rules.column.type"),
-        whole("rules.column.status"),
-        whole("rules.column.expected"),
-        folding("rules.column.why"),
+    @property
+    def why(self) -> str:
+        request = self.result.original_request
+        record = recorded(request, self.result, session_id=None, workspace=DEFAULT_WORKSPACE)
+        return in_one_sentence(record, environment_locale())
+
+
+def show_trials(tried: Sequence[Tried]) -> None:
+    print_table(
+        tried,
+        field("rules.column.request", lambda each: each.result.original_request.decision_id),
+        field("rules.column.type", lambda each: each.result.original_request.decision_type),
+        line_field("rules.column.status", lambda each: coloured(each.result.status)),
+        line_field("rules.column.expected", lambda each: each.expectation),
+        field("rules.column.why", lambda each: each.why),
     )
-    for result, expected in tried:
-        request, mark = result.original_request, "✓" if expected == result.status else "✗"
-        record = recorded(request, result, session_id=None, workspace=DEFAULT_WORKSPACE)
-        shown.add_row(
-            Text(request.decision_id),
-            Text(request.decision_type),
-            Text(result.status, STATUS_COLOURS[result.status]),
-            Text(f"{mark} {expected}", "green" if mark == "✓" else "bold red") if expected else "—",
-            Text(in_one_sentence(record, environment_locale())),
-        )
-    return shown
+
+
+def coloured(status: str) -> Text:
+    return Text(status, STATUS_COLOURS[status])
 
 
 def decision_name(record: DecisionRecord) -> str:
@@ -126,36 +124,34 @@ def decision_name(record: DecisionRecord) -> str:
 def show_simulation(report: SimulationReport, about: Mapping[str, Any]) -> None:
     """`about`: since which day, by which file, and how many rules that come with Moot stood beside it."""
     if not report.total:
-        typer.echo(say("rules.nothing_to_simulate", **about))
+        tell("rules.nothing_to_simulate", **about)
         return
     key = "rules.simulated_beside" if about["shipped"] else "rules.simulated"
-    typer.echo(say(key, count=report.total, **about))
+    tell(key, count=report.total, **about)
     if not report.changed:
-        typer.echo(say("rules.all_the_same"))
+        tell("rules.all_the_same")
         return
     typer.echo(say("rules.same", same=report.same, changed=len(report.changed)) + "\n")
-    console = Console()
-    console.print(_counts(report))
+    changed = [(difference.was, difference.now) for difference in report.changed]
+    print_table(
+        list(dict.fromkeys(changed)),
+        line_field("rules.column.was", lambda pair: coloured(pair[0])),
+        line_field("rules.column.now", _now),
+        line_field("rules.column.count", lambda pair: str(changed.count(pair)), justify="right"),
+    )
     for difference in report.changed[:SHOWN]:
-        _show_difference(console, difference)
+        _show_difference(difference)
     if (more := len(report.changed) - SHOWN) > 0:
         typer.echo("\n" + say("rules.more", count=more))
 
 
-def _counts(report: SimulationReport) -> Table:
-    shown = table(whole("rules.column.was"), whole("rules.column.now"), number("rules.column.count"))
-    changed = [(difference.was, difference.now) for difference in report.changed]
-    for was, now in sorted(set(changed), key=changed.index):
-        shown.add_row(
-            Text(was, STATUS_COLOURS[was]),
-            Text(say("rules.otherwise", status=now) if was is now else now, STATUS_COLOURS[now]),
-            str(changed.count((was, now))),
-        )
-    return shown
+def _now(pair: tuple[str, str]) -> Text:
+    was, now = pair
+    return Text(say("rules.otherwise", status=now) if was == now else now, STATUS_COLOURS[now])
 
 
-def _show_difference(console: Console, difference: Difference) -> None:
-    decision = difference.decision
+def _show_difference(difference: Difference) -> None:
+    console, decision = Console(), difference.decision
     headline = f"\n{minute(decision.decided_at)}  {decision_name(decision)}  "
     ending = (f"{difference.was} → {difference.now}", STATUS_COLOURS[difference.now])
     console.print(Text.assemble(headline, ending))
@@ -166,6 +162,10 @@ def _show_difference(console: Console, difference: Difference) -> None:
 
 def _text(rule: EnhancedRule, name: str) -> str:
     return in_locale(rule, name, environment_locale()) or str(getattr(rule, name))
+
+
+def _types(rule: EnhancedRule) -> str:
+    return ", ".join(rule.for_types) or say("rules.field.all")
 
 
 def _state(rule: EnhancedRule) -> str:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 
 import typer
-from rich.console import Console
 
 from moot.cli.decide import (
     accepted_rules,
@@ -20,8 +19,8 @@ from moot.cli.decide import (
 )
 from moot.cli.options import DAY, Profile, argument, group, option, required_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import counting, print_json
-from moot.cli.rule_view import SHORT, Tried, rule_table, ruleset_table, show_one, show_simulation, trial_table
+from moot.cli.printing import counting, print_json, tell
+from moot.cli.rule_view import SHORT, Tried, show_one, show_rules, show_rulesets, show_simulation, show_trials
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data, write_rules
@@ -62,7 +61,7 @@ def list_rules(
             print_json(about | {"rules": [as_data(rule) for rule in wanted]})
             return
         if wanted:
-            Console().print(rule_table(wanted))
+            show_rules(wanted)
         typer.echo(_summary(active, len(wanted)))
 
 
@@ -101,14 +100,14 @@ def try_out(
     with command():
         book = rule_book()
         own = accepted_rules(book, file)
-        typer.echo(say("rules.examples", count=sum(len(rule.examples) for rule in own)))
+        tell("rules.examples", count=sum(len(rule.examples) for rule in own))
         _tell_drafts(own)
         if requests is None:
             return
         validator = book.validator(book.repository([*shipped_beside(book, own, profile), *own]))
         asked = requests_in(text_of(requests), str(requests))
         tried = [Tried(validator.validate(request), expected) for request, expected in asked]
-        Console().print(trial_table(tried))
+        show_trials(tried)
         _conclude(tried)
 
 
@@ -150,7 +149,7 @@ def history(as_json: AsJson = False) -> None:
         if as_json:
             print_json([_as_json(ruleset, active) for ruleset in rulesets])
         else:
-            Console().print(ruleset_table(rulesets, active.number))
+            show_rulesets(rulesets, active.number)
 
 
 @rules.command("simulate", help=say("rules.help.simulate"))
@@ -191,7 +190,7 @@ def generate(
         constraints = dict(read_constraint(text) for text in constraint or [])
         made = RuleGenerator(SystemClock()).generate_from_user_input(start, goal, description, constraints)
         typer.echo(write_rules(accept(made) if accepted else made), nl=False)
-        typer.echo(say("rules.accepted" if accepted else "rules.generated", count=len(made)), err=True)
+        tell("rules.accepted" if accepted else "rules.generated", err=True, count=len(made))
 
 
 class Stored(NamedTuple):
@@ -238,24 +237,24 @@ def _tell(stored: Stored, file: Path | None = None) -> None:
     count, number = len(ruleset.rules), activation.number
     if file is not None:
         about = {"own": len(own), "shipped": count - len(own), "file": file}
-        typer.echo(say("rules.stored", number=number, **about))
+        tell("rules.stored", number=number, **about)
     _tell_drafts(own, err=True)
-    typer.echo(say("rules.in_force", number=number, digest=ruleset.digest[:SHORT], count=count))
-    typer.echo(say("rules.within_a_second"))
+    tell("rules.in_force", number=number, digest=ruleset.digest[:SHORT], count=count)
+    tell("rules.within_a_second")
 
 
 def _tell_drafts(own: Sequence[EnhancedRule], *, err: bool = False) -> None:
     if drafts := [rule.id for rule in own if is_draft(rule)]:
-        typer.echo(say("rules.drafts", rules=drafts), err=err)
+        tell("rules.drafts", err=err, rules=drafts)
 
 
 def _conclude(tried: Sequence[Tried]) -> None:
     wrong = sum(each.expected not in (None, each.result.status) for each in tried)
     if wrong:
-        typer.echo(say("rules.unexpected", wrong=wrong, count=len(tried)), err=True)
+        tell("rules.unexpected", err=True, wrong=wrong, count=len(tried))
         raise typer.Exit(1)
     expected = sum(each.expected is not None for each in tried)
-    typer.echo(say("rules.as_expected" if expected else "rules.decided", count=len(tried), expected=expected))
+    tell("rules.as_expected" if expected else "rules.decided", count=len(tried), expected=expected)
 
 
 def _as_json(ruleset: Ruleset, active: Active) -> dict[str, Any]:

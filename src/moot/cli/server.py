@@ -13,6 +13,7 @@ import uvicorn
 
 from moot.cli.options import option
 from moot.cli.outcome import at_desk, command
+from moot.cli.printing import tell
 from moot.cli.texts import SAY, say
 from moot.modules.access.presentation import is_loopback
 from moot.modules.coordinator.application.sessions import Sessions
@@ -68,7 +69,7 @@ def run_server(
         if not private and not at_desk(settings, lambda desk: desk.access.access_service().has_keys()):
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
-        typer.echo(say("serve.listening", host=host, port=port))
+        tell("serve.listening", host=host, port=port)
         config = uvicorn.Config(
             f"moot.main:{'create_app' if private else 'create_closed_app'}",
             factory=True,

@@ -7,19 +7,22 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-import typer
 from rich.console import Console, Group
-from rich.table import Table
 from rich.text import Text
 
-from moot.cli.printing import Prose, facts, folding, minute, number, table, whole
+from moot.cli.printing import Prose, facts, field, line_field, minute, print_table, tell
 from moot.cli.research import ACTION_COLOURS, ruling
-from moot.cli.rule_view import STATUS_COLOURS, decision_name
+from moot.cli.rule_view import coloured, decision_name
 from moot.cli.texts import environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
 from moot.modules.coordinator.application.report import Wording, spending
-from moot.modules.coordinator.application.session_history import NodeExecution, SessionDetail, SessionPage
+from moot.modules.coordinator.application.session_history import (
+    NodeExecution,
+    ResearchSession,
+    SessionDetail,
+    SessionPage,
+)
 from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence
 
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
@@ -31,36 +34,30 @@ MOST_LINES = 12
 
 
 def show_page(page: SessionPage) -> None:
+    """Nothing is cut in a narrow terminal, and an id not even folded: it is there to be copied."""
     if not page.total:
-        typer.echo(say("sessions.none"))
+        tell("sessions.none")
         return
+    wording = Wording(environment_locale())
     if page.items:
-        Console().print(_page_table(page))
+        print_table(
+            page.items,
+            field("sessions.column.created", lambda item: minute(item.created_at)),
+            field("sessions.column.symbol", lambda item: item.symbol),
+            field("sessions.column.status", lambda item: wording.literal(item.status)),
+            field("sessions.column.verdict", lambda item: _verdict(item, wording)),
+            line_field("sessions.column.time", lambda item: _duration(item.duration_ms), justify="right"),
+            line_field("sessions.column.id", lambda item: str(item.id), min_width=36),
+        )
     pages = -(-page.total // page.page_size)
     key = "page_of_many" if page.total_is_more else "page"
-    typer.echo(say(f"sessions.{key}", page=page.page, pages=pages, total=page.total))
+    tell(f"sessions.{key}", page=page.page, pages=pages, total=page.total)
 
 
-def _page_table(page: SessionPage) -> Table:
-    """Nothing is cut in a narrow terminal, and an id not even folded: it is there to be copied."""
-    wording = Wording(environment_locale())
-    shown = table(
-        *(folding(f"sessions.column.{name}") for name in ("created", "symbol", "status", "verdict")),
-        number("sessions.column.time"),
-        whole("sessions.column.id", min_width=36),
-    )
-    for item in page.items:
-        verdict = item.verdict_action or item.verdict_status
-        colour = ACTION_COLOURS.get(item.verdict_action or "", "")
-        shown.add_row(
-            minute(item.created_at),
-            item.symbol,
-            wording.literal(item.status),
-            Text(wording.literal(verdict) if verdict else "—", colour),
-            _duration(item.duration_ms),
-            str(item.id),
-        )
-    return shown
+def _verdict(item: ResearchSession, wording: Wording) -> Text:
+    verdict = item.verdict_action or item.verdict_status
+    colour = ACTION_COLOURS.get(item.verdict_action or "", "")
+    return Text(wording.literal(verdict) if verdict else "—", colour)
 
 
 def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
@@ -79,7 +76,7 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
     console.print(facts({say(f"sessions.{name}"): value for name, value in told.items()}))
     if session.nodes:
         console.print(Text())
-        console.print(_nodes(session.nodes, wording))
+        _show_nodes(session.nodes, wording)
         console.print(Text())
     if result is not None:
         console.print(ruling(result, wording))
@@ -90,22 +87,22 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         console.print(Text(say("sessions.gaps", count=session.audit_gaps), "bold red"))
 
 
-def _nodes(nodes: Sequence[NodeExecution], wording: Wording) -> Table:
-    shown = table(
-        whole("sessions.node"),
-        whole("sessions.column.status"),
-        number("sessions.column.time"),
-        folding("sessions.error"),
+def _show_nodes(nodes: Sequence[NodeExecution], wording: Wording) -> None:
+    print_table(
+        nodes,
+        line_field("sessions.node", lambda node: wording(f"node.{node.node_type}")),
+        line_field("sessions.column.status", _state),
+        line_field("sessions.column.time", lambda node: _duration(node.duration_ms), justify="right"),
+        field(
+            "sessions.error",
+            lambda node: Prose(f"{node.error_type}: {node.error_message}") if node.error_message else "",
+        ),
     )
-    for node in nodes:
-        state = "reused" if node.reused else f"state.{node.status}"
-        shown.add_row(
-            wording(f"node.{node.node_type}"),
-            Text(say(f"sessions.{state}"), NODE_COLOURS[node.status]),
-            _duration(node.duration_ms),
-            Prose(f"{node.error_type}: {node.error_message}") if node.error_message else "",
-        )
-    return shown
+
+
+def _state(node: NodeExecution) -> Text:
+    state = "reused" if node.reused else f"state.{node.status}"
+    return Text(say(f"sessions.{state}"), NODE_COLOURS[node.status])
 
 
 def _duration(ms: int | None) -> str:
@@ -116,16 +113,13 @@ def _duration(ms: int | None) -> str:
 
 def show_decisions(records: Sequence[DecisionRecord]) -> None:
     """What a session was allowed to do, and why, a sentence each."""
-    if not records:
-        typer.echo(say("decide.none_of_session"))
-        return
-    shown = table(folding("rules.column.request"), whole("rules.column.status"), folding("rules.column.why"))
-    for record in records:
-        status = Text(record.status, STATUS_COLOURS[record.status])
-        shown.add_row(
-            Text(decision_name(record)), status, Text(in_one_sentence(record, environment_locale()))
-        )
-    Console().print(shown)
+    print_table(
+        records,
+        field("rules.column.request", decision_name),
+        line_field("rules.column.status", lambda record: coloured(record.status)),
+        field("rules.column.why", lambda record: in_one_sentence(record, environment_locale())),
+        none="decide.none_of_session",
+    )
 
 
 def show_replay(replayed: Replay) -> None:
@@ -134,17 +128,26 @@ def show_replay(replayed: Replay) -> None:
     as_of = f"{minute(replayed.as_of)} UTC"
     console.print(Text(say("replay.title", symbol=replayed.symbol, as_of=as_of), "bold"))
     console.print()
-    shown = table(whole("replay.step"), whole("replay.result"), folding("replay.difference"))
-    for node in replayed.nodes:
-        state = "reused" if node.reused and node.outcome == "same" else node.outcome
-        outcome = Text(say(f"replay.state.{state}"), REPLAY_COLOURS[node.outcome])
-        shown.add_row(wording(f"node.{node.node_type}"), outcome, Group(*_describe_node(node)))
+    steps = [
+        (wording(f"node.{node.node_type}"), _outcome(node), Group(*_describe_node(node)))
+        for node in replayed.nodes
+    ]
     if replayed.ending:
         differs = Text(say("replay.state.differs"), REPLAY_COLOURS["differs"])
-        shown.add_row(say("replay.ending"), differs, Group(*map(_describe_difference, replayed.ending)))
-    console.print(shown)
+        steps.append((say("replay.ending"), differs, Group(*map(_describe_difference, replayed.ending))))
+    print_table(
+        steps,
+        line_field("replay.step", lambda step: step[0]),
+        line_field("replay.result", lambda step: step[1]),
+        field("replay.difference", lambda step: step[2]),
+    )
     console.print()
     console.print(Text(_conclusion(replayed), "green" if replayed.equal else "bold red"))
+
+
+def _outcome(node: NodeReplay) -> Text:
+    state = "reused" if node.reused and node.outcome == "same" else node.outcome
+    return Text(say(f"replay.state.{state}"), REPLAY_COLOURS[node.outcome])
 
 
 def _describe_node(node: NodeReplay) -> Iterator[Prose]:

@@ -21,7 +21,7 @@ from moot.cli.options import (
     uuid_of,
 )
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import counting, print_json, readable_size
+from moot.cli.printing import counting, print_json, readable_size, tell
 from moot.cli.research import Run, run_and_show
 from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
@@ -120,7 +120,7 @@ def resume(
             return
         left = at_desk(settings, lambda desk: desk.interrupted())
         if not left:
-            typer.echo(say("sessions.nothing_interrupted"), err=as_json)
+            tell("sessions.nothing_interrupted", err=as_json)
         failures = [
             error for session in left if (error := _try_to_resume(settings, session.id, as_json=as_json))
         ]
@@ -135,7 +135,7 @@ def cancel(session_id: SessionId) -> None:
 
     session, seconds = on_desk(work)
     key = "cancelled" if session.ended else "cancelling"
-    typer.echo(say(f"sessions.{key}", session_id=session_id, seconds=f"{seconds:g}"))
+    tell(f"sessions.{key}", session_id=session_id, seconds=f"{seconds:g}")
 
 
 @sessions.command("export", help=say("session_files.help.export"))
@@ -150,9 +150,9 @@ def export(
         about = (_id(session_id), DEFAULT_WORKSPACE, environment_locale())
         packed = at_desk(settings, lambda desk: desk.coordinator.session_packs().pack(*about))
         _write(pack, packed.data)
-        typer.echo(say("session_files.packed", path=pack, size=readable_size(len(packed.data))))
+        tell("session_files.packed", path=pack, size=readable_size(len(packed.data)))
         typer.echo(packed.verification.explanation, err=not packed.verification.intact)
-        typer.echo(say("session_files.head", head=packed.verification.head))
+        tell("session_files.head", head=packed.verification.head)
 
 
 @sessions.command("verify", help=say("session_files.help.verify"))
@@ -184,7 +184,7 @@ def prune(
         pruning = desk.coordinator.session_pruning()
         planned = await pruning.planned(last, workspace)
         if not planned.calls:
-            typer.echo(say("session_files.nothing", day=last))
+            tell("session_files.nothing", day=last)
             return
         if not yes:
             _ask(planned, last)
@@ -223,14 +223,14 @@ def _try_to_resume(settings: Settings, session_id: UUID, *, as_json: bool) -> Ap
         _resume_one(settings, session_id, as_json=as_json)
     except AppError as e:
         why = e.in_locale(environment_locale())
-        typer.echo(say("sessions.not_resumed", session_id=session_id, why=why), err=True)
+        tell("sessions.not_resumed", err=True, session_id=session_id, why=why)
         return e
     return None
 
 
 def _resume_one(settings: Settings, session_id: UUID, *, as_json: bool) -> None:
     session = at_desk(settings, lambda desk: desk.session(session_id))
-    typer.echo(say("sessions.resuming", session_id=session_id, symbol=session.symbol), err=as_json)
+    tell("sessions.resuming", err=as_json, session_id=session_id, symbol=session.symbol)
 
     async def go_on(desk: "Moot", watch: Watch | None) -> ResearchResult:
         return await desk.resume(session_id, watch=watch)
@@ -269,11 +269,11 @@ def _verify_pack(path: Path) -> None:
     except AppError as e:
         raise _failed(e) from None
     typer.echo(found.explanation)
-    typer.echo(say("session_files.head_of", session_id=found.session_id, head=found.head))
+    tell("session_files.head_of", session_id=found.session_id, head=found.head)
 
 
 def _failed(error: AppError) -> typer.Exit:
-    typer.echo(say("error", message=error.in_locale(environment_locale())), err=True)
+    tell("error", err=True, message=error.in_locale(environment_locale()))
     return typer.Exit(1)
 
 
@@ -282,7 +282,7 @@ def _ask(planned: Pruned, last: date) -> None:
         raise InvalidInput(SAY("session_files.needs_yes"))
     question = say("session_files.sure", calls=planned.calls, sessions=planned.sessions, day=last)
     if not typer.confirm(question):
-        typer.echo(say("session_files.kept"))
+        tell("session_files.kept")
         raise typer.Exit(0)
 
 
@@ -292,11 +292,11 @@ def _somebody_is_there() -> bool:
 
 def _tell(pruned: Pruned) -> None:
     size = readable_size(pruned.size)
-    typer.echo(say("session_files.pruned", calls=pruned.calls, sessions=pruned.sessions, size=size))
+    tell("session_files.pruned", calls=pruned.calls, sessions=pruned.sessions, size=size)
     for session_id in pruned.broken:
-        typer.echo(say("session_files.broken", session_id=session_id), err=True)
+        tell("session_files.broken", err=True, session_id=session_id)
 
 
 def _tell_room(before: int, after: int) -> None:
     key = "room" if after < before else "room_kept"
-    typer.echo(say(f"session_files.{key}", before=readable_size(before), after=readable_size(after)))
+    tell(f"session_files.{key}", before=readable_size(before), after=readable_size(after))

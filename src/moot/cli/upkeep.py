@@ -13,7 +13,7 @@ from rich.text import Text
 
 from moot.cli.options import group
 from moot.cli.outcome import at_desk, command
-from moot.cli.printing import readable_size
+from moot.cli.printing import readable_size, tell
 from moot.cli.texts import environment_locale, say
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
@@ -82,7 +82,7 @@ def examine() -> None:
             table.add_row(Text(say(f"doctor.{finding.level}"), style=COLOURS[finding.level]), finding.text)
         Console().print(table)
         well = all(finding.level != "problem" for finding in findings)
-        typer.echo(say("doctor.all_well" if well else "doctor.not_well"))
+        tell("doctor.all_well" if well else "doctor.not_well")
         if not well:
             raise typer.Exit(1)
 

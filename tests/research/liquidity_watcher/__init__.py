@@ -5,9 +5,10 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any, Literal
 
-from moot.modules.research.application.expert_service import ExpertService, Remit
-from moot.modules.research.domain.evidence import Confidence, Count, ExpertResult, Ratio, Snapshot, measured
-from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
+from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, measured
+from moot.modules.research.domain.facts import Count, Ratio
+from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
 from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
@@ -28,26 +29,22 @@ class LiquidityResult(ExpertResult):
     risk_warning: str
 
 
-def _marks(s: LiquiditySnapshot, say: Voice) -> Scorecard:
-    return mark(load_rules(FOLDER), s, say)
-
-
-def _concludes(s: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
-    signal: Literal["Liquid", "Illiquid"] = "Liquid" if (card.score or 0) > 0 else "Illiquid"
-    conclusion, risk = say(f"conclusion.{signal}"), say("risk")
-    return LiquidityResult(
-        signal=signal,
-        confidence=card.confidence,
-        summary_reasoning=summary(card, say, conclusion),
-        risk_warning=risk,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
-
-
 class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult]):
     expert = ExpertType.LIQUIDITY_WATCHER
-    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
-    remit = Remit(FOLDER, LiquidityResult, shows=("stock_name",))
+    folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
+    answer = LiquidityResult
+    shows = ("stock_name",)
+
+    def conclude(self, snapshot: LiquiditySnapshot, card: Scorecard, say: Voice) -> LiquidityResult:
+        signal: Literal["Liquid", "Illiquid"] = "Liquid" if (card.score or 0) > 0 else "Illiquid"
+        conclusion, risk = say(f"conclusion.{signal}"), say("risk")
+        return LiquidityResult(
+            signal=signal,
+            confidence=card.confidence,
+            summary_reasoning=summary(card, say, conclusion),
+            risk_warning=risk,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)

@@ -2,12 +2,9 @@
 
 from moot.modules.debate.application.debate_service import DebateService
 from moot.modules.debate.infrastructure.debaters import (
-    BearPlea,
-    BullPlea,
     LLMAdvocate,
     LLMResolver,
-    RubricBear,
-    RubricBull,
+    RubricAdvocate,
     RubricResolver,
 )
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
@@ -20,10 +17,9 @@ class DebateContainer:
         self._choice, self._speaker = choice, speaker
 
     def debate_service(self) -> DebateService:
-        bull, bear, resolver = RubricBull(), RubricBear(), RubricResolver()
         if not (self._choice and self._speaker):
-            return DebateService(bull, bear, resolver)
-        bull_model = LLMAdvocate(self._speaker, self._choice, "bull_advocate", BullPlea, bull)
-        bear_model = LLMAdvocate(self._speaker, self._choice, "bear_advocate", BearPlea, bear)
-        weighing = LLMResolver(self._speaker, self._choice, resolver, (bull, bear))
-        return DebateService(bull_model, bear_model, weighing)
+            return DebateService(RubricAdvocate("BULLISH"), RubricAdvocate("BEARISH"), RubricResolver())
+        engine = (self._speaker, self._choice)
+        return DebateService(
+            LLMAdvocate("BULLISH", *engine), LLMAdvocate("BEARISH", *engine), LLMResolver(*engine)
+        )

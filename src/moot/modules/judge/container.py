@@ -1,7 +1,6 @@
 """Wires the judge."""
 
 from moot.modules.judge.application.judge_service import JudgeService
-from moot.modules.judge.domain.verdict import VerdictAgent
 from moot.modules.judge.infrastructure.verdict_agents import LLMVerdictAgent, RubricVerdictAgent
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 
@@ -15,10 +14,6 @@ class JudgeContainer:
         self._quorum, self._choice, self._speaker = quorum, choice, speaker
 
     def judge_service(self) -> JudgeService:
-        return JudgeService(self._agent(), self._quorum)
-
-    def _agent(self) -> VerdictAgent:
-        by_rule = RubricVerdictAgent()
-        if not (self._choice and self._speaker):
-            return by_rule
-        return LLMVerdictAgent(self._speaker, self._choice, by_rule)
+        if self._choice and self._speaker:
+            return JudgeService(LLMVerdictAgent(self._speaker, self._choice), self._quorum)
+        return JudgeService(RubricVerdictAgent(), self._quorum)

@@ -35,5 +35,4 @@ class ResearchContainer:
         if choice is None or speaker is None:
             return kind(Sources(self._facts, TalibIndicators()))
         web = SearchedWeb(self._web) if self._web is not None and choice.by_model else None
-        analyst = LLMAnalyst(kind.expert.value, kind.remit, speaker, choice, kind.rubric)
-        return kind(Sources(self._facts, TalibIndicators(), web), analyst)
+        return kind(Sources(self._facts, TalibIndicators(), web, LLMAnalyst(speaker, choice)))

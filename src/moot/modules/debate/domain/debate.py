@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Literal, Protocol
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field
+from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from moot.modules.debate.domain.texts import SAY
 from moot.shared.domain.errors import AppError
@@ -17,10 +17,11 @@ Side = Literal["BULLISH", "BEARISH"]
 RiskLevel = Literal["HIGH", "MEDIUM", "LOW"]
 Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+class Frozen(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    """Exactly what is declared."""
 
 
 class ExpertSummary(Frozen):
@@ -69,6 +70,11 @@ class Opinion:
     def label(self) -> Message:
         signal, confidence = self.summary.signal, self.summary.confidence
         return SAY("label", expert=self.name, signal=signal, confidence=confidence)
+
+    @property
+    def weight(self) -> Message:
+        confidence = self.summary.confidence
+        return SAY("weight", expert=self.name, stance=self.stance, confidence=confidence, pull=self.pull)
 
     @property
     def argues(self) -> Message:
@@ -121,11 +127,11 @@ class Argument(Frozen):
     warnings: list[str] = []
 
 
-class RiskItem(Frozen):
-    risk: str
+class RiskItem(BaseModel, frozen=True):
+    risk: Text
     probability: RiskLevel
     impact: RiskLevel
-    mitigation: str
+    mitigation: Text
 
 
 class Resolution(Frozen):

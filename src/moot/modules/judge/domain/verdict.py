@@ -4,7 +4,15 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Annotated, Literal, Protocol, Self
 
-from pydantic import AwareDatetime, BaseModel, Field, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    Field,
+    StringConstraints,
+    ValidationInfo,
+    field_validator,
+    model_validator,
+)
 
 from moot.modules.judge.domain.texts import SAY
 from moot.shared.domain.errors import AppError
@@ -12,9 +20,11 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.validation import refuse
 
 Action = Literal["BUY", "SELL", "HOLD"]
 Fraction = Annotated[float, Field(ge=0, le=1)]
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 QUORUM_APPLIES_ABOVE = 2  # experts asked; whoever asks one or two has chosen so
 UP, DOWN = 1, -1
@@ -100,22 +110,36 @@ class JudgeInput(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
             raise VerdictAbstained(self.experts_heard, self.experts_asked, quorum)
 
 
-class Verdict(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
-    """`position_percent` is the fraction of capital to hold in a new position: 0 unless the action is BUY.
+class Ruling(BaseModel, frozen=True, allow_inf_nan=False):
+    """What is ruled, in the order in which a model writes it.
 
-    `risk_warnings` are about the stock, `warnings` about the text; `grounding` is None if nothing had to be checked.
+    `position_percent` is the fraction of capital to hold in a new position: 0 unless the action is BUY.
+    `risk_warnings` are about the stock.
     """
 
     action: Action
     position_percent: Fraction
     confidence: Fraction
-    entry_strategy: str
-    stop_loss: str
-    take_profit: str
-    time_horizon: str
-    risk_warnings: list[str] = Field(min_length=2)
-    reasoning: str
-    narrative_report: str
+    entry_strategy: Text
+    stop_loss: Text
+    take_profit: Text
+    time_horizon: Text
+    risk_warnings: list[Text] = Field(min_length=2)
+    reasoning: Text
+    narrative_report: str = ""
+
+    @field_validator("position_percent")
+    @classmethod
+    def _only_a_purchase_opens_a_position(cls, position: float, so_far: ValidationInfo) -> float:
+        action = so_far.data.get("action", "BUY")
+        if action != "BUY" and position:
+            raise refuse("out_of_range", got=position, allowed=[f"{action} 0"])
+        return position
+
+
+class Verdict(Ruling, extra="forbid"):
+    """`warnings` are about the text; `grounding` is None if nothing had to be checked."""
+
     levels: Levels
     engine: Literal["rubric", "llm"]
     grounding: Grounding | None = None

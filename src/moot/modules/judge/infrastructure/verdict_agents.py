@@ -7,23 +7,19 @@ every action before a model is asked, so that it can quote but not make them.
 from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import Annotated, get_args
-
-from pydantic import BaseModel, Field, StringConstraints, ValidationInfo, field_validator
+from typing import get_args
 
 from moot.modules.judge.domain.texts import SAY
 from moot.modules.judge.domain.verdict import (
     Action,
-    Fraction,
     JudgeInput,
+    Ruling,
     Verdict,
-    VerdictAgent,
     levels_for,
 )
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
 from moot.shared.domain.experts import Direction
 from moot.shared.domain.messages import Message
-from moot.shared.domain.validation import refuse
 
 ACTION_FOR: dict[Direction, Action] = {"BULLISH": "BUY", "BEARISH": "SELL", "NEUTRAL": "HOLD"}
 ENOUGH_TO_ACT = 0.6
@@ -105,40 +101,15 @@ PROMPTS = Prompts(Path(__file__).parent / "prompts")
 AGENT = "verdict"
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
-Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
+class LLMVerdictAgent(RubricVerdictAgent):
+    """Rules by rule where the desk has no model, or where rules stand in for one that failed."""
 
-class Ruling(BaseModel, frozen=True, allow_inf_nan=False):
-    """What the model writes, in the order in which it writes it."""
-
-    action: Action
-    position_percent: Fraction
-    confidence: Fraction
-    entry_strategy: Text
-    stop_loss: Text
-    take_profit: Text
-    time_horizon: Text
-    risk_warnings: list[Text] = Field(min_length=2)
-    reasoning: Text
-    narrative_report: str = ""
-
-    @field_validator("position_percent")
-    @classmethod
-    def _only_a_purchase_opens_a_position(cls, position: float, so_far: ValidationInfo) -> float:
-        action = so_far.data.get("action", "BUY")
-        if action != "BUY" and position:
-            raise refuse("out_of_range", got=position, allowed=[f"{action} 0"])
-        return position
-
-
-class LLMVerdictAgent:
-    """`by_rule` rules where the desk has no model, or where rules stand in for one that failed."""
-
-    def __init__(self, speaker: Speaker, choice: EngineChoice, by_rule: VerdictAgent) -> None:
-        self._speaker, self._choice, self._by_rule = speaker, choice, by_rule
+    def __init__(self, speaker: Speaker, choice: EngineChoice) -> None:
+        self._speaker, self._choice = speaker, choice
 
     async def judge(self, judge_input: JudgeInput) -> Verdict:
-        by_rule = partial(self._by_rule.judge, judge_input)
+        by_rule = partial(super().judge, judge_input)
         return await self._choice.make(AGENT, partial(self._rule, judge_input), by_rule)
 
     async def _rule(self, judge_input: JudgeInput) -> Verdict:

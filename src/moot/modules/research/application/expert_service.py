@@ -1,65 +1,41 @@
-"""What every expert does alike: it opens a case, has its analyst judge what it gathered, and reports.
+"""What every expert does alike: it opens a case, has what it gathered judged by rule or by a model, and reports.
 
-An expert is a folder of its name beside this file: a service, the snapshot it takes, a rubric, prompts and texts.
+An expert is a folder of its name beside this file: a service, the snapshot it takes, rules, prompts and texts.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
-from moot.modules.research.domain.evidence import Analyst, DimensionAnalysis, ExpertResult, Snapshot
+from moot.modules.research.domain.evidence import (
+    DimensionAnalysis,
+    ExpertResult,
+    Opinion,
+    Snapshot,
+    write_evidence,
+)
 from moot.modules.research.domain.facts import Case, MarketFacts
 from moot.modules.research.domain.indicators import IndicatorCalculator
-from moot.modules.research.domain.rubric import Rubric
-from moot.modules.research.domain.web_context import (
-    Reported,
-    Web,
-    WebSearch,
-    beyond,
-    told_with,
-    web_evidence,
-)
+from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules, mark, write_card
+from moot.modules.research.domain.web_context import Reported, Web, WebSearch, add_findings, before_the_web
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Catalogue, Locale, Message
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import refuse
 
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R", bound=ExpertResult)
+W = TypeVar("W", bound=Reported)
 Answer = dict[str, Any]
-
-
-def as_answered(snapshot: Snapshot, answer: Answer) -> Answer:
-    return answer
-
-
-def as_it_is(result: R) -> tuple[R, Sequence[Message]]:
-    return result, ()
-
-
-@dataclass(frozen=True)
-class Remit(Generic[S, R]):
-    """`folder` holds the prompt, a file per locale.
-
-    `shows` and `quotes` are the fields of the snapshot it sees beside the evidence: facts of the desk, and texts that
-    others wrote. `checks` sees the parsed answer before it is validated and refuses what the snapshot contradicts.
-    `settles` has the last word on what code decides, and tells the reader if it had to speak.
-    """
-
-    folder: Path
-    answer: type[R]
-    shows: tuple[str, ...]
-    quotes: tuple[str, ...] = ()
-    checks: Callable[[S, Answer], Answer] = as_answered
-    settles: Callable[[R], tuple[R, Sequence[Message]]] = as_it_is
 
 
 def judging_each(names: type[StrEnum], result: type[R]) -> type[R]:
@@ -80,62 +56,84 @@ def _in_order(names: list[str], judged: list[DimensionAnalysis]) -> list[Dimensi
     return sorted(judged, key=lambda one: names.index(one.dimension))
 
 
-def nothing_blank(answer: Answer) -> Answer:
-    """Only the narrative may be left out."""
-    for name, text in answer.items():
-        if name != "narrative_report" and isinstance(text, str) and not text.strip():
-            raise refuse_answer("blank", name, got=text)
-    return answer
-
-
-def sources_were_given(snapshot: Reported, answer: Answer) -> Answer:
-    sources = answer.get("information_sources")
-    foreign = [s for s in sources if s not in snapshot.all_source_urls] if isinstance(sources, list) else []
-    if foreign:
-        raise refuse_answer("enum", "information_sources", got=foreign, allowed=snapshot.all_source_urls)
-    return answer
-
-
 def refuse_answer(kind: str, *where: str, got: Any, **context: Any) -> ValidationError:
     """Reads as if the model of the answer had found it."""
     error = refuse(kind, got=got, **context)
     return ValidationError.from_exception_data("answer", [{"type": error, "loc": where, "input": got}])
 
 
-W = TypeVar("W", bound=Reported)
+class Analyst(Protocol):
+    async def analyse(
+        self, expert: "ExpertService[S, R]", snapshot: S, evidence: Sequence[Evidence], case: Case
+    ) -> Opinion[R]:
+        """Judge a snapshot by the evidence alone: no number and no event that was not given."""
 
 
 @dataclass(frozen=True)
 class Sources:
-    """What an expert may draw on; without a `web`, nothing is searched."""
+    """What an expert may draw on; without a `web` nothing is searched, without an `analyst` rules judge."""
 
     facts: MarketFacts
     indicators: IndicatorCalculator
     web: Web | None = None
+    analyst: Analyst | None = None
 
 
-class ExpertService(Generic[S, R]):
-    """Without another `analyst` the rubric judges. `run` takes its own arguments, the moment and the language."""
+class ExpertService(ABC, Generic[S, R]):
+    """`run` takes its own arguments, the moment and the language.
+
+    `folder` holds rules and prompts, `answer` is what a model must give. `shows` and `quotes` are the fields of the
+    snapshot a model sees beside the evidence: facts of the desk, and texts that others wrote.
+    """
 
     expert: ClassVar[ExpertType]
-    rubric: ClassVar[Rubric[Any, Any]]
-    remit: ClassVar[Remit[Any, Any]]
+    folder: ClassVar[Path]
+    texts: ClassVar[Catalogue]
+    dimensions: ClassVar[type[StrEnum] | None] = None
+    answer: ClassVar[type[ExpertResult]]
+    shows: ClassVar[Sequence[str]]
+    quotes: ClassVar[Sequence[str]] = ()
     searches: ClassVar[Sequence[WebSearch]] = ()
     run: Callable[..., Awaitable[Any]]
 
-    def __init__(self, sources: Sources, analyst: Analyst[S, R] | None = None) -> None:
+    def __init__(self, sources: Sources) -> None:
         self._sources, self._facts = sources, sources.facts
-        self._analyst: Analyst[S, R] = analyst or self.rubric
+
+    def mark(self, snapshot: S, say: Voice) -> Scorecard:
+        return mark(load_rules(self.folder, self.dimensions), snapshot, say)
+
+    @abstractmethod
+    def conclude(self, snapshot: S, card: Scorecard, say: Voice) -> R:
+        """The result that the scorecard amounts to."""
+
+    def check(self, snapshot: S, answer: Answer) -> Answer:
+        """Sees a model's answer before it is validated, and refuses what the snapshot contradicts."""
+        return answer
+
+    def settle(self, result: R) -> tuple[R, Sequence[Message]]:
+        """Has the last word on what code decides, and tells the reader if it had to speak."""
+        return result, ()
+
+    async def judge_by_rule(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
+        """Rules cannot read prose: they judge, and cite, what was there before anybody searched the web."""
+        if isinstance(snapshot, Reported):
+            snapshot, evidence = before_the_web(snapshot, evidence)
+        say = Voice(self.texts, snapshot, case.locale)
+        card = self.mark(snapshot, say)
+        if card.score is None:
+            raise InvalidInput(self.texts("nothing_to_judge", missing=[hole.name for hole in card.holes]))
+        result = self.conclude(snapshot, card, say)
+        return Opinion(result, write_evidence(evidence), write_card(card, say), "rubric")
 
     async def _open(self, text: str, as_of: datetime, locale: Locale, *, field: str = "symbol") -> Case:
         if not text.strip():
-            raise InvalidInput(self.rubric.texts("symbol_blank", field=field), field=field)
+            raise InvalidInput(self.texts("symbol_blank", field=field), field=field)
         symbol = Symbol.parse(text)
         company = await self._facts.company(symbol, as_of=as_of)
         return Case(symbol, company, as_of, symbol.local_date(as_of), locale)
 
     def _refusal(self, case: Case, why: str, *, field: str = "symbol", **values: Any) -> InvalidInput:
-        said = self.rubric.texts(why, symbol=case.symbol.text, today=case.today, **values)
+        said = self.texts(why, symbol=case.symbol.text, today=case.today, **values)
         return InvalidInput(said, field=field)
 
     async def _search(self, case: Case, known: W) -> tuple[W, list[Evidence]]:
@@ -143,13 +141,19 @@ class ExpertService(Generic[S, R]):
         web = self._sources.web
         if web is None:
             return known, []
-        queries = {search: search.query(self.rubric.texts, case) for search in self.searches}
-        found = beyond(known, await web.find(queries, case.symbol, as_of=case.as_of))
-        return told_with(known, found, case.locale), web_evidence(self.expert.prefix, found)
+        queries = {search: search.query(self.texts, case) for search in self.searches}
+        found = await web.find(queries, case.symbol, as_of=case.as_of)
+        return add_findings(known, found, self.expert.prefix, case.locale)
+
+    async def _judge(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> Opinion[R]:
+        analyst = self._sources.analyst
+        if analyst is None:
+            return await self.judge_by_rule(snapshot, evidence, case)
+        return await analyst.analyse(self, snapshot, evidence, case)
 
     async def _report(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> dict[str, Any]:
         """The documented fields of the result, and beside them what it rests on."""
-        opinion = await self._analyst.analyse(snapshot, evidence, case)
+        opinion = await self._judge(case, snapshot, evidence)
         return {
             **opinion.result.model_dump(mode="json"),
             "input": opinion.input,
@@ -160,3 +164,14 @@ class ExpertService(Generic[S, R]):
             "grounding": opinion.grounding and opinion.grounding.model_dump(mode="json"),
             "warnings": list(opinion.warnings),
         }
+
+
+class ReportedService(ExpertService[W, R]):
+    """An expert that reads what others report; a model may name no source that it was not given."""
+
+    def check(self, snapshot: W, answer: Answer) -> Answer:
+        sources, given = answer.get("information_sources"), snapshot.all_source_urls
+        foreign = [s for s in sources if s not in given] if isinstance(sources, list) else []
+        if foreign:
+            raise refuse_answer("enum", "information_sources", got=foreign, allowed=given)
+        return answer

@@ -122,7 +122,7 @@ def balance(events: Sequence[Event]) -> float | None:
     return round(sum(event.points for event in events) / weight, 2) if events else None
 
 
-def told(events: Sequence[Event], locale: Locale) -> str:
+def tell_events(events: Sequence[Event], locale: Locale) -> str:
     """The events as a reader is shown them."""
     lines = [SAY("event_line", published=e.published, title=e.title, url=e.url) for e in events]
     return "\n".join(line.in_locale(locale) for line in lines) or SAY("no_results").in_locale(locale)

@@ -1,15 +1,15 @@
-"""What an analyst is given to read, the port behind which it judges, by rules or by a model, and what comes back.
+"""What an analyst is given to read, and what comes back.
 
 What it is given are numbers and events, each with its unit, its source and when it was known.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Generic, Literal, Protocol, TypeVar
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.domain.facts import Case, Fact
+from moot.modules.research.domain.facts import Fact, Unit
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding
 
@@ -31,70 +31,23 @@ class DimensionAnalysis(BaseModel, frozen=True):
     key_findings: list[str]
 
 
-S_contra = TypeVar("S_contra", contravariant=True)
-R_co = TypeVar("R_co", covariant=True)
+R = TypeVar("R")
 
 
 @dataclass(frozen=True)
-class Opinion(Generic[R_co]):
+class Opinion(Generic[R]):
     """A result, and for the record what the analyst was shown (`input`) and what it answered (`output`).
 
     `grounding` says how much of what a model stated is in the evidence; a rubric states nothing else and has none.
     `warnings` are for the reader of the result, in its language.
     """
 
-    result: R_co
+    result: R
     input: str
     output: str
     engine: Engine
     grounding: Grounding | None = None
     warnings: tuple[str, ...] = ()
-
-
-class Analyst(Protocol[S_contra, R_co]):
-    """Judges a snapshot by the evidence alone: no number and no event that was not given."""
-
-    async def analyse(
-        self, snapshot: S_contra, evidence: Sequence[Evidence], case: Case
-    ) -> Opinion[R_co]: ...
-
-
-@dataclass(frozen=True)
-class Unit:
-    """How a number is measured (`symbol`), and how people read it (`name` in the catalogue, decimal places)."""
-
-    name: str
-    symbol: str
-    digits: int
-
-
-PRICE = Unit("price", "CNY", 2)
-AMOUNT = Unit("amount", "CNY", 2)
-HUNDRED_MILLION = Unit("plain", "100m CNY", 2)
-PERCENT = Unit("percent", "%", 1)
-RATE = Unit("percent", "%", 2)
-POINTS = Unit("points", "pp", 1)
-RATE_POINTS = Unit("points", "pp", 2)
-RANK = Unit("percent", "%", 0)
-TIMES = Unit("times", "x", 2)
-DAYS = Unit("days", "days", 0)
-INDEX = Unit("plain", "index", 1)
-RATIO = Unit("plain", "", 2)
-COUNT = Unit("plain", "", 0)
-
-Price = Annotated[float | None, PRICE]
-Amount = Annotated[float | None, AMOUNT]
-HundredMillion = Annotated[float | None, HUNDRED_MILLION]
-Percent = Annotated[float | None, PERCENT]
-Rate = Annotated[float | None, RATE]
-Points = Annotated[float | None, POINTS]
-RatePoints = Annotated[float | None, RATE_POINTS]
-Rank = Annotated[int | None, RANK]
-Times = Annotated[float | None, TIMES]
-Days = Annotated[float | None, DAYS]
-Index = Annotated[float | None, INDEX]
-Ratio = Annotated[float | None, RATIO]
-Count = Annotated[int, COUNT]
 
 
 class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
@@ -138,7 +91,7 @@ def measured(
     ]
 
 
-def rendered(evidence: Iterable[Evidence]) -> str:
+def write_evidence(evidence: Iterable[Evidence]) -> str:
     """The evidence as lines of text, one item each."""
     return "\n".join(
         f"{e.id} = {e.value}{f' {e.unit}' if e.unit else ''} [{e.source}, {e.as_of:%Y-%m-%d}]"

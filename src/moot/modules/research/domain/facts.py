@@ -1,4 +1,4 @@
-"""The facts research reads, the port they come through, and reports compared over time.
+"""The facts research reads, how they are measured, the port they come through, and reports compared over time.
 
 Prices are adjusted, days without trading left out. Flows are cumulative, so a quarter is only ever compared with
 itself a year before.
@@ -7,12 +7,50 @@ itself a year before.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Literal, Protocol
+from typing import Annotated, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel
 
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.symbol import Symbol
+
+
+@dataclass(frozen=True)
+class Unit:
+    """How a number is measured (`symbol`), and how people read it (`name` in the catalogue, decimal places)."""
+
+    name: str
+    symbol: str
+    digits: int
+
+
+PRICE = Unit("price", "CNY", 2)
+AMOUNT = Unit("amount", "CNY", 2)
+HUNDRED_MILLION = Unit("plain", "100m CNY", 2)
+PERCENT = Unit("percent", "%", 1)
+RATE = Unit("percent", "%", 2)
+POINTS = Unit("points", "pp", 1)
+RATE_POINTS = Unit("points", "pp", 2)
+RANK = Unit("percent", "%", 0)
+TIMES = Unit("times", "x", 2)
+DAYS = Unit("days", "days", 0)
+INDEX = Unit("plain", "index", 1)
+RATIO = Unit("plain", "", 2)
+COUNT = Unit("plain", "", 0)
+
+Price = Annotated[float | None, PRICE]
+Amount = Annotated[float | None, AMOUNT]
+HundredMillion = Annotated[float | None, HUNDRED_MILLION]
+Percent = Annotated[float | None, PERCENT]
+Rate = Annotated[float | None, RATE]
+Points = Annotated[float | None, POINTS]
+RatePoints = Annotated[float | None, RATE_POINTS]
+Rank = Annotated[int | None, RANK]
+Times = Annotated[float | None, TIMES]
+Days = Annotated[float | None, DAYS]
+Index = Annotated[float | None, INDEX]
+Ratio = Annotated[float | None, RATIO]
+Count = Annotated[int, COUNT]
 
 
 class Fact(BaseModel, frozen=True, from_attributes=True, allow_inf_nan=False):
@@ -46,30 +84,33 @@ class Valuation(Fact):
     dv_ratio: float | None
 
 
-class Report(Fact):
-    """A quarterly report; flows (eps, profit, revenue, cash flow, returns) run from the start of the year."""
+class Figures(BaseModel, frozen=True, allow_inf_nan=False):
+    """What a quarter's report states; flows (eps, profit, revenue, cash, returns) run from the start of the year."""
 
+    gross_margin: Percent
+    netprofit_margin: Percent
+    roe_waa: Percent
+    roic: Percent
+    eps: Price
+    bps: Price
+    profit_dedt: Amount
+    ocfps: Price
+    fcff_ps: Price
+    fcff: Amount
+    current_ratio: Ratio
+    quick_ratio: Ratio
+    debt_to_assets: Percent
+    interestdebt: Amount
+    netdebt: Amount
+    invturn_days: Days
+    arturn_days: Days
+    assets_turn: Ratio
+    total_revenue_ps: Price
+
+
+class Report(Fact, Figures):
     period_end: date
     announced_on: date
-    gross_margin: float | None
-    netprofit_margin: float | None
-    roe_waa: float | None
-    roic: float | None
-    eps: float | None
-    bps: float | None
-    profit_dedt: float | None
-    ocfps: float | None
-    fcff_ps: float | None
-    fcff: float | None
-    current_ratio: float | None
-    quick_ratio: float | None
-    debt_to_assets: float | None
-    interestdebt: float | None
-    netdebt: float | None
-    invturn_days: float | None
-    arturn_days: float | None
-    assets_turn: float | None
-    total_revenue_ps: float | None
 
     @property
     def shares(self) -> float | None:

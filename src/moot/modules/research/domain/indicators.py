@@ -4,16 +4,8 @@ from collections.abc import Sequence
 from datetime import date
 from typing import Annotated, Literal, Protocol
 
-from moot.modules.research.domain.evidence import (
-    PRICE,
-    Count,
-    Index,
-    Percent,
-    Price,
-    Ratio,
-    Snapshot,
-)
-from moot.modules.research.domain.facts import Bar
+from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.facts import PRICE, Bar, Count, Index, Percent, Price, Ratio
 
 MIN_BARS_REQUIRED = 30
 

@@ -3,21 +3,18 @@ says it in the reader's language.
 """
 
 import tomllib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable
 from copy import copy
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
-from moot.modules.research.domain.evidence import DimensionAnalysis, Opinion, Snapshot, Unit, rendered
-from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
+from moot.modules.research.domain.facts import Unit, difference
 from moot.modules.research.domain.texts import SAY
-from moot.modules.research.domain.web_context import Reported, before_the_web
-from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
 
 
@@ -82,27 +79,34 @@ class Band:
     says: str
 
 
-def bands(*steps: tuple[float, float, str], rest: tuple[float, str]) -> tuple[Band, ...]:
-    """Ascending upper limits, and what holds above the last of them."""
-    return (*(Band(*step) for step in steps), Band(inf, *rest))
-
-
 @dataclass(frozen=True)
 class Rule:
-    """One question to the data; `measure` names it in the snapshot, where None is no answer."""
+    """One question to the data; `measure` names it in the snapshot, where None is no answer.
+
+    `of`: it is measured in per cent of another field; `less`: by what it is more than another.
+    """
 
     name: str
     measure: str
     bands: tuple[Band, ...]
     dimension: str = ""
+    of: str = ""
+    less: str = ""
 
     @property
     def weight(self) -> float:
         return max(abs(band.points) for band in self.bands)
 
     def judge(self, snapshot: Snapshot) -> Band | None:
-        value = getattr(snapshot, self.measure)
+        value = self._value(snapshot)
         return None if value is None else next(band for band in self.bands if value < band.below)
+
+    def _value(self, snapshot: Snapshot) -> float | None:
+        value: float | None = getattr(snapshot, self.measure)
+        if self.of:
+            base = getattr(snapshot, self.of)
+            return 100 * value / base if value is not None and base else None
+        return difference(value, getattr(snapshot, self.less)) if self.less else value
 
 
 @cache
@@ -110,7 +114,7 @@ def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[R
     """Those in an expert's `rules.toml`; its tables are named for the members of `dimensions`, if it has any."""
     tables = tomllib.loads((folder / "rules.toml").read_text("utf-8"))
     return tuple(
-        Rule(name, rule["measure"], tuple(Band(*band) for band in rule["bands"]), dimension)
+        Rule(name, dimension=dimension, **rule | {"bands": tuple(Band(*band) for band in rule["bands"])})
         for table, rules in tables.items()
         for dimension in [dimensions[table.upper()] if dimensions else table]
         for name, rule in rules.items()
@@ -196,37 +200,13 @@ def _finding(rule: Rule, snapshot: Snapshot, say: Voice) -> Finding:
     return Finding(name, say(f"{rule.name}.{band.says}"), band.points, rule.weight, rule.dimension)
 
 
-S = TypeVar("S", bound=Snapshot)
-R = TypeVar("R")
-
 NEUTRAL_SCORE = 50
 MOST_PROS = 5
 MOST_CONS = 4
 
-GRADES = bands((20, 0, "poor"), (40, 0, "weak"), (60, 0, "middling"), (80, 0, "good"), rest=(0, "strong"))
-AGREEMENT = bands((0.35, 0, "split"), (0.7, 0, "leaning"), rest=(0, "aligned"))
-COMPLETENESS = bands((0.6, 0, "sparse"), (0.95, 0, "partial"), rest=(0, "full"))
-
-
-@dataclass(frozen=True)
-class Rubric(Generic[S, R]):
-    """`marks` fills the scorecard, `concludes` turns it into the expert's result, both in the words of `texts`.
-
-    A rubric cannot read prose: it judges, and cites, what was there before anybody searched the web.
-    """
-
-    texts: Catalogue
-    marks: Callable[[S, Voice], Scorecard]
-    concludes: Callable[[S, Scorecard, Voice], R]
-
-    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
-        if isinstance(snapshot, Reported):
-            snapshot, evidence = before_the_web(snapshot, evidence)
-        say = Voice(self.texts, snapshot, case.locale)
-        card = self.marks(snapshot, say)
-        if card.score is None:
-            raise InvalidInput(SAY("nothing_to_judge", missing=[hole.name for hole in card.holes]))
-        return Opinion(self.concludes(snapshot, card, say), rendered(evidence), _as_text(card, say), "rubric")
+GRADES = ((20, "poor"), (40, "weak"), (60, "middling"), (80, "good"), (inf, "strong"))
+AGREEMENT = ((0.35, "split"), (0.7, "leaning"), (inf, "aligned"))
+COMPLETENESS = ((0.6, "sparse"), (0.95, "partial"), (inf, "full"))
 
 
 def narrative(
@@ -298,11 +278,11 @@ def _analysis(dimension: StrEnum, card: Scorecard, say: Voice) -> DimensionAnaly
     )
 
 
-def _pick(table: tuple[Band, ...], value: float) -> str:
-    return next(band.says for band in table if value < band.below)
+def _pick(table: Iterable[tuple[float, str]], value: float) -> str:
+    return next(name for below, name in table if value < below)
 
 
-def _as_text(card: Scorecard, say: Voice) -> str:
+def write_card(card: Scorecard, say: Voice) -> str:
     lines = [f"{points:+g} / {f.weight:g}  {f.name}: {f.text}" for points, f in card.marked]
     holes = [f"   / {hole.weight:g}  {hole.name}: {hole.text}" for hole in card.holes]
     total = say(

@@ -76,24 +76,16 @@ class Web(Protocol):
         """All at the same time. A search that fails has found nothing and takes no other down."""
 
 
-def beyond(snapshot: Reported, found: Findings) -> Findings:
-    """Without the pages that the market's own data have already brought."""
+def add_findings(snapshot: S, found: Findings, prefix: str, locale: Locale) -> tuple[S, list[Evidence]]:
+    """Each context goes on with the pages that the market's own data had not brought, or says that there are none."""
     known = set(snapshot.all_source_urls)
-    return {search: [p for p in passages if p.url not in known] for search, passages in found.items()}
-
-
-def told_with(snapshot: S, found: Findings, locale: Locale) -> S:
-    """Each context goes on with what was found for it, or says that nothing was."""
+    new = {search: [p for p in passages if p.url not in known] for search, passages in found.items()}
     contexts = {
-        search.context: _continued(getattr(snapshot, search.context), passages, locale)
-        for search, passages in found.items()
+        search.context: _continue(getattr(snapshot, search.context), passages, locale)
+        for search, passages in new.items()
     }
-    urls = [*snapshot.all_source_urls, *(p.url for passages in found.values() for p in passages)]
-    return snapshot.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))})
-
-
-def web_evidence(prefix: str, found: Findings) -> list[Evidence]:
-    return [
+    urls = [*snapshot.all_source_urls, *(p.url for passages in new.values() for p in passages)]
+    evidence = [
         Evidence(
             id=f"{prefix}{WEB_ID}{search.dimension}.{n}",
             value=passage.text,
@@ -101,9 +93,11 @@ def web_evidence(prefix: str, found: Findings) -> list[Evidence]:
             source=passage.citation,
             as_of=passage.available_at,
         )
-        for search, passages in found.items()
+        for search, passages in new.items()
         for n, passage in enumerate(passages, start=1)
     ]
+    told = snapshot.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))})
+    return told, evidence
 
 
 def before_the_web(snapshot: S, evidence: Iterable[Evidence]) -> tuple[S, list[Evidence]]:
@@ -114,7 +108,7 @@ def before_the_web(snapshot: S, evidence: Iterable[Evidence]) -> tuple[S, list[E
     return snapshot.model_copy(update={"all_source_urls": urls}), facts
 
 
-def _continued(context: str, passages: Sequence[Passage], locale: Locale) -> str:
+def _continue(context: str, passages: Sequence[Passage], locale: Locale) -> str:
     facts = [] if context == SAY("no_results").in_locale(locale) else [context]
     nothing = SAY("web.nothing" if facts else "no_results")
     lines = [

@@ -1,15 +1,15 @@
-"""The analyst that is a language model: it reads the same evidence as the rubric and answers in the same shape."""
+"""The analyst that is a language model: it reads the same evidence as the rules and answers in the same shape."""
 
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Speaker
-from moot.modules.research.application.expert_service import Remit, nothing_blank
-from moot.modules.research.domain.evidence import Analyst, ExpertResult, Opinion, Snapshot
+from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
+from moot.modules.research.domain.evidence import ExpertResult, Opinion, Snapshot
 from moot.modules.research.domain.facts import Case
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
@@ -22,39 +22,46 @@ MISSING = "N/A"
 
 
 @dataclass(frozen=True)
-class LLMAnalyst(Generic[S, R]):
-    """The model or the rubric, as the desk is set up; the opinion says which of them it was."""
+class LLMAnalyst:
+    """The model or the rules, as the desk is set up; the opinion says which of them it was."""
 
-    agent: str
-    remit: Remit[S, R]
     speaker: Speaker
     choice: EngineChoice
-    rubric: Analyst[S, R]
 
-    async def analyse(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
-        given = (snapshot, evidence, case)
-        by_rule = partial(self.rubric.analyse, *given)
-        return await self.choice.make(self.agent, partial(self._ask, *given), by_rule)
+    async def analyse(
+        self, expert: ExpertService[S, R], snapshot: S, evidence: Sequence[Evidence], case: Case
+    ) -> Opinion[R]:
+        by_model = partial(self._ask, expert, snapshot, evidence, case)
+        by_rule = partial(expert.judge_by_rule, snapshot, evidence, case)
+        return await self.choice.make(expert.expert, by_model, by_rule)
 
-    async def _ask(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
-        spoken = await self.speaker.ask(self._brief(snapshot, evidence, case))
-        result, remarks = self.remit.settles(spoken.answer)
+    async def _ask(
+        self, expert: ExpertService[S, R], snapshot: S, evidence: Sequence[Evidence], case: Case
+    ) -> Opinion[R]:
+        brief: Brief[Any] = Brief(
+            module="research",
+            agent=expert.expert.value,
+            system=prompt(expert.folder, case.locale),
+            case=case_of(snapshot, expert.shows, expert.quotes),
+            evidence=evidence,
+            answer=expert.answer,
+            locale=case.locale,
+            as_of=case.as_of,
+            normalise=lambda answer: expert.check(snapshot, _refuse_blank(answer)),
+            own=OWN_NUMBERS,
+        )
+        spoken = await self.speaker.ask(brief)
+        result, remarks = expert.settle(spoken.answer)
         warnings = (*spoken.warnings, *(remark.in_locale(case.locale) for remark in remarks))
         return Opinion(result, spoken.input, spoken.output, "llm", spoken.grounding, warnings)
 
-    def _brief(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Brief[R]:
-        return Brief(
-            module="research",
-            agent=self.agent,
-            system=prompt(self.remit.folder, case.locale),
-            case=case_of(snapshot, self.remit.shows, self.remit.quotes),
-            evidence=evidence,
-            answer=self.remit.answer,
-            locale=case.locale,
-            as_of=case.as_of,
-            normalise=lambda answer: self.remit.checks(snapshot, nothing_blank(answer)),
-            own=OWN_NUMBERS,
-        )
+
+def _refuse_blank(answer: Answer) -> Answer:
+    """Only the narrative may be left out."""
+    for name, text in answer.items():
+        if name != "narrative_report" and isinstance(text, str) and not text.strip():
+            raise refuse_answer("blank", name, got=text)
+    return answer
 
 
 @cache

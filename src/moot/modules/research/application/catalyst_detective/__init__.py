@@ -1,6 +1,6 @@
 """The catalyst detective: what was published about a company, weighed by rule: what kind, which way, how fresh."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -8,36 +8,27 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.application.expert_service import (
-    ExpertService,
-    Remit,
-    judging_each,
-    sources_were_given,
-)
+from moot.modules.research.application.expert_service import ReportedService, judging_each
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
     Event,
     Probability,
     Timeframe,
-    Topic,
     event_evidence,
     read_events,
-    told,
+    tell_events,
 )
 from moot.modules.research.domain.evidence import (
-    COUNT,
     Confidence,
-    Count,
     DimensionAnalysis,
     Engine,
     ExpertResult,
     measured,
 )
-from moot.modules.research.domain.facts import Case
+from moot.modules.research.domain.facts import COUNT, Case, Count
 from moot.modules.research.domain.rubric import (
     Finding,
-    Rubric,
     Scorecard,
     Voice,
     analyses,
@@ -62,13 +53,13 @@ class CatalystDimension(StrEnum):
     EARNINGS = "财报预期与业绩催化"
 
 
-TOPICS: Mapping[CatalystDimension, Topic] = {
-    CatalystDimension.COMPANY: "company",
-    CatalystDimension.INDUSTRY: "industry",
-    CatalystDimension.SENTIMENT: "sentiment",
-    CatalystDimension.EARNINGS: "earnings",
-}
-MOST_EVENTS: Mapping[Topic, int] = {"company": 8, "industry": 6, "sentiment": 8, "earnings": 6}
+SEARCHES = (
+    WebSearch("company", "company_events_context", 8, "oneWeek"),
+    WebSearch("industry", "industry_catalyst_context", 6, "oneMonth"),
+    WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
+    WebSearch("earnings", "earnings_context", 6, "oneMonth"),
+)
+"""By topic: where its events are tell_events, and how many at most, be they known or found."""
 
 
 class CatalystContext(Reported):
@@ -83,9 +74,6 @@ class CatalystContext(Reported):
     positive_count: Count
     negative_count: Count
     events: list[Event]
-
-    def about(self, topic: Topic) -> list[Event]:
-        return [event for event in self.events if event.topic == topic]
 
 
 class Catalyst(BaseModel, frozen=True):
@@ -121,7 +109,7 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
 
 def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
     """`events` are newest first; each dimension keeps its newest."""
-    kept = {topic: [e for e in events if e.topic == topic][:most] for topic, most in MOST_EVENTS.items()}
+    kept = {s.context: [e for e in events if e.topic == s.dimension][: s.count] for s in SEARCHES}
     chosen = [event for of_topic in kept.values() for event in of_topic]
     return CatalystContext(
         stock_name=case.stock_name,
@@ -129,10 +117,7 @@ def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
         industry=case.industry,
         current_date=case.today,
         window_days=WINDOW_DAYS,
-        company_events_context=told(kept["company"], case.locale),
-        industry_catalyst_context=told(kept["industry"], case.locale),
-        market_sentiment_context=told(kept["sentiment"], case.locale),
-        earnings_context=told(kept["earnings"], case.locale),
+        **{context: tell_events(of_topic, case.locale) for context, of_topic in kept.items()},
         all_source_urls=[event.url for event in chosen],
         event_count=len(chosen),
         positive_count=sum(event.points > 0 for event in chosen),
@@ -153,13 +138,9 @@ WEIGHT_FOR: dict[CatalystAssessment, Callable[[Event], float]] = {
 }
 
 
-def _marks(context: CatalystContext, say: Voice) -> Scorecard:
-    findings = [f for dimension in CatalystDimension for f in _findings(context, dimension, say)]
-    return Scorecard(tuple(findings), doubt=DOUBT)
-
-
 def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
-    name, events = dimension_name(dimension, say), context.about(TOPICS[dimension])
+    name = dimension_name(dimension, say)
+    events = [event for event in context.events if event.topic == dimension.name.lower()]
     if not events:
         return [Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension)]
     return [Finding(name, _sentence(event, say), event.points, event.weight, dimension) for event in events]
@@ -210,44 +191,34 @@ def _none_found(side: str, say: Voice) -> list[Catalyst]:
     ]
 
 
-def _concludes(context: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
-    assessment = assessment_for(card.score or 0.0)
-    view = assessment.partition(" ")[0].lower()
-    say = say.also(lead=_lead(context, assessment, say))
-    good = _catalysts([event for event in context.events if event.points > 0], say)
-    bad = _catalysts([event for event in context.events if event.points < 0], say)
-    conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
-    return CatalystResult(
-        catalyst_assessment=assessment,
-        confidence_score=card.confidence,
-        catalyst_summary=summary(card, say, conclusion),
-        dimension_analyses=analyses(CatalystDimension, card, say),
-        positive_catalysts=good or _none_found("positive", say),
-        negative_catalysts=bad or _none_found("negative", say),
-        information_sources=context.all_source_urls,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
-
-
-class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
+class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
     expert = ExpertType.CATALYST_DETECTIVE
-    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        judging_each(CatalystDimension, CatalystResult),
-        shows=("stock_name", "third_code", "industry", "current_date", "all_source_urls"),
-        quotes=(
-            *("company_events_context", "industry_catalyst_context"),
-            *("market_sentiment_context", "earnings_context"),
-        ),
-        checks=sources_were_given,
-    )
-    searches = (
-        WebSearch("company", "company_events_context", 8, "oneWeek"),
-        WebSearch("industry", "industry_catalyst_context", 6, "oneMonth"),
-        WebSearch("sentiment", "market_sentiment_context", 8, "oneWeek"),
-        WebSearch("earnings", "earnings_context", 6, "oneMonth"),
-    )
+    folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
+    answer = judging_each(CatalystDimension, CatalystResult)
+    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
+    searches, quotes = SEARCHES, [search.context for search in SEARCHES]
+
+    def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:
+        findings = [f for dimension in CatalystDimension for f in _findings(snapshot, dimension, say)]
+        return Scorecard(tuple(findings), doubt=DOUBT)
+
+    def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
+        assessment = assessment_for(card.score or 0.0)
+        view = assessment.partition(" ")[0].lower()
+        say = say.also(lead=_lead(snapshot, assessment, say))
+        good = _catalysts([event for event in snapshot.events if event.points > 0], say)
+        bad = _catalysts([event for event in snapshot.events if event.points < 0], say)
+        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+        return CatalystResult(
+            catalyst_assessment=assessment,
+            confidence_score=card.confidence,
+            catalyst_summary=summary(card, say, conclusion),
+            dimension_analyses=analyses(CatalystDimension, card, say),
+            positive_catalysts=good or _none_found("positive", say),
+            negative_catalysts=bad or _none_found("negative", say),
+            information_sources=snapshot.all_source_urls,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
         case = await self._open(symbol, as_of, locale)
@@ -262,7 +233,7 @@ class CatalystDetectiveService(ExpertService[CatalystContext, CatalystResult]):
             *event_evidence(self.expert.prefix, context.events),
             *read,
         ]
-        opinion = await self._analyst.analyse(context, evidence, case)
+        opinion = await self._judge(case, context, evidence)
         return CatalystDetectiveAgentResult(
             result=opinion.result,
             raw_llm_output=opinion.output,

@@ -9,45 +9,34 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import ExpertService, Remit, judging_each
+from moot.modules.research.application.expert_service import ExpertService, judging_each
 from moot.modules.research.domain.evidence import (
-    AMOUNT,
-    DAYS,
-    PERCENT,
-    Amount,
     Confidence,
-    Days,
     DimensionAnalysis,
     ExpertResult,
-    Percent,
-    Points,
-    Price,
-    Ratio,
     Score,
     Snapshot,
     measured,
 )
 from moot.modules.research.domain.facts import (
+    AMOUNT,
+    DAYS,
+    PERCENT,
+    Amount,
     Case,
+    Figures,
+    Percent,
     Periods,
+    Points,
+    Price,
+    Ratio,
     Report,
     annualised,
-    difference,
     positive,
     quarter_name,
     ratio,
 )
-from moot.modules.research.domain.rubric import (
-    Rubric,
-    Scorecard,
-    Voice,
-    analyses,
-    load_rules,
-    mark,
-    narrative,
-    summary,
-    with_extremes,
-)
+from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
 from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
@@ -76,7 +65,7 @@ def signal_for(score: int) -> FinancialSignal:
     return next(signal for lowest, signal in SIGNAL_FROM.items() if score >= lowest)
 
 
-class FinancialSnapshot(Snapshot):
+class FinancialSnapshot(Snapshot, Figures):
     """The latest report, what follows from it and from the year before, and series with the newest first."""
 
     symbol: str
@@ -84,26 +73,6 @@ class FinancialSnapshot(Snapshot):
     industry: str
     report_period: str
     announced_on: date
-
-    gross_margin: Percent
-    netprofit_margin: Percent
-    roe_waa: Percent
-    roic: Percent
-    eps: Price
-    bps: Price
-    profit_dedt: Amount
-    ocfps: Price
-    fcff_ps: Price
-    fcff: Amount
-    current_ratio: Ratio
-    quick_ratio: Ratio
-    debt_to_assets: Percent
-    interestdebt: Amount
-    netdebt: Amount
-    invturn_days: Days
-    arturn_days: Days
-    assets_turn: Ratio
-    total_revenue_ps: Price
 
     profit_dedt_ps: Price
     deducted_share: Ratio
@@ -135,17 +104,8 @@ class FinancialSnapshot(Snapshot):
         """Books without current assets are a bank's or an insurer's: its debts are its trade."""
         return None if self.current_ratio is None else self.debt_to_assets
 
-    @property
-    def profit_acceleration(self) -> float | None:
-        return difference(self.profit_growth, self.profit_growth_before)
-
-    @property
-    def operating_leverage(self) -> float | None:
-        return difference(self.profit_growth, self.revenue_growth)
-
 
 AS_REPORTED_SERIES = ("gross_margin", "roic", "fcff", "invturn_days", "arturn_days")
-REPORTED = [name for name in FinancialSnapshot.model_fields if name in Report.model_fields]
 
 
 class FinancialResult(ExpertResult):
@@ -168,7 +128,8 @@ def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> Fin
         stock_name=case.stock_name,
         industry=case.industry,
         report_period=quarter_name(latest.period_end),
-        **{name: getattr(latest, name) for name in REPORTED},
+        announced_on=latest.announced_on,
+        **{name: getattr(latest, name) for name in Figures.model_fields},
         **_derived(latest, periods),
         profit_growth=profit_growth[0],
         profit_growth_before=profit_growth[1] if len(reports) > 1 else None,
@@ -211,45 +172,35 @@ def overall_score(card: Scorecard) -> int:
     return round(fmean(score for d in FinancialDimension if (score := card.of(d).score_100) is not None))
 
 
-def _marks(s: FinancialSnapshot, say: Voice) -> Scorecard:
-    return mark(load_rules(FOLDER, FinancialDimension), s, say)
-
-
-def _concludes(s: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
-    score = overall_score(card)
-    signal = signal_for(score)
-    say = with_extremes(FinancialDimension, card, say).also(score=score)
-    conclusion, risk = say(f"conclusion.{signal}"), say(f"risk.{signal}")
-    return FinancialResult(
-        financial_score=score,
-        signal=signal,
-        confidence=card.confidence,
-        summary_reasoning=summary(card, say, conclusion),
-        dimension_analyses=analyses(FinancialDimension, card, say),
-        key_risks=card.cons or [say("no_cons")],
-        risk_warning=risk,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
-
-
-def named_by_score(result: FinancialResult) -> tuple[FinancialResult, Sequence[Message]]:
-    """The score decides; a model that named it otherwise is corrected, and the reader told."""
-    score, signal = result.financial_score, signal_for(result.financial_score)
-    if signal == result.signal:
-        return result, ()
-    remark = SAY("signal_from_score", score=score, said=result.signal, signal=signal)
-    return result.model_copy(update={"signal": signal}), [remark]
-
-
 class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult]):
     expert = ExpertType.FINANCIAL_AUDITOR
-    rubric = Rubric(SAY, _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        judging_each(FinancialDimension, FinancialResult),
-        shows=("stock_name", "symbol", "industry", "report_period", "announced_on", "quarter_list"),
-        settles=named_by_score,
-    )
+    folder, texts, dimensions = FOLDER, SAY, FinancialDimension
+    answer = judging_each(FinancialDimension, FinancialResult)
+    shows = ("stock_name", "symbol", "industry", "report_period", "announced_on", "quarter_list")
+
+    def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
+        score = overall_score(card)
+        signal = signal_for(score)
+        say = with_extremes(FinancialDimension, card, say).also(score=score)
+        conclusion, risk = say(f"conclusion.{signal}"), say(f"risk.{signal}")
+        return FinancialResult(
+            financial_score=score,
+            signal=signal,
+            confidence=card.confidence,
+            summary_reasoning=summary(card, say, conclusion),
+            dimension_analyses=analyses(FinancialDimension, card, say),
+            key_risks=card.cons or [say("no_cons")],
+            risk_warning=risk,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
+
+    def settle(self, result: FinancialResult) -> tuple[FinancialResult, Sequence[Message]]:
+        """The score decides; a model that named it otherwise is corrected, and the reader told."""
+        score, signal = result.financial_score, signal_for(result.financial_score)
+        if signal == result.signal:
+            return result, ()
+        remark = SAY("signal_from_score", score=score, said=result.signal, signal=signal)
+        return result.model_copy(update={"signal": signal}), [remark]
 
     async def run(self, symbol: str, limit: int = 5, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         if limit not in LIMITS:

@@ -8,43 +8,33 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import (
-    ExpertService,
-    Remit,
-    judging_each,
-    sources_were_given,
+from moot.modules.research.application.expert_service import ReportedService, judging_each
+from moot.modules.research.domain.events import (
+    WINDOW_DAYS,
+    Event,
+    balance,
+    event_evidence,
+    read_events,
+    tell_events,
 )
-from moot.modules.research.domain.events import WINDOW_DAYS, Event, balance, event_evidence, read_events, told
-from moot.modules.research.domain.evidence import (
-    Confidence,
+from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, measured
+from moot.modules.research.domain.facts import (
+    Case,
     Count,
-    DimensionAnalysis,
-    ExpertResult,
     Index,
+    MacroFigure,
     Percent,
     Points,
     Rate,
     RatePoints,
     Ratio,
-    measured,
 )
-from moot.modules.research.domain.facts import Case, MacroFigure
-from moot.modules.research.domain.rubric import (
-    Rubric,
-    Scorecard,
-    Voice,
-    analyses,
-    load_rules,
-    mark,
-    narrative,
-    summary,
-    with_extremes,
-)
+from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
 from moot.modules.research.domain.texts import COMMON
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Catalogue, Locale, Message
+from moot.shared.domain.messages import Catalogue, Locale
 
 FOLDER = Path(__file__).parent
 SAY = Catalogue(COMMON, FOLDER)
@@ -62,11 +52,18 @@ class MacroDimension(StrEnum):
     INDUSTRY = "行业景气与资金流向"
 
 
-SERIES: Mapping[MacroDimension, tuple[str, ...]] = {
-    MacroDimension.MONETARY: ("m2_yoy", "lpr_1y", "cgb_10y"),
-    MacroDimension.ECONOMY: ("pmi_manufacturing", "cpi_yoy", "ppi_yoy"),
-    MacroDimension.INDUSTRY: ("industry_prosperity",),
+SERIES: Mapping[str, tuple[str, ...]] = {
+    "monetary_context": ("m2_yoy", "lpr_1y", "cgb_10y"),
+    "economic_context": ("pmi_manufacturing", "cpi_yoy", "ppi_yoy"),
+    "industry_context": ("industry_prosperity",),
 }
+SEARCHES = (
+    WebSearch("monetary", "monetary_context", 6, "oneMonth"),
+    WebSearch("policy", "policy_context", 6, "oneMonth"),
+    WebSearch("economy", "economic_context", 6, "oneMonth"),
+    WebSearch("industry", "industry_context", 6, "oneWeek"),
+)
+"""Money, policy and the cycle move by the month, an industry's flows by the week."""
 
 
 class MacroSnapshot(Reported):
@@ -131,17 +128,14 @@ def macro_snapshot(case: Case, by_series: Mapping[str, Trend], policies: Sequenc
     """`policies` are newest first."""
     locale = case.locale
     known = {name: by_series[name] for names in SERIES.values() for name in names if name in by_series}
-    context = {dimension: _told(names, known, locale) for dimension, names in SERIES.items()}
     urls = [*(trend.latest.url for trend in known.values()), *(policy.url for policy in policies)]
     return MacroSnapshot(
         stock_name=case.stock_name,
         third_code=case.company.symbol,
         industry=case.industry,
         current_date=case.today,
-        monetary_context=context[MacroDimension.MONETARY],
-        policy_context=told(policies, locale),
-        economic_context=context[MacroDimension.ECONOMY],
-        industry_context=context[MacroDimension.INDUSTRY],
+        policy_context=tell_events(policies, locale),
+        **{context: _tell_figures(names, known, locale) for context, names in SERIES.items()},
         all_source_urls=list(dict.fromkeys(urls)),
         policy_balance=balance(policies),
         supportive_policies=sum(policy.points > 0 for policy in policies),
@@ -165,19 +159,20 @@ def macro_evidence(snapshot: MacroSnapshot, by_series: Mapping[str, Trend]) -> l
     ]
 
 
-def _told(names: Iterable[str], known: Mapping[str, Trend], locale: Locale) -> str:
-    lines = [_figure_line(name, known[name].latest) for name in names if name in known]
+def _tell_figures(names: Iterable[str], known: Mapping[str, Trend], locale: Locale) -> str:
+    lines = [
+        SAY(
+            "figure_line",
+            series=SAY(f"series.{name}"),
+            period=f"{figure.period:%Y-%m}",
+            value=f"{figure.value:g}{figure.unit if figure.unit == '%' else ''}",
+            url=figure.url,
+        )
+        for name in names
+        if name in known
+        for figure in [known[name].latest]
+    ]
     return "\n".join(line.in_locale(locale) for line in lines) or SAY("no_results").in_locale(locale)
-
-
-def _figure_line(name: str, figure: MacroFigure) -> Message:
-    return SAY(
-        "figure_line",
-        series=SAY(f"series.{name}"),
-        period=f"{figure.period:%Y-%m}",
-        value=f"{figure.value:g}{figure.unit if figure.unit == '%' else ''}",
-        url=figure.url,
-    )
 
 
 FIGURE_DAYS = 200
@@ -191,46 +186,29 @@ def environment_for(scores: Sequence[int]) -> MacroEnvironment:
     return "Favorable (有利)" if sum(score >= 60 for score in scores) > most else "Neutral (中性)"
 
 
-def _marks(s: MacroSnapshot, say: Voice) -> Scorecard:
-    return mark(load_rules(FOLDER, MacroDimension), s, say)
-
-
-def _concludes(s: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
-    dimensions = analyses(MacroDimension, card, say)
-    environment = environment_for([dimension.score for dimension in dimensions])
-    say = with_extremes(MacroDimension, card, say)
-    view = environment.partition(" ")[0].lower()
-    conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
-    return MacroResult(
-        macro_environment=environment,
-        confidence_score=card.confidence,
-        macro_summary=summary(card, say, conclusion),
-        dimension_analyses=dimensions,
-        key_opportunities=card.pros or [say("no_opportunity")],
-        key_risks=card.cons or [say("no_risk")],
-        information_sources=s.all_source_urls,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
-
-
-class MacroIntelligenceService(ExpertService[MacroSnapshot, MacroResult]):
-    """Money, policy and the cycle move by the month, an industry's flows by the week."""
-
+class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     expert = ExpertType.MACRO_INTELLIGENCE
-    rubric = Rubric(SAY, _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        judging_each(MacroDimension, MacroResult),
-        shows=("stock_name", "third_code", "industry", "current_date", "all_source_urls"),
-        quotes=("monetary_context", "policy_context", "economic_context", "industry_context"),
-        checks=sources_were_given,
-    )
-    searches = (
-        WebSearch("monetary", "monetary_context", 6, "oneMonth"),
-        WebSearch("policy", "policy_context", 6, "oneMonth"),
-        WebSearch("economy", "economic_context", 6, "oneMonth"),
-        WebSearch("industry", "industry_context", 6, "oneWeek"),
-    )
+    folder, texts, dimensions = FOLDER, SAY, MacroDimension
+    answer = judging_each(MacroDimension, MacroResult)
+    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
+    searches, quotes = SEARCHES, [search.context for search in SEARCHES]
+
+    def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
+        dimensions = analyses(MacroDimension, card, say)
+        environment = environment_for([dimension.score for dimension in dimensions])
+        say = with_extremes(MacroDimension, card, say)
+        view = environment.partition(" ")[0].lower()
+        conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
+        return MacroResult(
+            macro_environment=environment,
+            confidence_score=card.confidence,
+            macro_summary=summary(card, say, conclusion),
+            dimension_analyses=dimensions,
+            key_opportunities=card.pros or [say("no_opportunity")],
+            key_risks=card.cons or [say("no_risk")],
+            information_sources=snapshot.all_source_urls,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)

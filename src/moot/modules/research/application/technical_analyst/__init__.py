@@ -7,11 +7,11 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel
 
-from moot.modules.research.application.expert_service import Answer, ExpertService, Remit, refuse_answer
-from moot.modules.research.domain.evidence import DAYS, Confidence, ExpertResult, measured
-from moot.modules.research.domain.facts import difference
+from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, measured
+from moot.modules.research.domain.facts import DAYS, difference
 from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
-from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
+from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
 from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
@@ -33,38 +33,10 @@ class TechnicalSnapshot(Indicators):
     days_since_last_trade: Annotated[int, DAYS]
 
     @property
-    def price_over_ma20(self) -> float | None:
-        return _above(self.current_price, self.ma20)
-
-    @property
-    def ma20_over_ma60(self) -> float | None:
-        return _above(self.ma20, self.ma60)
-
-    @property
-    def price_over_ma200(self) -> float | None:
-        return _above(self.current_price, self.ma200)
-
-    @property
-    def price_over_vwap(self) -> float | None:
-        return _above(self.current_price, self.vwap_value)
-
-    @property
-    def macd_of_price(self) -> float | None:
-        return None if self.macd_histogram is None else 100 * self.macd_histogram / self.current_price
-
-    @property
-    def dif_of_price(self) -> float | None:
-        return None if self.macd_dif is None else 100 * self.macd_dif / self.current_price
-
-    @property
     def trend(self) -> float | None:
         """The strength of the trend, with the sign of its direction."""
-        side = self.price_over_ma20
+        side = difference(self.current_price, self.ma20)
         return None if self.adx_value is None or side is None else copysign(self.adx_value, side)
-
-    @property
-    def kdj_gap(self) -> float | None:
-        return difference(self.kdj_k, self.kdj_d)
 
     @property
     def signed_volume(self) -> float | None:
@@ -95,11 +67,6 @@ class TechnicalSnapshot(Indicators):
         return (self.resistance - self.current_price) / down if down > 0 else None
 
 
-def _above(value: float | None, base: float | None) -> float | None:
-    """How far `value` lies above `base`, in per cent."""
-    return None if value is None or not base else 100 * (value / base - 1)
-
-
 class KeyTechnicalLevels(BaseModel, frozen=True):
     support: float
     resistance: float
@@ -115,28 +82,10 @@ class TechnicalResult(ExpertResult):
     risk_warning: str
 
 
-def _marks(s: TechnicalSnapshot, say: Voice) -> Scorecard:
-    patterns = say.listing(say(f"pattern.{pattern}") for pattern in s.detected_patterns)
-    return mark(load_rules(FOLDER), s, say.also(patterns=patterns))
-
-
 def signal_for(score: float) -> Direction:
     if abs(score) < SIGNAL_AT:
         return "NEUTRAL"
     return "BULLISH" if score > 0 else "BEARISH"
-
-
-def _concludes(s: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
-    signal = signal_for(card.score or 0.0)
-    conclusion, risk = say(f"conclusion.{signal}"), _risk(signal, s, say)
-    return TechnicalResult(
-        signal=signal,
-        confidence=card.confidence,
-        summary_reasoning=summary(card, say, conclusion),
-        key_technical_levels=KeyTechnicalLevels(support=s.support, resistance=s.resistance),
-        risk_warning=risk,
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
-    )
 
 
 def _risk(signal: Direction, s: TechnicalSnapshot, say: Voice) -> str:
@@ -150,19 +99,6 @@ def _risk(signal: Direction, s: TechnicalSnapshot, say: Voice) -> str:
     return say.prose([say(f"risk.{signal}"), *said])
 
 
-def levels_were_given(snapshot: TechnicalSnapshot, answer: Answer) -> Answer:
-    """A level others act on is never the model's own."""
-    given = {
-        "support": [snapshot.support, *snapshot.calculated_support_levels],
-        "resistance": [snapshot.resistance, *snapshot.calculated_resistance_levels],
-    }
-    levels = answer.get("key_technical_levels")
-    for side, allowed in given.items():
-        if isinstance(levels, dict) and side in levels and not _is_one_of(levels[side], allowed):
-            raise refuse_answer("enum", "key_technical_levels", side, got=levels[side], allowed=allowed)
-    return answer
-
-
 def _is_one_of(level: Any, allowed: list[float]) -> bool:
     try:
         return any(abs(float(level) - one) <= HALF_A_CENT for one in allowed)
@@ -172,16 +108,40 @@ def _is_one_of(level: Any, allowed: list[float]) -> bool:
 
 class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult]):
     expert = ExpertType.TECHNICAL_ANALYST
-    rubric = Rubric(Catalogue(COMMON, FOLDER), _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        TechnicalResult,
-        shows=(
-            *("stock_name", "ticker", "analysis_date", "last_trade_date"),
-            *("obv_trend", "price_vs_vwap_status", "detected_patterns"),
-        ),
-        checks=levels_were_given,
+    folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
+    answer = TechnicalResult
+    shows = (
+        *("stock_name", "ticker", "analysis_date", "last_trade_date"),
+        *("obv_trend", "price_vs_vwap_status", "detected_patterns"),
     )
+
+    def mark(self, snapshot: TechnicalSnapshot, say: Voice) -> Scorecard:
+        patterns = say.listing(say(f"pattern.{pattern}") for pattern in snapshot.detected_patterns)
+        return super().mark(snapshot, say.also(patterns=patterns))
+
+    def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
+        signal = signal_for(card.score or 0.0)
+        conclusion, risk = say(f"conclusion.{signal}"), _risk(signal, snapshot, say)
+        return TechnicalResult(
+            signal=signal,
+            confidence=card.confidence,
+            summary_reasoning=summary(card, say, conclusion),
+            key_technical_levels=KeyTechnicalLevels(support=snapshot.support, resistance=snapshot.resistance),
+            risk_warning=risk,
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+        )
+
+    def check(self, snapshot: TechnicalSnapshot, answer: Answer) -> Answer:
+        """A level others act on is never the model's own."""
+        given = {
+            "support": [snapshot.support, *snapshot.calculated_support_levels],
+            "resistance": [snapshot.resistance, *snapshot.calculated_resistance_levels],
+        }
+        levels = answer.get("key_technical_levels")
+        for side, allowed in given.items():
+            if isinstance(levels, dict) and side in levels and not _is_one_of(levels[side], allowed):
+                raise refuse_answer("enum", "key_technical_levels", side, got=levels[side], allowed=allowed)
+        return answer
 
     async def run(
         self, ticker: str, analysis_date: date, *, as_of: datetime, locale: Locale

@@ -14,24 +14,25 @@ from typing import Annotated, Any, Literal
 import structlog
 from pydantic import BaseModel, Field
 
-from moot.modules.research.application.expert_service import Answer, ExpertService, Remit
-from moot.modules.research.domain.evidence import (
+from moot.modules.research.application.expert_service import Answer, ExpertService
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, measured
+from moot.modules.research.domain.facts import (
     COUNT,
     PRICE,
-    Confidence,
-    ExpertResult,
+    Case,
     HundredMillion,
     Percent,
+    Periods,
     Points,
     Price,
     Rank,
     Ratio,
-    Snapshot,
+    Report,
     Times,
-    measured,
+    Valuation,
+    annualised,
 )
-from moot.modules.research.domain.facts import Case, Periods, Report, Valuation, annualised
-from moot.modules.research.domain.rubric import Rubric, Scorecard, Voice, load_rules, mark, narrative, summary
+from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
 from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
@@ -306,46 +307,36 @@ def _risks(s: ValuationSnapshot, case: Situation, has_range: bool, say: Voice) -
     ]
 
 
-def _marks(s: ValuationSnapshot, say: Voice) -> Scorecard:
-    return mark(load_rules(FOLDER), s, say)
-
-
-def _concludes(s: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
-    case = case_for(card.of("price").score or 0.0, card.of("quality").score or 0.0)
-    worth = value_range(s, say)
-    say = say.also(lower=worth.lower_bound, upper=worth.upper_bound)
-    conclusion = say(f"conclusion.{case}")
-    risks = _risks(s, case, worth.lower_bound != say("not_available"), say)
-    basis = card.of("price") if case in ("fair", "overvalued") else card
-    return ValuationResult(
-        valuation_verdict=VERDICTS[case],
-        confidence_score=basis.confidence,
-        estimated_intrinsic_value_range=worth,
-        key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
-        risk_factors=[*risks, *card.cons],
-        reasoning_summary=summary(card, say, conclusion, basis=basis),
-        narrative_report=narrative(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
-    )
-
-
-def without_gloss(snapshot: ValuationSnapshot, answer: Answer) -> Answer:
-    """`Undervalued (低估)` is how some models write `Undervalued`."""
-    plain = GLOSSED.get(str(answer.get("valuation_verdict")))
-    return answer | {"valuation_verdict": plain} if plain else answer
-
-
 class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult]):
     expert = ExpertType.VALUATION_MODELER
-    rubric = Rubric(SAY, _marks, _concludes)
-    remit = Remit(
-        FOLDER,
-        ValuationResult,
-        shows=(
-            *("stock_name", "stock_code", "industry", "current_date", "report_period"),
-            *("gross_margin_trend", "rebased", "implausible"),
-        ),
-        checks=without_gloss,
+    folder, texts = FOLDER, SAY
+    answer = ValuationResult
+    shows = (
+        *("stock_name", "stock_code", "industry", "current_date", "report_period"),
+        *("gross_margin_trend", "rebased", "implausible"),
     )
+
+    def conclude(self, snapshot: ValuationSnapshot, card: Scorecard, say: Voice) -> ValuationResult:
+        case = case_for(card.of("price").score or 0.0, card.of("quality").score or 0.0)
+        worth = value_range(snapshot, say)
+        say = say.also(lower=worth.lower_bound, upper=worth.upper_bound)
+        conclusion = say(f"conclusion.{case}")
+        risks = _risks(snapshot, case, worth.lower_bound != say("not_available"), say)
+        basis = card.of("price") if case in ("fair", "overvalued") else card
+        return ValuationResult(
+            valuation_verdict=VERDICTS[case],
+            confidence_score=basis.confidence,
+            estimated_intrinsic_value_range=worth,
+            key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
+            risk_factors=[*risks, *card.cons],
+            reasoning_summary=summary(card, say, conclusion, basis=basis),
+            narrative_report=narrative(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
+        )
+
+    def check(self, snapshot: ValuationSnapshot, answer: Answer) -> Answer:
+        """`Undervalued (低估)` is how some models write `Undervalued`."""
+        plain = GLOSSED.get(str(answer.get("valuation_verdict")))
+        return answer | {"valuation_verdict": plain} if plain else answer
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
