@@ -165,9 +165,7 @@ class Simulated(BaseModel):
 @router.post("/rules/generate", summary="Make rules from what a user says", responses=BAD_REQUEST)
 async def generate(body: Wish, governance: Governance) -> GeneratedRules:
     """Nothing that is said can loosen a rule, or take one away."""
-    made = governance.rule_generator().generate_from_user_input(
-        body.start, body.goal, body.description, body.constraints
-    )
+    made = governance.rule_generator().generate_from_user_input(**body.model_dump())
     return GeneratedRules(rules=[RuleBody.of(rule) for rule in made], yaml=write_rules(made))
 
 
