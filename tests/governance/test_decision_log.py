@@ -19,7 +19,7 @@ from moot.modules.governance.domain.decision_record import (
     DecisionFilter,
     DecisionRecord,
     DecisionStatistics,
-    payload_digest,
+    digest_json,
     plain,
 )
 from moot.modules.governance.domain.decisions import (
@@ -406,7 +406,7 @@ class TestAPayloadsDigest:
         ],
     )
     def test_is_the_same_for_what_says_the_same_in_json(self, one, other):
-        assert payload_digest(one) == payload_digest(other)
+        assert digest_json(one) == digest_json(other)
 
     @pytest.mark.parametrize(
         ("one", "other"),
@@ -420,8 +420,8 @@ class TestAPayloadsDigest:
         ],
     )
     def test_differs_for_anything_else(self, one, other):
-        assert payload_digest(one) != payload_digest(other)
+        assert digest_json(one) != digest_json(other)
 
     def test_what_is_written_down_has_the_digest_of_what_was_proposed(self):
         proposed = {"limit": 1e16, "ids": (1, 2), "at": datetime(2026, 1, 1, tzinfo=UTC)}
-        assert payload_digest(plain(proposed)) == payload_digest(proposed)
+        assert digest_json(plain(proposed)) == digest_json(proposed)

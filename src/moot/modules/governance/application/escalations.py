@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 import structlog
 
 from moot.modules.governance.application.decision_log import names_of
-from moot.modules.governance.domain.decision_record import DecisionRecord, payload_digest, plain
+from moot.modules.governance.domain.decision_record import DecisionRecord, digest_json, plain
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.escalations import (
     EditRejected,
@@ -159,7 +159,7 @@ class EscalationService:
 
 def _question(request: DecisionRequest, session_id: UUID | None, workspace: str) -> Question:
     names = names_of(request)
-    digest = payload_digest(request.payload)
+    digest = digest_json(request.payload)
     return Question(workspace, session_id, names["decision_type"], names["requester"], digest)
 
 

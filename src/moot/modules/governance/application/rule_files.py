@@ -153,7 +153,7 @@ class Reading:
             return
         if not self._is_sound(at, rule):
             return
-        if rule.is_draft and isinstance(rule.condition, str):
+        if rule.is_draft:
             self._complain(at, Complaint(SAY("rules.draft"), rule.id, "examples", severity="draft"))
             rule = rule.model_copy(update={"enabled": False})
         self.rules.append(rule)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from moot.modules.governance.application.decision_log import explained, recorded
-from moot.modules.governance.domain.decision_record import DecisionRecord, Validator, payload_digest
+from moot.modules.governance.domain.decision_record import DecisionRecord, Validator, digest_json
 from moot.modules.governance.domain.decisions import ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY
@@ -77,7 +77,7 @@ def _same(then: DecisionRecord, now: DecisionRecord) -> bool:
 
 def _went_on_with(record: DecisionRecord) -> str | None:
     payload = record.result.modified_payload
-    return None if payload is None else payload_digest(payload)
+    return None if payload is None else digest_json(payload)
 
 
 def _difference(then: DecisionRecord, now: DecisionRecord) -> Difference:

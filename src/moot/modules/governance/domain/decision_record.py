@@ -189,15 +189,16 @@ def _plain_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def payload_digest(payload: Mapping[str, Any]) -> str:
-    """Two payloads have the same if, and only if, they say the same in JSON; 1 and 1.0 are one number there."""
-    said = json.dumps(_canonical(plain(payload)), sort_keys=True, separators=(",", ":"))
+def digest_json(value: Any) -> str:
+    """Two values have the same if, and only if, they say the same in JSON; 1 and 1.0 are one number there."""
+    said = json.dumps(_as_one_number(plain(value)), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _canonical(value: Any) -> Any:
+def _as_one_number(value: Any) -> Any:
+    """Some databases give back 1 for 1.0."""
     if isinstance(value, dict):
-        return {name: _canonical(member) for name, member in value.items()}
+        return {name: _as_one_number(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_canonical(member) for member in value]
+        return [_as_one_number(member) for member in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value
