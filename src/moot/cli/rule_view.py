@@ -13,7 +13,7 @@ from rich.text import Text
 from moot.cli.printing import facts, folding, minute, number, table, whole
 from moot.cli.texts import environment_locale, say
 from moot.modules.governance.application.coordinator_agent import ValidationResult
-from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence, recorded
+from moot.modules.governance.application.decision_log import DecisionRecord, explain, recorded
 from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data
 from moot.modules.governance.application.rulesets import Ruleset
@@ -112,7 +112,7 @@ def trial_table(tried: Sequence[Tried]) -> Table:
             Text(request.decision_type),
             Text(result.status, STATUS_COLOURS[result.status]),
             Text(f"{mark} {expected}", "green" if mark == "✓" else "bold red") if expected else "—",
-            Text(in_one_sentence(record, environment_locale())),
+            Text(explain(record).in_locale(environment_locale())),
         )
     return shown
 

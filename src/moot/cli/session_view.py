@@ -20,7 +20,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchResu
 from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
 from moot.modules.coordinator.application.report import Wording, spending
 from moot.modules.coordinator.application.session_history import NodeExecution, SessionDetail, SessionPage
-from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence
+from moot.modules.governance.application.decision_log import DecisionRecord, explain
 
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
 REPLAY_COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
@@ -123,7 +123,7 @@ def show_decisions(records: Sequence[DecisionRecord]) -> None:
     for record in records:
         status = Text(record.status, STATUS_COLOURS[record.status])
         shown.add_row(
-            Text(decision_name(record)), status, Text(in_one_sentence(record, environment_locale()))
+            Text(decision_name(record)), status, Text(explain(record).in_locale(environment_locale()))
         )
     Console().print(shown)
 

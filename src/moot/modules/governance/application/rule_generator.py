@@ -1,7 +1,6 @@
 """Makes rules from what a user lays down and what a tool's registration says, without a model.
 
-It only ever adds, and of prose it knows a few words (`lexicon.toml`) for fields to hide, a period and a format: no
-instruction in it is followed. The rules themselves, with gaps: `generated_rules.yaml`.
+It only ever adds, and follows no instruction: of prose it knows a few words. The rules: `generated_rules.yaml`.
 """
 
 import re
@@ -128,7 +127,9 @@ class RuleGenerator:
     def generate_all_rules(self, agent_config: Mapping[str, Any]) -> Rules:
         """Of everything in the configuration: limits, tools, texts and constraints."""
         agent = checked(AgentConfig, agent_config)
-        rules = _make(_of_limits(agent)) + self.generate_tool_rules(agent.allowed_tools, agent.tool_configs)
+        rules = self.generate_behavior_rules(agent.max_iterations, agent.max_tokens)
+        rules += self.generate_execution_rules(agent.timeout_seconds, agent.max_retries)
+        rules += self.generate_tool_rules(agent.allowed_tools, agent.tool_configs)
         wish = agent.model_dump(include=set(Wish.model_fields))
         rules += self.generate_from_user_input(**wish) if agent.goal else []
         return list({rule.id: rule for rule in rules}.values())
@@ -142,7 +143,6 @@ def accept(rules: Iterable[EnhancedRule]) -> Rules:
 def _make(
     wanted: Wanted, locale: Locale = DEFAULT_LOCALE, source: RuleSource = RuleSource.GENERATED
 ) -> Rules:
-    """`locale` is the language of their names."""
     made = []
     for kind, said in wanted:
         for template in ({**_templates()["usual"], **each} for each in _templates()["rules"][kind]):
@@ -215,9 +215,9 @@ def _of_data(wish: Wish, today: date) -> Wanted:
         yield "max_rows", {**gaps, "most": asked.max_rows, "beyond": asked.max_rows + 1}
 
 
-def _of_limits(asked: Constraints | AgentConfig) -> Wanted:
+def _of_limits(asked: Constraints) -> Wanted:
     for kind in LIMITS:
-        if (limit := getattr(asked, kind, None)) is not None:
+        if (limit := getattr(asked, kind)) is not None:
             yield kind, {"limit": limit, "beyond": limit + 1, "most": f"{limit:.15g}"}
 
 
@@ -250,9 +250,9 @@ def period_in(text: str, today: date) -> tuple[date, date] | None:
 
 def _private(wish: Wish) -> list[str]:
     """What the columns to hide are about; all, when a text asks for hiding and does not say of what."""
-    known, text = lexicon()["private"], f"{wish.start}\n{wish.goal}\n{wish.description or ''}".lower()
-    hiding = re.compile(lexicon()["wishes"]["hiding"])
-    parts = [part for part in re.split(r"[。；;！!？?\n]|\.(?=\s|$)", text) if hiding.search(part)]
+    known, hiding = lexicon()["private"], re.compile(lexicon()["wishes"]["hiding"])
+    said = re.split(r"[。；;！!？?\n]|\.\s", f"{wish.start}\n{wish.goal}\n{wish.description or ''}".lower())
+    parts = list(filter(hiding.search, said))
     kinds = [field.lower() for field in wish.constraints.mask_fields]
     for kind, names in known.items():
         written = "|".join(names).replace("_", "[_ ]?")
