@@ -155,7 +155,7 @@ async def test_what_was_decided_with_a_model_is_decided_again_without_one(desk: 
         await desk.governance.agent.decide(a_plan(action))
     records = desk.governance.decisions.history("default", NOON)
     book = RuleBook()
-    report = await simulate(book.shipped(), records, lambda rules: book.validator(book.repository(rules)))
+    report = await simulate(book.validator(book.repository(book.shipped())).validate, records)
     assert (report.total, report.same, report.changed) == (2, 2, [])
     assert len(llm_server.requests) == 2
 

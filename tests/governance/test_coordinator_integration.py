@@ -7,7 +7,7 @@ import pytest
 
 from moot.modules.coordinator.domain.exceptions import DecisionRejected, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.governance.application.decision_log import in_one_sentence
+from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest
@@ -67,7 +67,7 @@ class Desk(Process):
     async def said(self, session_id: str) -> dict[str, str]:
         """What was decided, each in one sentence."""
         records = await self.governance.decisions.of_session(UUID(session_id), WORKSPACE)
-        return {record.decision_id: in_one_sentence(record, "en-US") for record in records}
+        return {record.decision_id: explain(record).in_locale("en-US") for record in records}
 
 
 @pytest.mark.accepts("A3-16", "A3-37", "A3-52", "A3-53")

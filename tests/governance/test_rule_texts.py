@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moot.modules.governance.application.decision_log import in_one_sentence, recorded
+from moot.modules.governance.application.decision_log import explain, recorded
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.decisions import RuleViolation, ValidationResult
 from moot.modules.governance.infrastructure.cel.index import CelConditions
@@ -127,7 +127,7 @@ class TestDecisions:
         assert chinese.suggestions == ("请只提交一条 SELECT，写明列名，只用表和常用函数。",)
         assert only(english).because == "Only a single SELECT may run here."
         record = recorded(chinese.original_request, chinese, session_id=None, workspace="default")
-        assert in_one_sentence(record, "zh-CN") == (
+        assert explain(record).in_locale("zh-CN") == (
             "拒绝：只读 SQL（tools.sql_guard@1：这里只允许执行单条 SELECT。；payload.args.sql = DROP TABLE bars）"
         )
 

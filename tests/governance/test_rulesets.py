@@ -204,13 +204,12 @@ class TestOtherProcesses:
         before = await Desk(database).active()
         newer = Desk(database, shipped=[proven("newer")])
         assert await newer.in_force() == ["newer"]
-        found = await newer.service.get_by_digest(before.digest, "default")
-        assert [each.id for each in newer.service.rules_of(found)] == ["shipped"]
-        assert [each.number for each in await newer.service.list("default")] == [0, -1]
-
-    async def test_a_digest_nobody_has_is_refused(self, desk: Desk) -> None:
-        with pytest.raises(NoSuchRuleset):
-            await desk.service.get_by_digest("0" * 64, "default")
+        found, _ = stored = await newer.service.list("default")
+        assert [each.number for each in stored] == [0, -1]
+        assert (found.digest, [each.id for each in newer.service.rules_of(found)]) == (
+            before.digest,
+            ["shipped"],
+        )
 
     async def test_a_ruleset_whose_code_is_gone_is_not_put_in_force(self, database: Database) -> None:
         await Desk(database).save(rule(Registered("removes@1", removes), id="coded"))

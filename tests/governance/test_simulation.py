@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.application.decision_log import in_one_sentence
+from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.simulation import simulate
 from moot.modules.governance.domain.decision_record import BY_A_PERSON, DecisionRecord
 from moot.modules.governance.domain.decisions import (
@@ -97,7 +97,7 @@ async def test_the_same_rules_decide_the_same_every_time(log):
     await decide(log)
     await decide(log, hour=9)
     await decide(log, hour=15, waived=True)
-    report = await simulate(RULES, history(log), CapValidator)
+    report = await simulate(CapValidator(RULES).validate, history(log))
     assert (report.total, report.same, report.changed) == (12, 12, [])
     assert sum(report.endings.values()) == 12
     assert {was for was, _ in report.endings} == set(ValidationStatus)
@@ -106,7 +106,7 @@ async def test_the_same_rules_decide_the_same_every_time(log):
 
 async def test_other_rules_show_what_would_differ_and_why(log):
     await decide(log)
-    report = await simulate([cap(0.05, action="suggest"), cap(0.5)], history(log), CapValidator)
+    report = await simulate(CapValidator([cap(0.05, action="suggest"), cap(0.5)]).validate, history(log))
     assert report.endings == {
         (APPROVED, MODIFIED): 1,
         (MODIFIED, MODIFIED): 1,
@@ -128,7 +128,7 @@ async def test_other_rules_show_what_would_differ_and_why(log):
 
 async def test_what_a_person_had_approved_is_not_asked_about_again(log):
     await decide(log, waived=True)
-    report = await simulate([cap(0.01, requires_human=True)], history(log), CapValidator)
+    report = await simulate(CapValidator([cap(0.01, requires_human=True)]).validate, history(log))
     endings = [(each.was, each.now) for each in report.changed]
     assert endings == [
         (APPROVED, ESCALATED),
@@ -158,27 +158,26 @@ async def test_what_a_person_answered_is_their_answer_still(log):
     refused = await answered(log, 0.45, None)
     assert [each.answer for each in (small, cut, refused)] == ["approved", "approved", "refused"]
     assert cut.result.modified_payload == {"position_percent": 0.2}
-    report = await simulate(RULES, history(log), CapValidator)
+    report = await simulate(CapValidator(RULES).validate, history(log))
     assert (report.total, report.same) == (3, 3)
 
-    report = await simulate([cap(0.05)], history(log), CapValidator)
+    report = await simulate(CapValidator([cap(0.05)]).validate, history(log))
     assert report.endings == {(MODIFIED, REJECTED): 2, (REJECTED, REJECTED): 1}
     said = "position 45% → 10%: a person wanted it so"
-    assert in_one_sentence(small, "en-US") == said
-    assert in_one_sentence(refused, "en-US") == (
+    assert explain(small).in_locale("en-US") == said
+    assert explain(refused).in_locale("en-US") == (
         "rejected, for no person approved it: cap (cap.0.4@1: payload.position_percent > 0.4)"
     )
 
 
-async def test_nothing_is_written_and_progress_is_told(log, monkeypatch):
-    monkeypatch.setattr("moot.modules.governance.application.simulation.PROGRESS_EVERY", 3)
+async def test_nothing_is_written_and_progress_is_told(log):
     await decide(log)
     told: list[int] = []
-    await simulate([], history(log), CapValidator, told.append)
-    assert told == [3, 4]
+    await simulate(CapValidator([]).validate, history(log), told.append)
+    assert told == [1, 2, 3, 4]
     assert (await log.statistics(DESK)).total == 4
 
 
 async def test_without_history_there_is_nothing_to_differ(log):
-    report = await simulate(RULES, history(log), CapValidator)
+    report = await simulate(CapValidator(RULES).validate, history(log))
     assert (report.total, report.same, report.changed) == (0, 0, [])

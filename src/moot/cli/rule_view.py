@@ -13,7 +13,7 @@ from rich.text import Text
 from moot.cli.printing import Field, facts, field, line_field, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.governance.application.coordinator_agent import ValidationResult
-from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence, recorded
+from moot.modules.governance.application.decision_log import DecisionRecord, explain, recorded
 from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data
 from moot.modules.governance.application.rulesets import Ruleset
@@ -97,7 +97,7 @@ class Tried(NamedTuple):
     def why(self) -> str:
         request = self.result.original_request
         record = recorded(request, self.result, session_id=None, workspace=DEFAULT_WORKSPACE)
-        return in_one_sentence(record, environment_locale())
+        return explain(record).in_locale(environment_locale())
 
 
 def show_trials(tried: Sequence[Tried]) -> None:

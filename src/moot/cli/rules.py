@@ -166,9 +166,8 @@ def simulate_rules(
         shipped = shipped_beside(book, own, profile)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
         with counting(say("rules.simulating")) as count:
-            report = await simulate(
-                [*shipped, *own], past, lambda rules: book.validator(book.repository(rules)), count
-            )
+            validator = book.validator(book.repository([*shipped, *own]))
+            report = await simulate(validator.validate, past, count)
         return report, len(shipped)
 
     with command() as settings:

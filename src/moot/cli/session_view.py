@@ -23,7 +23,7 @@ from moot.modules.coordinator.application.session_history import (
     SessionDetail,
     SessionPage,
 )
-from moot.modules.governance.application.decision_log import DecisionRecord, in_one_sentence
+from moot.modules.governance.application.decision_log import DecisionRecord, explain
 
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
 REPLAY_COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
@@ -117,7 +117,7 @@ def show_decisions(records: Sequence[DecisionRecord]) -> None:
         records,
         field("rules.column.request", decision_name),
         line_field("rules.column.status", lambda record: coloured(record.status)),
-        field("rules.column.why", lambda record: in_one_sentence(record, environment_locale())),
+        field("rules.column.why", lambda record: explain(record).in_locale(environment_locale())),
         none="decide.none_of_session",
     )
 

@@ -26,6 +26,7 @@ from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.application.system_conditions import payload_schema, unproven_argument
 from moot.modules.governance.application.tool_knowledge import known_tool
 from moot.modules.governance.domain.conditions import ToolProfile
+from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.escalations import Escalation
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
 from moot.modules.governance.infrastructure.alignment_measures import (
@@ -138,7 +139,11 @@ class GovernanceContainer:
         store = SqlRulesetStore(trail.database) if trail else None
         self.rulesets = RulesetService(store, self.book, clock=clock, shipped=shipped) if store else None
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
-        self.escalations = self._escalations(trail, on_answer) if trail else None
+        self.escalations = (
+            EscalationService(SqlEscalationQueue(trail.database), clock, self._validate_edit, on_answer)
+            if trail
+            else None
+        )
         self.agent = CoordinatorAgent(
             validator,
             ExecutionMonitor(handler, SystemClock(), journal=journal),
@@ -157,19 +162,8 @@ class GovernanceContainer:
     def rule_generator(self) -> RuleGenerator:
         return RuleGenerator(self._clock)
 
-    def _escalations(
-        self, trail: AuditTrail, on_answer: Callable[[Escalation], Awaitable[None]] | None
-    ) -> EscalationService:
-        async def tell(escalation: Escalation) -> None:
-            if on_answer is not None:
-                await on_answer(escalation)
-
-        return EscalationService(
-            SqlEscalationQueue(trail.database),
-            self._clock,
-            lambda request, workspace: self.agent.validate(request, workspace, waived=True),
-            tell,
-        )
+    async def _validate_edit(self, request: DecisionRequest, workspace: str) -> ValidationResult:
+        return await self.agent.validate(request, workspace, waived=True)
 
 
 def alignment_opinion(

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
-from moot.modules.governance.application.decision_log import explained, recorded
+from moot.modules.governance.application.decision_log import explain, recorded
 from moot.modules.governance.application.decision_validator import ActiveRules, DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
@@ -237,13 +237,13 @@ class ToolCalls:
 
 def _notice(record: DecisionRecord) -> Message | None:
     enforced = any(violation.mode == "enforce" for violation in record.result.violations)
-    return explained(record) if enforced or record.status is ValidationStatus.MODIFIED else None
+    return explain(record) if enforced or record.status is ValidationStatus.MODIFIED else None
 
 
 def _refusal(record: DecisionRecord) -> DecisionRejected:
     result = record.result
     return DecisionRejected(
-        SAY("tool_calls.refused", why=explained(record), advice=" ".join(result.suggestions)),
+        SAY("tool_calls.refused", why=explain(record), advice=" ".join(result.suggestions)),
         violations=[asdict(violation) for violation in result.violations],
         suggestions=list(result.suggestions),
         approved_instead=result.approved_instead,

@@ -9,6 +9,7 @@ from uuid import UUID, uuid4
 
 from pydantic_core import to_json
 
+from moot.modules.governance.application.tool_knowledge import find_schema
 from moot.modules.governance.domain.decision_record import (
     BY_A_PERSON,
     DecisionRecord,
@@ -24,19 +25,10 @@ from moot.modules.governance.domain.decisions import (
 )
 from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.redaction import REDACT
 
-__all__ = [
-    "DecisionRecord",
-    "DecisionRequest",
-    "RecordedResult",
-    "explained",
-    "in_one_sentence",
-    "names_of",
-    "recorded",
-    "recorded_result",
-]
+__all__ = ["DecisionRecord", "explain", "recorded", "recorded_result"]
 
 LONGEST = {"decision_id": 200, "decision_type": 50, "requester": 100}
 """What an agent calls itself is cut to what the record has room for: a long name must not keep it off the record."""
@@ -102,23 +94,12 @@ def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
     given = request.context.get("tools")
     if not given:
         return {}, None
-    called = request.payload.get("tool")
-    kept = [tool for tool in given if called in _called(tool)]
-    return {"tools": kept}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
+    called = find_schema(str(request.payload.get("tool")), given)
+    return {"tools": [called] if called else []}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
 
 
-def _called(tool: Any) -> tuple[Any, ...]:
-    """A tool as such, or wrapped as a function the way models are told about it."""
-    wrapped = tool.get("function")
-    return tool.get("name"), wrapped.get("name") if isinstance(wrapped, Mapping) else None
-
-
-def in_one_sentence(record: DecisionRecord, locale: Locale) -> str:
+def explain(record: DecisionRecord) -> Message:
     """For example: position 35% → 20%: single position cap (risk.position_cap@1: payload.position_percent > 0.2)."""
-    return explained(record).in_locale(locale)
-
-
-def explained(record: DecisionRecord) -> Message:
     result = record.result
     enforced = [violation for violation in result.violations if violation.mode == "enforce"]
     if record.status is ValidationStatus.MODIFIED and result.changes:

@@ -2,31 +2,22 @@
 
 from collections.abc import Awaitable, Callable, Mapping
 from datetime import timedelta
-from typing import Any, Literal
+from typing import Any
 from uuid import UUID, uuid4
 
 import structlog
 
 from moot.modules.governance.application.decision_log import names_of
-from moot.modules.governance.domain.decision_record import DecisionRecord, payload_digest, plain
+from moot.modules.governance.domain.decision_record import DecisionRecord, digest_json, plain
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
-from moot.modules.governance.domain.escalations import (
-    EditRejected,
-    Escalation,
-    EscalationClosed,
-    EscalationNotFound,
-    EscalationPage,
-    EscalationQueue,
-    NoReason,
-    OwnRequest,
-    Question,
-    Ruling,
-)
+from moot.modules.governance.domain.escalations import Escalation, EscalationPage, EscalationQueue, Question
+from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 logger = structlog.get_logger(__name__)
 
-__all__ = ["Escalation", "EscalationPage", "EscalationService", "Notify", "Validate"]
+__all__ = ["Escalation", "EscalationPage", "EscalationService"]
 
 Validate = Callable[[DecisionRequest, str], Awaitable[ValidationResult]]
 """What the rules of a workspace make of a decision about which a person was asked already."""
@@ -35,10 +26,25 @@ A_DAY = timedelta(hours=24)
 LONGEST_NAME = 100
 
 
+class EscalationClosed(Conflict):
+    """Somebody else was quicker, or nobody was quick enough."""
+
+    code = "ESCALATION_CLOSED"
+
+    def __init__(self, e: Escalation) -> None:
+        said = SAY("escalations.expired", id=e.id, at=e.expires_at.isoformat())
+        if e.status != "expired":
+            at = e.decided_at and e.decided_at.isoformat()
+            said = SAY("escalations.decided", id=e.id, status=e.status, by=e.decided_by, at=at)
+        super().__init__(said, escalation_id=str(e.id), status=e.status)
+
+
 class EscalationService:
     """`notify` is told of every answer, and of those that will not come any more."""
 
-    def __init__(self, queue: EscalationQueue, clock: Clock, validate: Validate, notify: Notify) -> None:
+    def __init__(
+        self, queue: EscalationQueue, clock: Clock, validate: Validate, notify: Notify | None
+    ) -> None:
         self._queue, self._clock = queue, clock
         self._validate, self._notify = validate, notify
 
@@ -56,7 +62,7 @@ class EscalationService:
         now = self._clock.now()
         escalation = Escalation(
             id=uuid4(),
-            **question._asdict(),
+            **question,
             decision_row_id=record.id,
             payload=record.payload,
             context=record.context,
@@ -71,7 +77,8 @@ class EscalationService:
     async def get(self, escalation_id: UUID, workspace: str) -> Escalation:
         found = await self._queue.get(escalation_id, workspace)
         if found is None:
-            raise EscalationNotFound(escalation_id)
+            said = SAY("escalations.not_found", id=escalation_id)
+            raise NotFound(said, code="ESCALATION_NOT_FOUND", escalation_id=str(escalation_id))
         return found.at(self._clock.now())
 
     async def waiting(self, workspace: str, *, page: int = 1, page_size: int = 20) -> EscalationPage:
@@ -85,7 +92,8 @@ class EscalationService:
         return found and found.at(self._clock.now())
 
     async def approve(self, escalation_id: UUID, workspace: str, *, by: str, reason: str) -> Escalation:
-        return await self._settle(await self._pending(escalation_id, workspace, by, reason), by, reason)
+        pending = await self._pending(escalation_id, workspace, by, reason)
+        return await self._settle(pending, by, reason, status="approved")
 
     async def edit(
         self, escalation_id: UUID, workspace: str, *, by: str, payload: Mapping[str, Any], reason: str
@@ -97,8 +105,12 @@ class EscalationService:
         )
         result = await self._validate(request, workspace)
         if not result.may_proceed:
-            raise EditRejected(v for v in result.violations if v.mode == "enforce" and not v.escalates)
-        return await self._settle(pending, by, reason, payload=plain(result.payload))
+            against = [v for v in result.violations if v.mode == "enforce" and not v.escalates]
+            told = [{"rule": v.rule, "name": v.rule_name, "message": v.message} for v in against]
+            said = SAY("escalations.edit_rejected", why=[v.message for v in against])
+            raise Forbidden(said, code="EDIT_REJECTED", violations=told)
+        payload = plain(result.payload)
+        return await self._settle(pending, by, reason, status="approved", approved_payload=payload)
 
     async def reject(self, escalation_id: UUID, workspace: str, *, by: str, reason: str) -> Escalation:
         pending = await self._pending(escalation_id, workspace, by, reason)
@@ -124,27 +136,19 @@ class EscalationService:
     async def _pending(self, escalation_id: UUID, workspace: str, by: str, reason: str) -> Escalation:
         escalation = await self.get(escalation_id, workspace)
         if not by.strip() or not reason.strip():
-            raise NoReason
-        if _same_person(by, escalation.requester):
-            raise OwnRequest(by)
+            raise InvalidInput(SAY("escalations.who_and_why"))
+        if _asked_by(by, escalation):
+            raise Forbidden(SAY("escalations.own", by=by), code="OWN_REQUEST")
         if escalation.status != "pending":
             raise EscalationClosed(escalation)
         return escalation
 
-    async def _settle(
-        self,
-        pending: Escalation,
-        by: str,
-        reason: str,
-        *,
-        status: Literal["approved", "rejected"] = "approved",
-        payload: dict[str, Any] | None = None,
-    ) -> Escalation:
+    async def _settle(self, pending: Escalation, by: str, reason: str, **ruling: Any) -> Escalation:
         """An approval lasts as long from now on as the question did."""
         now = self._clock.now()
         until = now + (pending.expires_at - pending.requested_at)
-        ruling = Ruling(status, by.strip()[:LONGEST_NAME], now, reason.strip(), until, payload)
-        settled = await self._queue.settle(pending.id, pending.workspace_id, ruling)
+        ruling |= {"decided_by": by.strip()[:LONGEST_NAME], "decided_at": now, "reason": reason.strip()}
+        settled = await self._queue.settle(pending, {**ruling, "expires_at": until})
         if settled is None:
             raise EscalationClosed(await self.get(pending.id, pending.workspace_id))
         await self._tell(settled)
@@ -152,15 +156,17 @@ class EscalationService:
 
     async def _tell(self, escalation: Escalation) -> None:
         try:
-            await self._notify(escalation)
+            if self._notify is not None:
+                await self._notify(escalation)
         except Exception:  # bulkhead: what was decided stands, whoever could not be told
             logger.warning("escalation not announced", escalation_id=str(escalation.id), exc_info=True)
 
 
 def _question(request: DecisionRequest, session_id: UUID | None, workspace: str) -> Question:
     names = names_of(request)
-    digest = payload_digest(request.payload)
-    return Question(workspace, session_id, names["decision_type"], names["requester"], digest)
+    del names["decision_id"]
+    digest = digest_json(request.payload)
+    return {"workspace_id": workspace, "session_id": session_id, "payload_digest": digest, **names}
 
 
 def _why(record: DecisionRecord) -> list[str]:
@@ -168,5 +174,6 @@ def _why(record: DecisionRecord) -> list[str]:
     return [v.message for v in enforced if v.escalates] or [v.message for v in enforced]
 
 
-def _same_person(one: str, other: str) -> bool:
-    return one.strip().casefold() == other.strip().casefold()
+def _asked_by(person: str, escalation: Escalation) -> bool:
+    """What an agent of theirs asked for, they asked for."""
+    return f"{escalation.requester.strip()}/".casefold().startswith(f"{person.strip()}/".casefold())

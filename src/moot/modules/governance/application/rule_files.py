@@ -38,7 +38,6 @@ TOP = ("profile", "description", "defaults", "rules")
 FIELDS = tuple(EnhancedRule.model_fields)
 TEXTS = ("name", "description", "suggestion")
 """What `metadata` may say in several languages."""
-MOST_RULES = 20_000
 
 
 def write_rules(rules: Iterable[EnhancedRule]) -> str:
@@ -111,6 +110,7 @@ class Reading:
     rules: list[EnhancedRule] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     _document: Document = field(default_factory=Document)
+    _seen: set[str] = field(default_factory=set)
 
     def of(self, text: str) -> "Reading":
         try:
@@ -120,7 +120,6 @@ class Reading:
             return self
         for place, entry in enumerate(self._entries()):
             self._read(place, entry)
-        self._refuse_twins()
         return self
 
     def _entries(self) -> list[Any]:
@@ -135,9 +134,6 @@ class Reading:
             self._complain(("defaults",), Complaint(SAY("rules.not_a_map"), field="defaults"))
             return []
         self._refuse_unknown(("defaults",), defaults, FIELDS)
-        if len(entries) > MOST_RULES:
-            self._complain(("rules",), Complaint(SAY("rules.too_many", most=MOST_RULES)))
-            return []
         return [{**defaults, **entry} if isinstance(entry, Mapping) else entry for entry in entries]
 
     def _read(self, place: int, entry: Any) -> None:
@@ -146,6 +142,9 @@ class Reading:
             self._complain(at, Complaint(SAY("rules.not_a_map")))
             return
         rule_id = str(entry.get("id", f"#{place + 1}"))
+        if rule_id in self._seen:
+            self._complain((*at, "id"), Complaint(SAY("rules.duplicate", rule=rule_id), rule_id, "id"))
+        self._seen.add(rule_id)
         if (
             self._refuse_unknown(at, entry, FIELDS, rule_id)
             or (rule := self._built(at, entry, rule_id)) is None
@@ -153,7 +152,7 @@ class Reading:
             return
         if not self._is_sound(at, rule):
             return
-        if rule.is_draft and isinstance(rule.condition, str):
+        if rule.is_draft:
             self._complain(at, Complaint(SAY("rules.draft"), rule.id, "examples", severity="draft"))
             rule = rule.model_copy(update={"enabled": False})
         self.rules.append(rule)
@@ -214,16 +213,6 @@ class Reading:
             found = Complaint(why, rule, name, nearest=nearest(name, known))
             self._complain((*at, name), found)
         return bool(unknown)
-
-    def _refuse_twins(self) -> None:
-        seen: set[str] = set()
-        entries = self._document.value.get("rules") if isinstance(self._document.value, Mapping) else None
-        for place, entry in enumerate(entries if isinstance(entries, list) else ()):
-            rule_id = entry.get("id") if isinstance(entry, Mapping) else None
-            if isinstance(rule_id, str) and rule_id in seen:
-                why = SAY("rules.duplicate", rule=rule_id)
-                self._complain(("rules", place, "id"), Complaint(why, rule_id, "id"))
-            seen.add(str(rule_id))
 
     def _complain(self, at: Path, complaint: Complaint) -> None:
         line = self._document.line(*at)

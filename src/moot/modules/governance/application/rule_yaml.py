@@ -5,7 +5,7 @@ key that stands there twice.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -59,7 +59,9 @@ def read_yaml(text: str) -> Document:
         raise Unreadable(SAY("rules.too_large", most=LARGEST), None)
     document = Document()
     try:
-        _build(yaml.parse(text, Loader=PARSER), document)
+        _refuse_magic(yaml.parse(text, Loader=PARSER))
+        if node := yaml.compose(text, Loader=PARSER):
+            document.value = _build(node, (), document)
     except (yaml.YAMLError, UnicodeEncodeError) as e:
         mark = getattr(e, "problem_mark", None)
         why = SAY("rules.bad_yaml", why=getattr(e, "problem", None) or str(e))
@@ -67,90 +69,45 @@ def read_yaml(text: str) -> Document:
     return document
 
 
-def _build(events: Iterator[yaml.Event], document: Document) -> None:
-    """Not recursive: how deep a text goes is its author's choice, how high the stack gets is not."""
-    stack = [_Level([], None)]
+def _refuse_magic(events: Iterable[yaml.Event]) -> None:
+    """How deep a text goes is its author's choice, how high the stack gets is not: so before anything is built."""
+    documents = depth = 0
     for event in events:
-        if isinstance(event, yaml.DocumentStartEvent) and stack[0].holder:
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if documents > 1:
             raise _refused("rules.several_documents", event)
-        if isinstance(event, yaml.CollectionEndEvent):
-            stack.pop()
-        elif isinstance(event, yaml.NodeEvent):
-            _add(event, stack, document)
-    document.value = stack[0].holder[0] if stack[0].holder else None
+        if depth > DEEPEST:
+            raise _refused("rules.too_deep", event, most=DEEPEST)
+        if getattr(event, "anchor", None) is not None:  # an alias has the name of its anchor
+            raise _refused("rules.anchor", event)
+        if (tag := getattr(event, "tag", None)) not in (None, "!"):
+            raise _refused("rules.tag", event, tag=tag)
 
 
-@dataclass
-class _Level:
-    """A list or map that is being filled; `key`: the value of that name comes next. `path` is None above the top."""
-
-    holder: Any
-    path: Path | None
-    key: str | None = None
-
-    def put(self, value: Any) -> None:
-        if self.key is None:
-            self.holder.append(value)
-        else:
-            self.holder[self.key], self.key = value, None
-
-    @property
-    def next_path(self) -> Path:
-        if self.path is None:
-            return ()
-        return (*self.path, len(self.holder) if self.key is None else self.key)
-
-    @property
-    def wants_key(self) -> bool:
-        return isinstance(self.holder, Mapping) and self.key is None
+def _build(node: yaml.Node, path: Path, document: Document) -> Any:
+    document.lines.setdefault(path, _line(node))
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(member, (*path, place), document) for place, member in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode):
+        if node.style == "|":
+            document.texts[path] = _line(node) + 1
+        meanings = (read for pattern, read in PLAIN if not node.style and pattern.fullmatch(node.value))
+        return next(meanings, str)(node.value)
+    built: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _refused("rules.bad_key", key)
+        if key.value in built:
+            raise _refused("rules.key_twice", key, key=key.value)
+        document.lines[(*path, key.value)] = _line(key)
+        built[key.value] = _build(value, (*path, key.value), document)
+    return built
 
 
-def _add(event: yaml.NodeEvent, stack: list[_Level], document: Document) -> None:
-    level = stack[-1]
-    _refuse_magic(event)
-    if level.wants_key:
-        _set_key(event, level, document)
-        return
-    path = level.next_path
-    document.lines.setdefault(path, _line(event))
-    if isinstance(event, yaml.ScalarEvent):
-        if event.style == "|":
-            document.texts[path] = _line(event) + 1
-        level.put(_scalar(event))
-        return
-    holder: Any = {} if isinstance(event, yaml.MappingStartEvent) else []
-    level.put(holder)
-    stack.append(_Level(holder, path))
-    if len(stack) > DEEPEST:
-        raise _refused("rules.too_deep", event, most=DEEPEST)
+def _line(part: yaml.Event | yaml.Node) -> int:
+    return part.start_mark.line + 1 if part.start_mark else 1
 
 
-def _set_key(event: yaml.NodeEvent, level: _Level, document: Document) -> None:
-    if not isinstance(event, yaml.ScalarEvent):
-        raise _refused("rules.bad_key", event)
-    if event.value in level.holder:
-        raise _refused("rules.key_twice", event, key=event.value)
-    level.key = event.value
-    document.lines[level.next_path] = _line(event)
-
-
-def _refuse_magic(event: yaml.NodeEvent) -> None:
-    if event.anchor is not None:  # an alias has the name of its anchor
-        raise _refused("rules.anchor", event)
-    tag = getattr(event, "tag", None)
-    if tag not in (None, "!"):
-        raise _refused("rules.tag", event, tag=tag)
-
-
-def _scalar(event: yaml.ScalarEvent) -> Any:
-    unquoted = event.implicit[0]
-    meanings = (read for pattern, read in PLAIN if unquoted and pattern.fullmatch(event.value))
-    return next(meanings, str)(event.value)
-
-
-def _line(event: yaml.Event) -> int:
-    return event.start_mark.line + 1 if event.start_mark else 1
-
-
-def _refused(text: str, event: yaml.Event, **values: Any) -> Unreadable:
-    return Unreadable(SAY(text, **values), _line(event))
+def _refused(text: str, part: yaml.Event | yaml.Node, **values: Any) -> Unreadable:
+    return Unreadable(SAY(text, **values), _line(part))

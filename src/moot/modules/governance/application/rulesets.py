@@ -1,11 +1,11 @@
 """Stored rulesets, and which one decides: saved, put in force, taken back; seen by every process within a second."""
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
+from typing import NamedTuple
 
 import structlog
 
@@ -13,7 +13,6 @@ from moot.modules.governance.application.enhanced_rule_repository import Active,
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.exceptions import (
     Complaint,
-    DuplicateRuleError,
     NoSuchRule,
     NoSuchRuleset,
     RuleRefused,
@@ -46,8 +45,7 @@ KEPT_READY = 8
 """Rulesets that stay compiled: going back and forth between two costs nothing."""
 
 
-@dataclass
-class _Known:
+class _Known(NamedTuple):
     """What was in force in a workspace when somebody last looked."""
 
     looked_at: datetime
@@ -70,8 +68,7 @@ class RulesetService:
         self._read_shipped = shipped
         self._turn = asyncio.Lock()
         self._known: dict[str, _Known] = {}
-        self._first: dict[str, asyncio.Lock] = {}
-        self._ready: OrderedDict[str, Active] = OrderedDict()
+        self._ready: dict[str, Active] = {}
 
     async def active(self, workspace: str) -> Active:
         """What decides there. Take it once for each decision."""
@@ -89,7 +86,7 @@ class RulesetService:
     async def save(self, rules: Iterable[EnhancedRule], *, note: str, by: str, workspace: str) -> Ruleset:
         """Keep them under the next number; the same rules are kept once. Drafts are switched off."""
         kept = await asyncio.to_thread(self._checked, rules)
-        told = tuple(as_data(rule) for rule in kept)
+        told = [as_data(rule) for rule in kept]
         return await self._store.save(
             Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
         )
@@ -154,25 +151,14 @@ class RulesetService:
 
     async def list(self, workspace: str) -> Sequence[Ruleset]:
         """The newest first, then those that came with the package."""
-        stored = await self._store.list(workspace)
-        there = any(ruleset.digest == self._shipped_digest for ruleset in stored)
-        return stored if there else [*stored, self._as_shipped(workspace)]
+        await self._stored_shipped(workspace)
+        return await self._store.list(workspace)
 
     async def get(self, number: int, workspace: str) -> Ruleset:
         found = await self._store.get(workspace, number)
-        if found is None and number == SHIPPED:
-            return self._as_shipped(workspace)
-        if found is None:
+        if found is None and number != SHIPPED:
             raise NoSuchRuleset(number)
-        return found
-
-    async def get_by_digest(self, digest: str, workspace: str) -> Ruleset:
-        """The rules a decision names: those of then, whatever is in force by now."""
-        if found := await self._store.get_by_digest(workspace, digest):
-            return found
-        if digest != self._shipped_digest:
-            raise NoSuchRuleset(digest)
-        return self._as_shipped(workspace)
+        return found or await self._stored_shipped(workspace)
 
     def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
         """`RuleRefused` when this version of Moot no longer has a condition they need."""
@@ -198,27 +184,24 @@ class RulesetService:
         return await self._store.save(self._as_shipped(workspace), shipped=True)
 
     def _as_shipped(self, workspace: str) -> Ruleset:
-        told = tuple(as_data(rule) for rule in self._shipped)
+        told = [as_data(rule) for rule in self._shipped]
         note, now = str(SAY("rules.shipped_note")), self._clock.now()
         return Ruleset(workspace, SHIPPED, self._shipped_digest, told, note, "moot", now)
 
     async def _look_first(self, workspace: str) -> Active:
         """Those who come together look once."""
-        async with self._first.setdefault(workspace, asyncio.Lock()):
+        async with self._turn:
             known = self._known.get(workspace)
             return known.active if known else await self._look(workspace, None)
 
     async def _look(self, workspace: str, known: _Known | None) -> Active:
-        if known is not None:
-            known.looked_at = self._clock.now()  # the others go on with what is known meanwhile
+        if known is not None:  # the others go on with what is known meanwhile
+            self._known[workspace] = known._replace(looked_at=self._clock.now())
         try:
             found = await self._in_force(workspace, known)
         except Unavailable:
-            if known is None:
-                logger.warning("rulesets cannot be read; the shipped rules decide", workspace=workspace)
-                return await self._made_ready(self._as_shipped(workspace))
             logger.warning("rulesets cannot be read; those known last stay in force", workspace=workspace)
-            return known.active
+            return known.active if known else await self._made_ready(self._as_shipped(workspace))
         newest = self._known.get(workspace)
         if newest is None or found.sequence >= newest.sequence:
             self._known[workspace] = newest = found
@@ -235,13 +218,12 @@ class RulesetService:
 
     async def _made_ready(self, ruleset: Ruleset) -> Active:
         """Compiling thousands of rules takes a moment in which others go on deciding."""
-        active = self._ready.get(ruleset.digest)
+        active = self._ready.pop(ruleset.digest, None)
         if active is None:
             active = await asyncio.to_thread(self._compiled, ruleset)
         self._ready[ruleset.digest] = active
-        self._ready.move_to_end(ruleset.digest)
         if len(self._ready) > KEPT_READY:
-            self._ready.popitem(last=False)
+            del self._ready[next(iter(self._ready))]
         return replace(active, number=ruleset.number, digest=ruleset.digest)
 
     def _compiled(self, ruleset: Ruleset) -> Active:
@@ -249,22 +231,9 @@ class RulesetService:
         return EnhancedRuleRepository(rules, reader=self._reader).active
 
     def _checked(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
-        kept = [_off_if_draft(rule) for rule in rules]
-        wrong = [complaint for rule in kept for complaint in self._complaints(rule)]
-        if wrong:
+        """`RuleRefused` and `DuplicateRuleError` come from the repository they could not decide in."""
+        kept = [rule.model_copy(update={"enabled": False}) if rule.is_draft else rule for rule in rules]
+        EnhancedRuleRepository(kept, reader=self._reader)
+        if wrong := [complaint for rule in kept for _, complaint in self._reader.tried(rule)]:
             raise RuleRefused(wrong)
-        seen: set[str] = set()
-        for rule in kept:
-            if rule.id in seen:
-                raise DuplicateRuleError(rule.id)
-            seen.add(rule.id)
         return kept
-
-    def _complaints(self, rule: EnhancedRule) -> Sequence[Complaint]:
-        found = self._reader.complaints(rule)
-        return found or [complaint for _, complaint in self._reader.tried(rule)]
-
-
-def _off_if_draft(rule: EnhancedRule) -> EnhancedRule:
-    draft = rule.is_draft and isinstance(rule.condition, str)
-    return rule.model_copy(update={"enabled": False}) if draft else rule

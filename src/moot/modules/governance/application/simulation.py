@@ -1,19 +1,18 @@
 """What other rules would have made of the decisions that were made."""
 
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from moot.modules.governance.application.decision_log import explained, recorded
-from moot.modules.governance.domain.decision_record import DecisionRecord, Validator, payload_digest
-from moot.modules.governance.domain.decisions import ValidationStatus
-from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.domain.decision_record import DecisionRecord, digest_json
+from moot.modules.governance.domain.decisions import ValidationResult, ValidationStatus
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import Message
 
-ValidatorFor = Callable[[Sequence[EnhancedRule]], Validator]
-PROGRESS_EVERY = 500
+Validate = Callable[..., ValidationResult]
+"""`DecisionValidator.validate` by the rules that are tried."""
 
 
 class Difference(NamedTuple):
@@ -32,38 +31,35 @@ class SimulationReport:
     """
 
     total: int = 0
-    same: int = 0
     changed: list[Difference] = field(default_factory=list)
     endings: Counter[tuple[ValidationStatus, ValidationStatus]] = field(default_factory=Counter)
 
+    @property
+    def same(self) -> int:
+        return self.total - len(self.changed)
+
 
 async def simulate(
-    rules: Sequence[EnhancedRule],
-    records: AsyncIterator[DecisionRecord],
-    validator_for: ValidatorFor,
-    progress: Callable[[int], None] = lambda done: None,
+    validate: Validate, records: AsyncIterator[DecisionRecord], progress: Callable[[int], None] | None = None
 ) -> SimulationReport:
     """Decide again, each decision with what was known at its time; nothing is written down."""
-    validator, report = validator_for(rules), SimulationReport()
+    report = SimulationReport()
     async for record in records:
-        again = _again(record, validator)
+        again = _again(record, validate)
         report.total += 1
         report.endings[record.status, again.status] += 1
-        if _same(record, again):
-            report.same += 1
-        else:
+        if (record.status, _acted_on(record)) != (again.status, _acted_on(again)):
             report.changed.append(_difference(record, again))
-        if report.total % PROGRESS_EVERY == 0:
+        if progress is not None:
             progress(report.total)
-    progress(report.total)
     return report
 
 
-def _again(record: DecisionRecord, validator: Validator) -> DecisionRecord:
+def _again(record: DecisionRecord, validate: Validate) -> DecisionRecord:
     """A person who was asked is taken to say the same once more."""
     request = record.request
     proposed = request if record.edited is None else replace(request, payload=record.edited)
-    result = validator.validate(proposed, waived=record.answer == "approved")
+    result = validate(proposed, waived=record.answer == "approved")
     if record.answer == "refused" and result.status is ValidationStatus.ESCALATED:
         result = replace(result, status=ValidationStatus.REJECTED)
     if record.edited is not None and result.may_proceed:
@@ -71,16 +67,11 @@ def _again(record: DecisionRecord, validator: Validator) -> DecisionRecord:
     return recorded(request, result, session_id=record.session_id, workspace=record.workspace_id)
 
 
-def _same(then: DecisionRecord, now: DecisionRecord) -> bool:
-    return then.status is now.status and _went_on_with(then) == _went_on_with(now)
-
-
-def _went_on_with(record: DecisionRecord) -> str | None:
-    payload = record.result.modified_payload
-    return None if payload is None else payload_digest(payload)
+def _acted_on(record: DecisionRecord) -> str:
+    return digest_json(record.result.modified_payload)
 
 
 def _difference(then: DecisionRecord, now: DecisionRecord) -> Difference:
     eased = now.status.severity < then.status.severity
-    because = SAY("decisions.no_longer", was=explained(then)) if eased else explained(now)
+    because = SAY("decisions.no_longer", was=explain(then)) if eased else explain(now)
     return Difference(then, then.status, now.status, because)

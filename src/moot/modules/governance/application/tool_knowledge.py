@@ -47,7 +47,7 @@ def traits(
     name: str, profiles: Mapping[str, ToolProfile], schemas: Sequence[ToolSchema] | None = None
 ) -> Traits | None:
     """None: schemas are given, and neither they nor `profiles` have the tool. Without schemas its name has to do."""
-    profile, schema = profiles.get(name), _schema_of(name, schemas or ())
+    profile, schema = profiles.get(name), find_schema(name, schemas or ())
     if profile is None and schemas and schema is None:
         return None
     described = profile.description if profile else str((schema or {}).get("description") or "")
@@ -63,7 +63,7 @@ def known_tool(
     known = traits(name, profiles, schemas)
     if known is None:
         return None
-    profile = profiles.get(name) or _described_by(name, _schema_of(name, schemas or ()) or {})
+    profile = profiles.get(name) or _described_by(name, find_schema(name, schemas or ()) or {})
     decides = sink_kind if known.side_effects else is_address
     arguments = profile.parameters.get("properties") or ()
     sinks = known.sinks if known.sinks is not None else tuple(filter(decides, arguments))
@@ -124,7 +124,7 @@ def is_address(argument: str) -> bool:
     return any(singular(word) in lexicon()["sinks"]["net"] for word in name_words(argument))
 
 
-def _schema_of(name: str, schemas: Sequence[ToolSchema]) -> ToolSchema | None:
+def find_schema(name: str, schemas: Sequence[ToolSchema]) -> ToolSchema | None:
     for schema in schemas:
         inner = schema.get("function") if isinstance(schema.get("function"), Mapping) else schema
         if isinstance(inner, Mapping) and inner.get("name") == name:

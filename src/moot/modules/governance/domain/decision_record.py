@@ -3,12 +3,12 @@
 import hashlib
 import json
 import math
-from collections.abc import AsyncIterator, Mapping
-from datetime import datetime
-from typing import Any, Literal, Protocol
+from collections.abc import AsyncIterator, Mapping, Sequence
+from datetime import UTC, datetime, time
+from typing import Annotated, Any, Literal, Protocol
 from uuid import UUID
 
-from pydantic import AwareDatetime, BaseModel, Field
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from moot.modules.governance.domain.decisions import (
     Change,
@@ -18,6 +18,8 @@ from moot.modules.governance.domain.decisions import (
     ValidationStatus,
 )
 from moot.modules.governance.domain.rules import RuleAction
+from moot.shared.domain.moments import FIRST_DAY, read_moment
+from moot.shared.domain.validation import refuse
 
 MOST_PER_PAGE = 200
 LAST_PAGE = 1_000_000
@@ -28,6 +30,27 @@ BY_A_PERSON = "person"
 """Who asks for a change, where no rule does."""
 
 LARGEST_NUMBER = 2**63
+LAST_YEAR = 2199
+
+
+def _some_text(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise refuse("blank")
+    return text
+
+
+def moment(value: Any, at: time = time.min) -> datetime:
+    """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
+    found = read_moment(value)
+    if found.year > LAST_YEAR:
+        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
+
+
+Name = Annotated[str, AfterValidator(_some_text)]
+From = Annotated[datetime, BeforeValidator(moment)]
+To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
+"""A day is meant to its end."""
 
 
 class RecordedResult(BaseModel, frozen=True):
@@ -92,28 +115,29 @@ def _binds(violation: RuleViolation) -> bool:
     return violation.mode == "enforce" and violation.action is not RuleAction.LOG_WARNING
 
 
-class DecisionFilter(BaseModel, frozen=True):
-    """Which decisions to list; all conditions must hold, newest first."""
+class DecisionFilter(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
+    """All conditions must hold."""
 
-    workspace_id: str
-    session_id: UUID | None = None
     status: ValidationStatus | None = None
-    decision_type: str | None = None
-    requester: str | None = None
-    decided_from: AwareDatetime | None = None
-    decided_before: AwareDatetime | None = None
+    decision_type: Name | None = Field(default=None, alias="type")
+    session_id: UUID | None = Field(default=None, alias="session")
+    requester: Name | None = None
+    decided_from: From | None = Field(
+        default=None, alias="from", description="a day, or a moment with its zone"
+    )
+    decided_before: To | None = Field(default=None, alias="to", description="a day to its end, or a moment")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
 
 
 class DecisionPage(BaseModel):
-    """`total` counts the decisions of all pages, but no further than `COUNTED_TO`; then `total_is_more` says so."""
+    """`total` counts no further than 5000; then `total_is_more`."""
 
     total: int
-    total_is_more: bool = False
+    total_is_more: bool
     page: int
     page_size: int
-    items: list[DecisionRecord]
+    items: Sequence[DecisionRecord]
 
 
 class DecisionStatistics(BaseModel):
@@ -124,13 +148,6 @@ class DecisionStatistics(BaseModel):
     modified: int = 0
     rejected: int = 0
     escalated: int = 0
-
-
-class Validator(Protocol):
-    """Whoever decides, as those see it who have a decision made again."""
-
-    def validate(self, request: DecisionRequest, *, waived: bool = False) -> ValidationResult:
-        """`waived`: a person has approved it, so that nobody has to be asked once more."""
 
 
 class DecisionLog(Protocol):
@@ -152,7 +169,8 @@ class DecisionLog(Protocol):
     async def of_session(self, session_id: UUID, workspace: str) -> list[DecisionRecord]:
         """All decisions of a session, in the order in which they were made."""
 
-    async def page(self, wanted: DecisionFilter) -> DecisionPage: ...
+    async def page(self, workspace: str, wanted: DecisionFilter) -> DecisionPage:
+        """Newest first."""
 
     async def statistics(self, workspace: str) -> DecisionStatistics: ...
 
@@ -189,15 +207,16 @@ def _plain_number(value: float) -> float | str:
     return value if math.isfinite(value) else str(value)
 
 
-def payload_digest(payload: Mapping[str, Any]) -> str:
-    """Two payloads have the same if, and only if, they say the same in JSON; 1 and 1.0 are one number there."""
-    said = json.dumps(_canonical(plain(payload)), sort_keys=True, separators=(",", ":"))
+def digest_json(value: Any) -> str:
+    """Two values have the same if, and only if, they say the same in JSON; 1 and 1.0 are one number there."""
+    said = json.dumps(_as_one_number(plain(value)), sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _canonical(value: Any) -> Any:
+def _as_one_number(value: Any) -> Any:
+    """Some databases give back 1 for 1.0."""
     if isinstance(value, dict):
-        return {name: _canonical(member) for name, member in value.items()}
+        return {name: _as_one_number(member) for name, member in value.items()}
     if isinstance(value, list):
-        return [_canonical(member) for member in value]
+        return [_as_one_number(member) for member in value]
     return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -92,5 +92,5 @@ class NoSuchRule(NotFound):
 class NoSuchRuleset(NotFound):
     code = "RULESET_NOT_FOUND"
 
-    def __init__(self, ruleset: int | str) -> None:
+    def __init__(self, ruleset: int) -> None:
         super().__init__(SAY("rules.no_such_ruleset", ruleset=ruleset), ruleset=ruleset)

@@ -156,7 +156,8 @@ class EnhancedRule(BaseModel, frozen=True, extra="forbid", arbitrary_types_allow
     @property
     def is_draft(self) -> bool:
         """A rule in words has to show one decision that breaks it and one that does not."""
-        return {example.violates for example in self.examples} != {True, False}
+        is_proven = {example.violates for example in self.examples} == {True, False}
+        return isinstance(self.condition, str) and not is_proven
 
     @property
     def tightens(self) -> bool:

@@ -1,14 +1,12 @@
 """Rules that are kept together: immutable, numbered, known by the digest of what they say."""
 
-import hashlib
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from moot.modules.governance.domain.conditions import Facts, Finding
+from moot.modules.governance.domain.decision_record import digest_json
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Conflict
@@ -61,27 +59,16 @@ def _condition(written: str, conditions: Mapping[str, NamedCondition]) -> str | 
 
 def digest_of(rules: Iterable[EnhancedRule]) -> str:
     """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
-    told = [_plain(as_data(rule)) for rule in sorted(rules, key=lambda rule: rule.order)]
-    text = json.dumps(told, sort_keys=True, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    """JSON knows no difference between 1 and 1.0; some databases give back one for the other."""
-    if isinstance(value, Mapping):
-        return {name: _plain(member) for name, member in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(member) for member in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    return digest_json([as_data(rule) for rule in sorted(rules, key=lambda rule: rule.order)])
 
 
 class Ruleset(NamedTuple):
     """`rules` are as `as_data` tells them."""
 
-    workspace: str
+    workspace_id: str
     number: int
     digest: str
-    rules: tuple[Mapping[str, Any], ...]
+    rules: Sequence[Mapping[str, Any]]
     note: str
     created_by: str
     created_at: datetime
@@ -107,27 +94,20 @@ class RulesMovedOn(Conflict):
         super().__init__(said, expected=instead_of, ruleset=in_force)
 
 
-class RulesetStore(ABC):
+class RulesetStore(Protocol):
     """Each of its deeds is one transaction; what is stored is never changed."""
 
-    @abstractmethod
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
         """Store it under the next number, whatever its own says; shipped ones count down from 0.
 
         Where the workspace has one of the same digest already, that one is returned.
         """
 
-    @abstractmethod
     async def get(self, workspace: str, number: int) -> Ruleset | None: ...
 
-    @abstractmethod
-    async def get_by_digest(self, workspace: str, digest: str) -> Ruleset | None: ...
-
-    @abstractmethod
     async def list(self, workspace: str) -> Sequence[Ruleset]:
         """The newest first."""
 
-    @abstractmethod
     async def activate(
         self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
     ) -> Activation | None:
@@ -136,10 +116,8 @@ class RulesetStore(ABC):
         With `instead_of`, `RulesMovedOn` unless that one is in force; a shipped one is until others were activated.
         """
 
-    @abstractmethod
     async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
         """Put what was in force before the present one in force again; None: there was no other."""
 
-    @abstractmethod
     async def active(self, workspace: str) -> Activation | None:
         """None: nothing was ever activated."""

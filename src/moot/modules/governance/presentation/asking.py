@@ -3,12 +3,11 @@
 import math
 import re
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime, time
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
 from fastapi import Depends, Request
-from pydantic import AfterValidator, BeforeValidator
+from pydantic import AfterValidator
 
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.rulesets import RulesetService
@@ -16,8 +15,6 @@ from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.decision_record import DecisionLog
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.moments import FIRST_DAY, read_moment
-from moot.shared.domain.validation import refuse
 from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
@@ -34,7 +31,6 @@ LOCAL = "local"
 """Who acts on this machine, where nobody needs a key."""
 DEEPEST = 50
 NO_TEXT = re.compile("[\x00\ud800-\udfff]")
-LAST_YEAR = 2199
 
 
 def governance(request: Request) -> GovernanceContainer:
@@ -109,24 +105,4 @@ def _flaws(value: Any, level: int) -> Iterator[str]:
         yield "holds a character that is none"
 
 
-def _some_text(text: str) -> str:
-    if not text.strip() or not text.isprintable():
-        raise refuse("blank")
-    return text
-
-
 JsonObject = Annotated[dict[str, Any], AfterValidator(json_only)]
-Name = Annotated[str, AfterValidator(_some_text)]
-
-
-def moment(value: Any, at: time = time.min) -> datetime:
-    """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
-    found = read_moment(value)
-    if found.year > LAST_YEAR:
-        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
-    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
-
-
-From = Annotated[datetime, BeforeValidator(moment)]
-To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
-"""A day is meant to its end."""

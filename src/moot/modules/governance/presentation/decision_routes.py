@@ -1,20 +1,21 @@
 """Decisions over HTTP: asked for by any agent, and looked back on."""
 
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from moot.modules.governance.application.coordinator_agent import Decision
-from moot.modules.governance.application.decision_log import explained, in_one_sentence
+from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.domain.decision_record import (
-    LAST_PAGE,
-    MOST_PER_PAGE,
     DecisionFilter,
+    DecisionPage,
     DecisionRecord,
+    Name,
     RecordedResult,
     plain,
 )
@@ -24,12 +25,9 @@ from moot.modules.governance.presentation.asking import (
     NOT_FOUND,
     NOT_KEPT,
     Decisions,
-    From,
     Governance,
     JsonObject,
-    Name,
     OwnSession,
-    To,
 )
 from moot.shared.domain.errors import DecisionRejected
 from moot.shared.domain.messages import Locale
@@ -85,32 +83,11 @@ class ExplainedDecision(DecisionRecord):
 
     @classmethod
     def of(cls, record: DecisionRecord, reader: Locale) -> "ExplainedDecision":
-        return cls(**dict(record), explanation=in_one_sentence(record, reader))
+        return cls(**dict(record), explanation=explain(record).in_locale(reader))
 
 
-class ExplainedPage(BaseModel):
-    """`total` counts no further than 5000; then `total_is_more`."""
-
-    total: int
-    total_is_more: bool
-    page: int
-    page_size: int
-    items: list[ExplainedDecision]
-
-
-class DecisionQuery(BaseModel, frozen=True, extra="forbid"):
-    """All conditions must hold."""
-
-    status: ValidationStatus | None = None
-    decision_type: Name | None = Field(default=None, alias="type")
-    session_id: UUID | None = Field(default=None, alias="session")
-    requester: Name | None = None
-    decided_from: From | None = Field(
-        default=None, alias="from", description="a day, or a moment with its zone"
-    )
-    decided_before: To | None = Field(default=None, alias="to", description="a day to its end, or a moment")
-    page: int = Field(default=1, ge=1, le=LAST_PAGE)
-    page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
+class ExplainedPage(DecisionPage):
+    items: Sequence[ExplainedDecision]
 
 
 DRY_RUN = Query(description="only say what the rules would: nothing is kept, and nobody is asked")
@@ -151,16 +128,16 @@ async def decide(
         response.status_code = 202
         response.headers["Location"] = _place(request, decision.escalation.id)
     elif not decision.may_proceed:
-        why = explained(decision.recorded(workspace))
+        why = explain(decision.recorded(workspace))
         raise DecisionRejected(why, **answer.model_dump(mode="json"))
     return answer
 
 
 @router.get("/decisions", summary="List decisions, newest first", responses=BAD_REQUEST | NOT_KEPT)
 async def decisions(
-    kept: Decisions, workspace: Workspace, reader: Reader, asked: Annotated[DecisionQuery, Query()]
+    kept: Decisions, workspace: Workspace, reader: Reader, asked: Annotated[DecisionFilter, Query()]
 ) -> ExplainedPage:
-    page = await kept.page(DecisionFilter(workspace_id=workspace, **dict(asked)))
+    page = await kept.page(workspace, asked)
     items = [ExplainedDecision.of(record, reader) for record in page.items]
     return ExplainedPage(**dict(page) | {"items": items})
 
@@ -183,7 +160,7 @@ def _answer(decision: Decision, workspace: str, reader: Locale) -> DecisionAnswe
     known = plain(asdict(decision.result)) | {"tools_digest": record.result.tools_digest}
     return DecisionAnswer(
         **known,
-        explanation=in_one_sentence(record, reader),
+        explanation=explain(record).in_locale(reader),
         record_id=decision.record.id if decision.record else None,
         escalation_id=decision.escalation.id if decision.escalation else None,
     )

@@ -1,14 +1,13 @@
 """What waits for a person, and their answer."""
 
-from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Query
+from fastapi import APIRouter, Query
 from pydantic import Field
 
-from moot.modules.governance.domain.decision_record import LAST_PAGE, MOST_PER_PAGE
-from moot.modules.governance.domain.escalations import Escalation, EscalationPage, OwnRequest
+from moot.modules.governance.domain.decision_record import LAST_PAGE, MOST_PER_PAGE, Name
+from moot.modules.governance.domain.escalations import Escalation, EscalationPage
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
@@ -17,7 +16,6 @@ from moot.modules.governance.presentation.asking import (
     NOT_KEPT,
     Escalations,
     JsonObject,
-    Name,
     Responses,
 )
 from moot.shared.domain.errors import InvalidInput
@@ -67,41 +65,30 @@ async def escalation(escalation_id: UUID, waiting: Escalations, workspace: Works
     return await waiting.get(escalation_id, workspace)
 
 
-@dataclass
-class Answering:
-    """An answer to what waits, by somebody who may give it."""
-
-    escalation_id: UUID
-    waiting: Escalations
-    workspace: Workspace
-    caller: Caller
-
-    async def signed(self, body: AnswerBody) -> dict[str, Any]:
-        """By the holder of the key, if there is one; what an agent of theirs asked for, they asked for."""
-        asked = (await self.waiting.get(self.escalation_id, self.workspace)).requester.casefold()
-        if self.caller is not None and body.by not in (None, self.caller):
-            raise InvalidInput(SAY("rest.by_is_the_key", by=body.by, name=self.caller))
-        if self.caller is not None and asked.startswith(f"{self.caller}/".casefold()):
-            raise OwnRequest(self.caller)
-        by = self.caller or body.by or LOCAL
-        about = {"escalation_id": self.escalation_id, "workspace": self.workspace}
-        return about | {"by": by, "reason": body.reason}
-
-
-Answer = Annotated[Answering, Depends()]
+def sign(body: AnswerBody, caller: Caller) -> dict[str, str]:
+    """By the holder of the key, if there is one."""
+    if caller is not None and body.by not in (None, caller):
+        raise InvalidInput(SAY("rest.by_is_the_key", by=body.by, name=caller))
+    return {"by": caller or body.by or LOCAL, "reason": body.reason}
 
 
 @router.post("/{escalation_id}/approve", summary="Let it be done, once", responses=ANSWERED)
-async def approve(body: AnswerBody, answer: Answer) -> Escalation:
-    return await answer.waiting.approve(**await answer.signed(body))
+async def approve(
+    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: Caller
+) -> Escalation:
+    return await waiting.approve(escalation_id, workspace, **sign(body, caller))
 
 
 @router.post("/{escalation_id}/reject", summary="Let it not be done", responses=ANSWERED)
-async def reject(body: AnswerBody, answer: Answer) -> Escalation:
-    return await answer.waiting.reject(**await answer.signed(body))
+async def reject(
+    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: Caller
+) -> Escalation:
+    return await waiting.reject(escalation_id, workspace, **sign(body, caller))
 
 
 @router.post("/{escalation_id}/edit", summary="Let something else be done, once", responses=ANSWERED)
-async def edit(body: EditBody, answer: Answer) -> Escalation:
+async def edit(
+    escalation_id: UUID, body: EditBody, waiting: Escalations, workspace: Workspace, caller: Caller
+) -> Escalation:
     """The rules have a say in it; only what needs a person is taken as settled."""
-    return await answer.waiting.edit(**await answer.signed(body), payload=body.payload)
+    return await waiting.edit(escalation_id, workspace, payload=body.payload, **sign(body, caller))

@@ -15,6 +15,7 @@ from pydantic import BaseModel, BeforeValidator, Field
 from moot.modules.governance.application.rule_files import Reading, RuleReader, write_rules
 from moot.modules.governance.application.rule_generator import Wish
 from moot.modules.governance.application.simulation import Difference, simulate
+from moot.modules.governance.domain.decision_record import From
 from moot.modules.governance.domain.decisions import ValidationStatus
 from moot.modules.governance.domain.exceptions import Complaint, NoSuchRule, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule
@@ -26,7 +27,6 @@ from moot.modules.governance.presentation.asking import (
     NOT_KEPT,
     By,
     Decisions,
-    From,
     Governance,
     Responses,
     Rulesets,
@@ -165,9 +165,7 @@ class Simulated(BaseModel):
 @router.post("/rules/generate", summary="Make rules from what a user says", responses=BAD_REQUEST)
 async def generate(body: Wish, governance: Governance) -> GeneratedRules:
     """Nothing that is said can loosen a rule, or take one away."""
-    made = governance.rule_generator().generate_from_user_input(
-        body.start, body.goal, body.description, body.constraints
-    )
+    made = governance.rule_generator().generate_from_user_input(**body.model_dump())
     return GeneratedRules(rules=[RuleBody.of(rule) for rule in made], yaml=write_rules(made))
 
 
@@ -282,7 +280,7 @@ async def simulate_ruleset(
     """Decides each again with what was known at its time. Nothing is stored."""
     book, rules = governance.book, stored.rules_of(await stored.get(number, workspace))
     history = decisions.history(workspace, since)
-    report = await simulate(rules, history, lambda tried: book.validator(book.repository(tried)))
+    report = await simulate(book.validator(book.repository(rules)).validate, history)
     return Simulated(
         ruleset=number,
         since=since,

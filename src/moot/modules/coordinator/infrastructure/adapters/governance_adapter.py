@@ -21,7 +21,7 @@ from moot.modules.governance.application.coordinator_agent import (
     DecisionRequest,
     RecordedResult,
 )
-from moot.modules.governance.application.decision_log import explained, recorded_result
+from moot.modules.governance.application.decision_log import explain, recorded_result
 from moot.modules.governance.application.error_handler import ErrorHandlingAction
 from moot.modules.governance.application.execution_monitor import (
     ErrorEntry,
@@ -110,7 +110,7 @@ class GovernanceAdapter(NodePolicy):
         if context.answers != "live" and (known := await self._known(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked
-            raise _refusal(explained(known), known.result, context)
+            raise _refusal(explain(known), known.result, context)
         if context.answers == "replay":
             return asked
         request = DecisionRequest(
@@ -167,7 +167,7 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
     if decision.escalation is not None:
         raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
     result = recorded_result(decision.result)
-    why = explained(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
+    why = explain(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
     raise _refusal(why, result, context)
 
 
@@ -196,7 +196,7 @@ def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> No
         decision=decision_id,
         decision_id=str(record.id),
         status=record.status.value,
-        reason=explained(record).in_locale(context.locale),
+        reason=explain(record).in_locale(context.locale),
         **({"escalation_id": str(decision.escalation.id)} if decision.escalation else {}),
     )
 

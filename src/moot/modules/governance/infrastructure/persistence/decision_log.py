@@ -85,8 +85,8 @@ class SqlDecisionLog(DecisionLog):
             .order_by(ROW.decided_at, ROW.requested_at, ROW.id)
         )
 
-    async def page(self, wanted: DecisionFilter) -> DecisionPage:
-        conditions = list(_conditions(wanted))
+    async def page(self, workspace: str, wanted: DecisionFilter) -> DecisionPage:
+        conditions = [ROW.workspace_id == workspace, *_conditions(wanted)]
         counted = select(ROW.id).where(*conditions).limit(COUNTED_TO + 1)
         async with transaction(self._database.session) as db:
             total = await db.scalar(select(func.count()).select_from(counted.subquery())) or 0
@@ -142,7 +142,6 @@ def _unless_written(record: DecisionRecord) -> Callable[["asyncio.Future[None]"]
 
 
 def _conditions(wanted: DecisionFilter) -> Iterator[ColumnElement[bool]]:
-    yield ROW.workspace_id == wanted.workspace_id
     for column in (ROW.session_id, ROW.status, ROW.decision_type, ROW.requester):
         value = getattr(wanted, column.key)
         if value is not None:

@@ -1,6 +1,6 @@
 """The queue of escalations in SQL. Every change is one statement on the state it expects: there is one winner."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
@@ -13,7 +13,6 @@ from moot.modules.governance.domain.escalations import (
     EscalationPage,
     EscalationQueue,
     Question,
-    Ruling,
 )
 from moot.modules.governance.infrastructure.persistence.tables import EscalationRow
 from moot.shared.infrastructure.database import Database
@@ -56,14 +55,14 @@ class SqlEscalationQueue(EscalationQueue):
             ]
         return EscalationPage(total=total, page=page, page_size=page_size, items=items)
 
-    async def settle(self, escalation_id: UUID, workspace_id: str, ruling: Ruling) -> Escalation | None:
-        pending = (
-            ROW.id == escalation_id,
-            ROW.workspace_id == workspace_id,
+    async def settle(self, pending: Escalation, ruling: Mapping[str, Any]) -> Escalation | None:
+        waits = (
+            ROW.id == pending.id,
+            ROW.workspace_id == pending.workspace_id,
             ROW.status == "pending",
-            ROW.expires_at > ruling.decided_at,
+            ROW.expires_at > ruling["decided_at"],
         )
-        settled = await self._change(pending, REDACT(ruling._asdict()))
+        settled = await self._change(waits, REDACT(dict(ruling)))
         return settled[0] if settled else None
 
     async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
@@ -101,4 +100,4 @@ class SqlEscalationQueue(EscalationQueue):
 
 def _asked(question: Question) -> list[ColumnElement[bool]]:
     """Outside of a session that is `IS NULL`."""
-    return [ROW[name] == value for name, value in question._asdict().items()]
+    return [ROW[name] == value for name, value in question.items()]

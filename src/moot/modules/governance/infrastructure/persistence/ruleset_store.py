@@ -38,24 +38,22 @@ class SqlRulesetStore(RulesetStore):
 
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
         def work(db: Connection) -> Ruleset:
-            here = RulesetRow.workspace_id == ruleset.workspace
+            here = RulesetRow.workspace_id == ruleset.workspace_id
             same = select(RulesetRow.__table__).where(here, RulesetRow.digest == ruleset.digest)
             if there := db.execute(same.limit(1)).first():
                 return _ruleset(there)
             numbers = db.execute(select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here))
             saved = ruleset._replace(number=_next(*numbers.one(), shipped))
-            values = saved._asdict() | {"id": uuid4(), "rules": list(saved.rules)}
-            values["workspace_id"] = values.pop("workspace")
-            db.execute(insert(RulesetRow).values(values))
+            db.execute(insert(RulesetRow).values(id=uuid4(), **saved._asdict()))
             return saved
 
         return await self._done(work)
 
     async def get(self, workspace: str, number: int) -> Ruleset | None:
-        return await self._found(workspace, RulesetRow.number == number)
-
-    async def get_by_digest(self, workspace: str, digest: str) -> Ruleset | None:
-        return await self._found(workspace, RulesetRow.digest == digest)
+        wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace, RulesetRow.number == number)
+        async with transaction(self._database.session) as db:
+            row = await db.scalar(wanted)
+        return _ruleset(row) if row else None
 
     async def list(self, workspace: str) -> Sequence[Ruleset]:
         wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace)
@@ -86,12 +84,6 @@ class SqlRulesetStore(RulesetStore):
     async def active(self, workspace: str) -> Activation | None:
         async with transaction(self._database.session) as db:
             return await (await db.connection()).run_sync(_active, workspace)
-
-    async def _found(self, workspace: str, condition: ColumnElement[bool]) -> Ruleset | None:
-        wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace, condition)
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(wanted.limit(1))
-        return _ruleset(row) if row else None
 
     async def _done(self, work: Callable[[Connection], T]) -> T:
         """The outcome of `work`, committed."""
@@ -152,12 +144,4 @@ def _put_in_force(
 
 
 def _ruleset(row: RulesetRow | Row[Any]) -> Ruleset:
-    return Ruleset(
-        row.workspace_id,
-        row.number,
-        row.digest,
-        tuple(row.rules),
-        row.note,
-        row.created_by,
-        row.created_at,
-    )
+    return Ruleset(*(getattr(row, name) for name in Ruleset._fields))

@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
-from moot.modules.governance.application.decision_log import explained, recorded
+from moot.modules.governance.application.decision_log import explain, recorded
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand, PlanRuling
 from moot.modules.intake.domain.plan import Plan
@@ -87,7 +87,7 @@ def _not_allowed(plan: Plan, decision: Decision, errand: Errand) -> PlanRuling:
     record = decision.record or recorded(
         result.original_request, result, session_id=None, workspace=errand.workspace
     )
-    why = explained(record).in_locale(reading_language(plan.locale))
+    why = explain(record).in_locale(reading_language(plan.locale))
     asked = str(decision.escalation.id) if decision.escalation else None
     return PlanRuling(None, (why,), result.suggestions, asked)
 
