@@ -12,12 +12,12 @@ from langgraph.graph import END, START
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from moot.modules.intake.application.hand_off import HAND_TO_PLANNER
 from moot.modules.intake.application.intake_state import CoordinatorState
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.domain.question import Intent, Mention, Understanding
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     BACKGROUND_INVESTIGATOR,
+    HAND_TO_PLANNER,
     PLANNER,
     ROUTES,
     Coordinator,

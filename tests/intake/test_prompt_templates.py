@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from moot.modules.intake.application.hand_off import HAND_TO_PLANNER, MESSAGE_OF, TITLE_OF
 from moot.modules.intake.application.metrics import IntakeMetrics
+from moot.modules.intake.infrastructure.graph.coordinator_graph import HAND_TO_PLANNER, TEXT_OF
 from moot.modules.intake.infrastructure.prompt_templates import (
     BUILT_IN,
     FOLDER,
@@ -77,7 +77,7 @@ class TestShipped:
     def test_prompts_name_the_tool_as_it_is_bound(self, text: str):
         assert f"`{HAND_TO_PLANNER.name}`" in text
         assert all(f"`{argument}`" in text for argument in HAND_TO_PLANNER.parameters["required"])
-        others = {*TITLE_OF, *MESSAGE_OF} - {HAND_TO_PLANNER.name}
+        others = {*TEXT_OF} - {HAND_TO_PLANNER.name}
         assert not [name for name in others if name in text]
 
     def test_there_are_two_of_the_coordinator(self):

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.application.team import OnStep, Team
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.infrastructure.agents.team import OnStep, Team
 from moot.shared.domain.errors import Unavailable
 from tests.fakes.clock import PATIENCE, leap, settle
 

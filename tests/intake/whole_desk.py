@@ -126,7 +126,7 @@ def _agent(body: dict[str, Any]) -> str:
     if "hand_to_planner" in tools:
         return "coordinator"
     schema = (body.get("response_format") or {}).get("json_schema", {}).get("name")
-    return {"Plan": "planner", "Answer": "reporter"}.get(schema, "researcher")
+    return {"Plan": "planner", "Draft": "reporter"}.get(schema, "researcher")
 
 
 def hands_over(title: str, locale: str) -> Say:

@@ -10,7 +10,6 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
-from moot.modules.intake.application.team import Team
 from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
@@ -20,6 +19,7 @@ from moot.modules.intake.infrastructure.agents.planner import Planner
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
+from moot.modules.intake.infrastructure.agents.team import Team
 from moot.modules.intake.infrastructure.conversations import MemoryConversations, SqlConversations
 from moot.modules.intake.infrastructure.graph.checkpoints import checkpointer
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator

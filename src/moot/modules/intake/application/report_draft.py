@@ -4,9 +4,9 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, NamedTuple
 
-from pydantic import BaseModel, StringConstraints, ValidationError
+from pydantic import BaseModel, StringConstraints
 
 from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.report_text import (
@@ -21,15 +21,19 @@ from moot.modules.intake.application.report_text import (
 from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step, StepType
-from moot.modules.intake.domain.question import Tongue
+from moot.modules.intake.domain.question import Tongue, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.grounding import ground
-from moot.shared.domain.messages import Message
-from moot.shared.domain.validation import invalid_input
+from moot.shared.domain.messages import Locale, Message
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
-
-PROBLEMS_TOLD = 5
+LONGEST_FINDING, LONGEST_QUOTE, LONGEST_QUESTION = 12_000, 600, 4_000
+MOST_SOURCES = 20
+"""Of one step."""
+NAMED = 8
+"""As many offenders are named; a reader or a model needs no longer list."""
+FEWEST_TO_TELL = 40
+"""Of fewer characters, names among them, nobody can say which language they are in."""
 
 
 class Draft(BaseModel, frozen=True):
@@ -70,161 +74,148 @@ def fit_style(draft: Draft, style: Style) -> Draft:
     return draft.model_copy(update={"key_points": draft.key_points[: shape.key_points], "analysis": analysis})
 
 
-def read_draft(said: str, style: Style) -> Draft | Message:
-    """The draft in what a model said, or what is wrong with it."""
-    text = said.rpartition("</think>")[2]
-    braced = text[max(text.find("{"), 0) : text.rfind("}") + 1]
-    try:
-        return fit_style(Draft.model_validate_json(braced), style)
-    except ValidationError as e:
-        problems = invalid_input(e.errors(include_url=False)[:PROBLEMS_TOLD]).message
-        return SAY("report.unreadable", problems=problems)
+@dataclass(frozen=True)
+class Found:
+    """A finding that can be read as evidence. `step` None: an earlier plan found it."""
 
+    finding: Finding
+    step: Step | None
+    known: Mapping[tuple[str, str], int]
+    """The numbers of all sources."""
 
-LONGEST_FINDING = 12_000
-LONGEST_QUOTE = 600
-LONGEST_QUESTION = 4_000
-MOST_SOURCES = 20
-"""Of one step."""
+    @property
+    def subject(self) -> str:
+        return self.step.title if self.step else self.finding.step_id
 
+    @property
+    def type(self) -> StepType | None:
+        """A session tells that it was research on a company."""
+        return self.step.type if self.step else "equity" if self.finding.session_id else None
 
-class Gap(NamedTuple):
-    """Something that was to be found out and was not. The reason is for the reader; no model is told it."""
+    def numbers(self, sources: Sequence[Citation] | None = None) -> list[int]:
+        """Of these sources, or of all that it rests on."""
+        cited = self.finding.citations if sources is None else sources
+        return sorted({self.known[_place(source)] for source in cited if _place(source) in self.known})
 
-    subject: str
-    reason: str | Message
+    def marks(self, sources: Sequence[Citation] | None = None) -> str:
+        numbers = self.numbers(sources)
+        return " " + "".join(f"[{number}]" for number in numbers) if numbers else ""
 
 
 @dataclass(frozen=True)
 class Material:
-    """`findings` are those that can be read as evidence; source number n is `sources[n - 1]`."""
+    """What an answer is to be written from, in which language and style; source number n is `sources[n - 1]`.
+
+    `gaps` were to be found out and were not: what, and why. The reason is for the reader; no model is told it.
+    """
 
     question: str
     plan: Plan | None
-    findings: tuple[Finding, ...]
+    found: tuple[Found, ...]
     sources: tuple[Citation, ...]
-    gaps: tuple[Gap, ...]
+    gaps: tuple[tuple[str, str | Message], ...]
+    locale: str
+    style: Style
 
     @property
-    def empty(self) -> bool:
-        return not self.findings and not self.sources
+    def reader(self) -> Locale:
+        return reading_language(self.locale)
 
-    def numbers_of(self, cited: Sequence[Citation]) -> list[int]:
-        known = {_place(source): number for number, source in enumerate(self.sources, start=1)}
-        return sorted({known[_place(source)] for source in cited if _place(source) in known})
+    @property
+    def say(self) -> Mapping[str, str]:
+        return headings_for(self.locale)
 
     def beside(self) -> Iterator[tuple[int, Citation]]:
         """Sources that no finding rests on: what was read before there was a plan."""
-        cited = {number for finding in self.findings for number in self.numbers_of(finding.citations)}
+        cited = {number for found in self.found for number in found.numbers()}
         return ((n, source) for n, source in enumerate(self.sources, start=1) if n not in cited)
-
-    def subject_of(self, step_id: str) -> str:
-        return _titles(self.plan).get(step_id, step_id)
-
-    def step_of(self, finding: Finding) -> Step | None:
-        """None for what an earlier plan found."""
-        steps = self.plan.steps if self.plan else ()
-        return next((step for step in steps if step.id == finding.step_id), None)
-
-    def type_of(self, finding: Finding) -> StepType | None:
-        """None for what an earlier plan found, unless a session tells that it was research on a company."""
-        step = self.step_of(finding)
-        return step.type if step else "equity" if finding.session_id else None
 
     def shown(self) -> str:
         """All of it as a model is shown it: JSON, so that no text in it can pass for anything around it."""
-        return json.dumps(
-            {
-                "question": clipped(self.question, LONGEST_QUESTION),
-                "plan": self.plan.title if self.plan else None,
-                "findings": [self._told(finding) for finding in self.findings],
-                "sources": [_listed(number, source) for number, source in enumerate(self.sources, start=1)],
-                "could_not_be_found_out": [gap.subject for gap in self.gaps],
-            },
-            ensure_ascii=False,
-            indent=1,
-        )
+        return json.dumps(self._told(), ensure_ascii=False, indent=1)
 
     def given(self) -> str:
         """Every text a model was shown, in which a number or link of its answer must stand."""
-        plan = [self.plan.title] if self.plan else []
-        told = [text for finding in self.findings for text in self._told(finding).values()]
-        listed = [
-            text for number, source in enumerate(self.sources, 1) for text in _listed(number, source).values()
-        ]
-        open_ = [gap.subject for gap in self.gaps]
-        return "\n".join(
-            text for text in [self.question, *plan, *told, *listed, *open_] if isinstance(text, str)
-        )
+        told = self._told()
+        listed = [text for each in (*told["findings"], *told["sources"]) for text in each.values()]
+        texts = [told["question"], told["plan"], *told["could_not_be_found_out"], *listed]
+        return "\n".join(text for text in texts if isinstance(text, str))
 
-    def _told(self, finding: Finding) -> dict[str, str | list[int]]:
+    def _told(self) -> dict[str, Any]:
+        findings = [
+            {
+                "step": found.subject,
+                "status": found.finding.status,
+                "text": clipped(found.finding.text, LONGEST_FINDING),
+                "sources": found.numbers(),
+            }
+            for found in self.found
+        ]
+        sources = [
+            {"number": number, **source.model_dump(), "quote": clipped(source.quote, LONGEST_QUOTE)}
+            for number, source in enumerate(self.sources, start=1)
+        ]
         return {
-            "step": self.subject_of(finding.step_id),
-            "status": finding.status,
-            "text": clipped(finding.text, LONGEST_FINDING),
-            "sources": self.numbers_of(finding.citations),
+            "question": clipped(self.question, LONGEST_QUESTION),
+            "plan": self.plan.title if self.plan else None,
+            "findings": findings,
+            "sources": sources,
+            "could_not_be_found_out": [subject for subject, _ in self.gaps],
         }
 
 
 def gather(
-    question: str, plan: Plan | None, findings: Sequence[Finding], background: Sequence[Citation]
+    question: str,
+    plan: Plan | None,
+    findings: Sequence[Finding],
+    background: Sequence[Citation],
+    *,
+    locale: str,
+    style: Style,
 ) -> Material:
     """What a step cites by numbers of its own goes by the answer's numbers from here on."""
-    usable = tuple(
-        found.model_copy(update={"text": without_marks(found.text)}) for found in findings if found.usable
-    )
+    steps = {step.id: step for step in plan.steps} if plan else {}
+    usable = [found for found in findings if found.usable]
     read = [citation for found in usable for citation in found.citations[:MOST_SOURCES]]
-    gaps = tuple(_gaps(plan, findings))
-    return Material(question, plan, usable, _each_once([*read, *background[:MOST_SOURCES]]), gaps)
+    sources: dict[tuple[str, str], Citation] = {}
+    for citation in (*read, *background[:MOST_SOURCES]):
+        sources.setdefault(_place(citation), citation)
+    known = {place: number for number, place in enumerate(sources, start=1)}
+    found = tuple(
+        Found(each.model_copy(update={"text": without_marks(each.text)}), steps.get(each.step_id), known)
+        for each in usable
+    )
+    gaps = tuple(_gaps(steps, findings))
+    return Material(question, plan, found, tuple(sources.values()), gaps, locale, style)
 
 
-def _gaps(plan: Plan | None, findings: Sequence[Finding]) -> Iterator[Gap]:
+def _gaps(steps: Mapping[str, Step], findings: Sequence[Finding]) -> Iterator[tuple[str, str | Message]]:
     """Steps that failed, found nothing, or were never carried out."""
-    titles = _titles(plan)
     for finding in findings:
         if not finding.usable:
+            step = steps.get(finding.step_id)
             reason = finding.error or SAY(f"report.gap.{finding.status}")
-            yield Gap(titles.get(finding.step_id, finding.step_id), reason)
+            yield step.title if step else finding.step_id, reason
     told = {finding.step_id for finding in findings}
-    yield from (Gap(title, SAY("report.gap.missing")) for step, title in titles.items() if step not in told)
-
-
-def _titles(plan: Plan | None) -> dict[str, str]:
-    return {step.id: step.title for step in plan.steps} if plan else {}
-
-
-def _each_once(citations: Iterable[Citation]) -> tuple[Citation, ...]:
-    places: dict[tuple[str, str], Citation] = {}
-    for citation in citations:
-        places.setdefault(_place(citation), citation)
-    return tuple(places.values())
+    yield from ((step.title, SAY("report.gap.missing")) for step in steps.values() if step.id not in told)
 
 
 def _place(citation: Citation) -> tuple[str, str]:
     return (citation.url, "") if citation.url else (citation.title, citation.source)
 
 
-def _listed(number: int, source: Citation) -> dict[str, int | str | None]:
-    return {
-        "number": number,
-        "title": source.title,
-        "source": source.source,
-        "url": source.url,
-        "published_at": source.published_at,
-        "quote": clipped(source.quote, LONGEST_QUOTE),
-    }
-
-
-NAMED = 8
-"""As many offenders are named; a reader or a model needs no longer list."""
-
-
-def faults(draft: Draft, material: Material, *, locale: str, style: Style) -> list[Message]:
+def find_faults(draft: Draft, material: Material) -> list[Message]:
     """What the writer should correct, and the reader must know if it is not."""
+    shape, say, parts = SHAPES[material.style], material.say, draft.parts()
+    wanted = {"key_points": shape.key_points > 0, "analysis": shape.analysis, "risks": True}
+    absent = [say[part] for part, asked in wanted.items() if asked and not parts[part]]
+    invented = [stated for stated in _ungrounded(draft, material) if not _is_link(stated)]
+    foreign = [say.get(part, part) for part in _foreign(parts, tongue_of(material.locale))]
+    language = language_name(material.locale)
     return [
-        *_missing(draft, locale, style),
-        *_invented(draft, material),
-        *_in_another_language(draft, locale),
+        *([SAY("report.missing", parts=absent)] if absent else []),
+        *([SAY("report.invented", numbers=invented[:NAMED])] if invented else []),
+        *([SAY("report.wrong_language", language=language, parts=foreign)] if foreign else []),
         *([] if cites(draft, material) else [SAY("report.uncited")]),
     ]
 
@@ -249,16 +240,10 @@ def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation,
     return draft.model_copy(update=texts), tuple(material.sources[n - 1] for n in known), removed
 
 
-def _missing(draft: Draft, locale: str, style: Style) -> Iterator[Message]:
-    shape, say, parts = SHAPES[style], headings_for(locale), draft.parts()
-    wanted = {"key_points": shape.key_points > 0, "analysis": shape.analysis, "risks": True}
-    if absent := [say[part] for part, asked in wanted.items() if asked and not parts[part]]:
-        yield SAY("report.missing", parts=absent)
-
-
-def _invented(draft: Draft, material: Material) -> Iterator[Message]:
-    if numbers := [stated for stated in _ungrounded(draft, material) if not _is_link(stated)]:
-        yield SAY("report.invented", numbers=numbers[:NAMED])
+def cites(draft: Draft, material: Material) -> bool:
+    """Anything that it was given, if there is anything."""
+    known = range(1, len(material.sources) + 1)
+    return not known or any(number in known for number in cited_in(draft.parts().values()))
 
 
 def _ungrounded(draft: Draft, material: Material) -> list[str]:
@@ -271,25 +256,11 @@ def _is_link(stated: str) -> bool:
     return "://" in stated or stated.startswith("www.")
 
 
-def cites(draft: Draft, material: Material) -> bool:
-    """Anything that it was given, if there is anything."""
-    known = range(1, len(material.sources) + 1)
-    return not known or any(number in known for number in cited_in(draft.parts().values()))
+def _foreign(parts: Mapping[str, str], tongue: Tongue | None) -> Iterable[str]:
+    """Parts in another language; all of them, where only all together tell."""
 
+    def is_foreign(text: str) -> bool:
+        return tongue is not None and len(text) >= FEWEST_TO_TELL and detect(text) not in (tongue, None)
 
-FEWEST_TO_TELL = 40
-"""Of fewer characters, names among them, nobody can say which language they are in."""
-
-
-def _in_another_language(draft: Draft, locale: str) -> Iterator[Message]:
-    tongue, say, parts = tongue_of(locale), headings_for(locale), draft.parts()
-    if tongue is None:
-        return
-    foreign = [part for part, text in parts.items() if _is_foreign(text, tongue)]
-    if foreign or _is_foreign("\n".join(parts.values()), tongue):
-        named = [say.get(part, part) for part in foreign or parts]
-        yield SAY("report.wrong_language", language=language_name(locale), parts=named)
-
-
-def _is_foreign(text: str, tongue: Tongue) -> bool:
-    return len(text) >= FEWEST_TO_TELL and detect(text) not in (tongue, None)
+    foreign = [part for part, text in parts.items() if is_foreign(text)]
+    return foreign or (parts if is_foreign("\n".join(parts.values())) else ())

@@ -1,6 +1,6 @@
 """A plan: what is to be found out, in steps that somebody can accept or change before anybody sets out."""
 
-from typing import Literal, NamedTuple
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
@@ -29,11 +29,3 @@ class Plan(BaseModel, frozen=True, extra="forbid"):
     thought: str = ""
     title: str
     steps: tuple[Step, ...] = ()
-
-
-class PlanProblem(NamedTuple):
-    """`field` is where: `steps[1].type`. `allowed` says what could stand there."""
-
-    field: str
-    message: str
-    allowed: str = ""

@@ -4,9 +4,9 @@ Files are read once, when the folder is opened. What somebody wrote reaches a te
 conversation not even as that: it follows the prompt as messages of its own.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import structlog
 from jinja2 import StrictUndefined, Template, TemplateError
@@ -21,9 +21,6 @@ from moot.shared.domain.errors import Unavailable
 logger = structlog.get_logger(__name__)
 
 FOLDER = Path(__file__).parent / "prompts"
-CONVERSATION = "user_input"
-ALL = ""
-"""In place of a locale: the file for every language that has none of its own."""
 
 BUILT_IN: Mapping[str, str] = {
     "coordinator": """\
@@ -42,14 +39,6 @@ class PromptMissing(Unavailable):
     code = "PROMPT_MISSING"
 
 
-class Source(NamedTuple):
-    """Where a prompt may come from. One that could not be read has no template but a problem."""
-
-    label: str
-    template: Template | None
-    problem: str = ""
-
-
 class PromptTemplates:
     """Opened once and used by everybody: later changes to the files are for the next start."""
 
@@ -61,62 +50,47 @@ class PromptTemplates:
         metrics: IntakeMetrics | None = None,
     ) -> None:
         self._jinja = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-        self._metrics = metrics
-        self._folder = folder
-        self._files = {
-            (path.parent.name if path.parent != folder else ALL, path.stem): self._read(path)
-            for path in sorted([*folder.glob("*.md"), *folder.glob("*/*.md")])
-        }
-        self._built_in = {
-            name: Source("built in", self._jinja.from_string(text)) for name, text in built_in.items()
-        }
+        self._folder, self._metrics = folder, metrics or IntakeMetrics()
+        self._files = {path: self._read(path) for path in folder.rglob("*.md")}
+        self._built_in = {name: self._jinja.from_string(text) for name, text in built_in.items()}
 
     def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
         """The prompt as system message, then the messages of `user_input`, if there are any."""
-        values = dict(variables)
-        conversation: Sequence[ChatMessage] = values.pop(CONVERSATION, ())
-        return [ChatMessage(role="system", content=self._text(name, values)), *conversation]
-
-    def _text(self, name: str, values: Mapping[str, Any]) -> str:
-        problems: list[str] = []
-        for source in self._sources(name, str(values.get("locale", ALL))):
+        values, problems = dict(variables), list[str]()
+        conversation: Sequence[ChatMessage] = values.pop("user_input", ())
+        for label, source in self._sources(name, str(values.get("locale", ""))).items():
             try:
-                text = self._filled(source, values)
+                text = _fill(source, values)
             except TemplateError as e:
-                problems.append(f"{source.label}: {e}")
+                problems.append(f"{label}: {e}")
             else:
                 self._count(name, problems)
-                return text
+                return [ChatMessage(role="system", content=text), *conversation]
         self._count(name, problems)
-        raise PromptMissing(
-            SAY("prompts.missing", name=name, problems=problems), name=name, problems=problems
-        )
+        said = SAY("prompts.missing", name=name, problems=problems)
+        raise PromptMissing(said, name=name, problems=problems)
 
-    def _sources(self, name: str, locale: str) -> Iterator[Source]:
+    def _sources(self, name: str, locale: str) -> dict[str, Template | str]:
         """From the most fitting to the last resort. A name is looked up among what was found, never opened."""
-        keys = [(of, name) for of in dict.fromkeys((locale, reading_language(locale), ALL))]
-        found = [self._files[key] for key in keys if key in self._files]
-        yield from found or (self._absent(key) for key in keys)
-        if name in self._built_in:
-            yield self._built_in[name]
-
-    def _absent(self, key: tuple[str, str]) -> Source:
-        of, name = key
-        return Source(str(self._folder / of / f"{name}.md"), None, "no such file")
-
-    def _filled(self, source: Source, values: Mapping[str, Any]) -> str:
-        if source.template is None:
-            raise TemplateError(source.problem)
-        return source.template.render(values).strip()
+        places = [self._folder / of / f"{name}.md" for of in (locale, reading_language(locale), "")]
+        found = {str(place): self._files[place] for place in places if place in self._files}
+        built_in = {"built in": self._built_in[name]} if name in self._built_in else {}
+        return {**(found or dict.fromkeys(map(str, places), "no such file")), **built_in}
 
     def _count(self, name: str, problems: Sequence[str]) -> None:
         if problems:
             logger.warning("prompt not loaded from its file", prompt=name, problems=list(problems))
-        if self._metrics is not None:
-            self._metrics.prompt_fetched(failed=bool(problems))
+        self._metrics.prompt_fetched(failed=bool(problems))
 
-    def _read(self, path: Path) -> Source:
+    def _read(self, path: Path) -> Template | str:
+        """What is wrong with it, where it cannot be used."""
         try:
-            return Source(str(path), self._jinja.from_string(path.read_text(encoding="utf-8")))
+            return self._jinja.from_string(path.read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, TemplateError) as e:
-            return Source(str(path), None, str(e))
+            return str(e)
+
+
+def _fill(source: Template | str, values: Mapping[str, Any]) -> str:
+    if isinstance(source, str):
+        raise TemplateError(source)
+    return source.render(values).strip()

@@ -35,6 +35,7 @@ from moot.modules.llm_platform.domain.chat import (
 )
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import LLMConfig
+from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, unguarded
 from moot.shared.infrastructure.execution_context import (
@@ -43,7 +44,7 @@ from moot.shared.infrastructure.execution_context import (
     tell_retry,
 )
 
-__all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool"]
+__all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool", "parse_llm_json_output"]
 
 logger = structlog.get_logger(__name__)
 

@@ -1,26 +1,34 @@
 """Puts a plan to the desk's rules: a decision, on the record before anybody sets out."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
-from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.plan_rules import read_plan
-from moot.modules.intake.application.ports import Errand, PlanRuling
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, reading_language
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.errors import InvalidInput
 
 REQUESTER = "intake"
 Payload = Mapping[str, Any]
 
 
-class GovernedPlanReview:
-    """`PlanReview`. Reviewed again, after a crash or a person's yes, a plan has its name again.
+class PlanRuling(NamedTuple):
+    """`plan` as the rules allow it; None where they do not, and then `why` and `advice` are for the planner."""
 
-    So what was approved for it holds.
-    """
+    plan: Plan | None
+    why: str = ""
+    advice: str = ""
+    escalation_id: str | None = None
+    """A person has been asked."""
+
+
+class GovernedPlanReview:
+    """Reviewed again, after a crash or a person's yes, a plan has its name again: what was approved for it holds."""
 
     def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
         self._agent, self._clock = agent, clock
@@ -68,28 +76,24 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
         return PlanRuling(plan)
     if not plan.steps:
         return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
-    changed, problems = read_plan(
-        {**allowed, "thought": plan.thought},
-        _at_most(plan, allowed),
-        locale=str(allowed["locale"]),
-        known_symbols=[symbol for symbol in _symbols(plan) if symbol in allowed["symbols"]],
-    )
-    return PlanRuling(changed, tuple(f"{problem.field}: {problem.message}" for problem in problems))
-
-
-def _at_most(plan: Plan, allowed: Payload) -> Limits:
-    """A rule that lowers the count means the steps."""
-    return Limits(max_step_num=max(1, min(len(plan.steps), int(allowed["step_count"]))))
+    # A rule that lowers the count means the steps.
+    most = max(1, min(len(plan.steps), int(allowed["step_count"])))
+    try:
+        changed = read_plan(
+            {**allowed, "thought": plan.thought},
+            Limits(max_step_num=most),
+            locale=str(allowed["locale"]),
+            known_symbols=[symbol for symbol in _symbols(plan) if symbol in allowed["symbols"]],
+        )
+    except InvalidInput as e:
+        return PlanRuling(None, e.in_locale(reading_language(plan.locale)))
+    return PlanRuling(changed)
 
 
 def _not_allowed(plan: Plan, decision: Decision, errand: Errand) -> PlanRuling:
-    result = decision.result
-    record = decision.record or recorded(
-        result.original_request, result, session_id=None, workspace=errand.workspace
-    )
-    why = explain(record).in_locale(reading_language(plan.locale))
+    why = explain(decision.recorded(errand.workspace)).in_locale(reading_language(plan.locale))
     asked = str(decision.escalation.id) if decision.escalation else None
-    return PlanRuling(None, (why,), result.suggestions, asked)
+    return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
 
 
 def _symbols(plan: Plan) -> list[str]:

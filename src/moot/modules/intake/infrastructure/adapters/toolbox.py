@@ -6,18 +6,19 @@ only is nobody's wish, and needs a person's consent.
 
 import asyncio
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from urllib.parse import quote
-from weakref import WeakValueDictionary
 
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
-from moot.modules.intake.application.ports import Task, ToolOutcome, ToolSpec
+from moot.modules.intake.application.ports import Task
 from moot.modules.intake.application.report_text import as_table
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.llm_platform.application.llm_service import Tool
 from moot.modules.llm_platform.application.web_search import (
     WebPageService,
     WebSearchRequest,
@@ -34,6 +35,7 @@ REQUESTER = "intake"
 LONGEST_PAGE, LONGEST_QUOTE, LONGEST_CELL = 12_000, 500, 200
 MOST_ROWS, MOST_COMPANIES, MOST_FOUND = 50, 10, 5_000
 IN_A_URL = "%/:=&?~#+!$,;@()*[]-._"
+SEARCHES = "Searches the web; says what pages are about and where they are."
 NEWS = re.compile(r"\bnews\b", re.IGNORECASE)
 """Headlines are the one table that strangers write."""
 
@@ -51,24 +53,32 @@ class CompanyName(Strict):
     text: str = Field(min_length=1, max_length=100, description="A code, a name, or a part of one.")
 
 
+class ToolOutcome(NamedTuple):
+    """`tainted`: written by strangers. What only such text says is quoted, and never an order.
+
+    `ends`: a rule was broken after which no further call is of any use.
+    """
+
+    text: str
+    citations: tuple[Citation, ...] = ()
+    tainted: bool = False
+    failed: bool = False
+    ends: bool = False
+
+
 class Kind(NamedTuple):
     """A tool: how models are told of it, what it takes, and what it does."""
 
-    spec: ToolSpec
+    spec: Tool
     arguments: type[BaseModel]
     run: Callable[[Any, Locale], Awaitable[ToolOutcome]]
 
 
-class Found(NamedTuple):
-    """An address that the search service has given to a question."""
-
-    workspace: str
-    goal: str
-    url: str
-
-
 class GovernedToolbox:
-    """`search` None: no search service is configured, and no such tool is on offer."""
+    """Each call is a decision, on the record before anything runs, in the order of the calls.
+
+    `search` None: no search service is configured, and no such tool is on offer.
+    """
 
     def __init__(
         self,
@@ -82,13 +92,16 @@ class GovernedToolbox:
     ) -> None:
         self._rules, self._search, self._pages = rules, search, pages
         self._database, self._directory, self._clock = database, directory, clock
-        self._found: dict[Found, None] = {}
-        self._turns: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
-        self._kinds = {kind.spec.name: kind for kind in self._offered()}
-
-    @property
-    def tools(self) -> Sequence[ToolSpec]:
-        return [kind.spec for kind in self._kinds.values()]
+        self._found = deque[tuple[str, str, str]](maxlen=MOST_FOUND)
+        self._in_turn = asyncio.Lock()
+        kinds = [
+            *([_kind("web_search", SEARCHES, Words, self._searched)] if search else []),
+            _kind("read_page", "Reads the text of a page that a search has found.", Address, self._page),
+            Kind(Tool(**{name: DATABASE_TOOL[name] for name in Tool.model_fields}), Statement, self._queried),
+            _kind("find_company", "Finds listed companies by code or name.", CompanyName, self._companies),
+        ]
+        self._kinds = {kind.spec.name: kind for kind in kinds}
+        self.tools = [kind.spec for kind in kinds]
 
     async def call(
         self,
@@ -101,6 +114,10 @@ class GovernedToolbox:
         tokens: int = 0,
         seconds: float = 0.0,
     ) -> ToolOutcome:
+        """`read` are the tainted texts seen so far, `tokens` and `seconds` what the step has taken.
+
+        A refusal, a failure or an unknown tool is an outcome too.
+        """
         kind = self._kinds.get(name)
         if kind is None:
             unknown = task.say("steps.tool.unknown", name=name, offered=list(self._kinds))
@@ -113,7 +130,8 @@ class GovernedToolbox:
         except AppError as e:
             return ToolOutcome(e.in_locale(task.reader), failed=True, ends=_ends(e))
         if name == "web_search":
-            self._remember(task, outcome)
+            urls = [each.url for each in outcome.citations if each.url]
+            self._found.extend((task.errand.workspace, task.goal, url) for url in urls)
         if allowed.notice is None:
             return outcome
         return outcome._replace(text=f"{allowed.notice.in_locale(task.reader)}\n\n{outcome.text}")
@@ -121,10 +139,8 @@ class GovernedToolbox:
     async def _allow(
         self, name: str, args: Mapping[str, Any], task: Task, spent: Mapping[str, Any], read: Sequence[str]
     ) -> Allowed:
-        """Decisions about calls for the same question stand on the record in the order of the calls.
-
-        The session is told, not bound to: what a person approves after the turn has ended is for the next that asks.
-        """
+        """The session is told, not bound to: what a person approves after the turn has ended is for the next that
+        asks. An address that the search service has given to this question may be read for it."""
         goal, workspace, url = task.goal, task.errand.workspace, str(args.get("url", ""))
         known = {
             **spent,
@@ -136,43 +152,10 @@ class GovernedToolbox:
             "session_id": task.errand.record,
             "open_breakers": [],  # what a tool depends on has a breaker of its own, which refuses the call itself
         }
-        if Found(workspace, goal, url) in self._found:
+        if (workspace, goal, url) in self._found:
             known["facts"] = {"found": [url]}
-        in_turn = self._turns.setdefault((workspace, goal), asyncio.Lock())
-        async with in_turn:
+        async with self._in_turn:
             return await self._rules.allowed(name, args, known, requester=REQUESTER, workspace=workspace)
-
-    def _remember(self, task: Task, outcome: ToolOutcome) -> None:
-        """The newest findings of all questions, each for its own."""
-        workspace, urls = task.errand.workspace, [each.url for each in outcome.citations]
-        self._found |= {Found(workspace, task.goal, url): None for url in urls if url}
-        for oldest in list(self._found)[:-MOST_FOUND]:
-            del self._found[oldest]
-
-    def _offered(self) -> list[Kind]:
-        search = Kind(
-            _spec("web_search", "Searches the web; says what pages are about and where they are.", Words),
-            Words,
-            self._searched,
-        )
-        return [
-            *([search] if self._search else []),
-            Kind(
-                _spec("read_page", "Reads the text of a page that a search has found.", Address),
-                Address,
-                self._page,
-            ),
-            Kind(
-                ToolSpec(**{name: DATABASE_TOOL[name] for name in ("name", "description", "parameters")}),
-                Statement,
-                self._queried,
-            ),
-            Kind(
-                _spec("find_company", "Finds listed companies by code or name.", CompanyName),
-                CompanyName,
-                self._companies,
-            ),
-        ]
 
     async def _searched(self, asked: Words, locale: Locale) -> ToolOutcome:
         assert self._search is not None
@@ -233,8 +216,14 @@ def _rows(result: QueryResult, locale: Locale) -> str:
     return table
 
 
-def _spec(name: str, description: str, arguments: type[BaseModel]) -> ToolSpec:
-    return ToolSpec(name=name, description=description, parameters=arguments.model_json_schema())
+def _kind(
+    name: str,
+    description: str,
+    arguments: type[BaseModel],
+    run: Callable[[Any, Locale], Awaitable[ToolOutcome]],
+) -> Kind:
+    spec = Tool(name=name, description=description, parameters=arguments.model_json_schema())
+    return Kind(spec, arguments, run)
 
 
 def _ends(error: AppError) -> bool:

@@ -5,11 +5,11 @@ wants it: the rules, or a person. What the model is told of evidence is quoted; 
 """
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import structlog
+from pydantic import RootModel
 
 from moot.modules.intake.application.plan_rules import (
     LONGEST_TEXT,
@@ -18,33 +18,25 @@ from moot.modules.intake.application.plan_rules import (
     read_plan,
     symbols_in,
 )
-from moot.modules.intake.application.ports import Companies, Errand, PlanReview, PlanRuling
+from moot.modules.intake.application.ports import Companies, Errand
 from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan, PlanProblem
+from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
+from moot.modules.intake.infrastructure.agents.asking import ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
-from moot.modules.llm_platform.application.answer_schema import strict_schema
-from moot.modules.llm_platform.application.llm_service import (
-    ChatMessage,
-    ChatResult,
-    LLMService,
-    ResponseSchema,
-)
+from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import Unavailable, UpstreamFailed
+from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale
 
 logger = structlog.get_logger(__name__)
 
 AGENT = "planner"
-TURNS = 2
-"""A plan that does not hold is sent back once, with what is wrong with it."""
-SCHEMA = ResponseSchema(name="Plan", json_schema=strict_schema(Plan))
 LONGEST_QUOTE = 2000
-MOST_STARTS = 50
-"""Places in an answer at which JSON is looked for."""
+AnyObject = RootModel[dict[str, Any]]
 
 Maker = Literal["model", "rules"]
 Ending = Literal["limit", "no_plan", "rejected", "escalated"]
@@ -117,7 +109,7 @@ class Planner:
         self,
         llm: LLMService,
         prompts: PromptTemplates,
-        review: PlanReview,
+        review: GovernedPlanReview,
         clock: Clock,
         companies: Companies,
     ) -> None:
@@ -160,50 +152,30 @@ class Planner:
                 stopped = _stop(inquiry, draft.plan, ruling, made)
                 return stopped._replace(by=draft.by, warnings=draft.warnings)
             logger.info("plan rejected, made anew", iteration=made, why=ruling.why)
-            advice = " ".join(ruling.advice) or SAY("plan.turn.no_advice")
-            talk.append(inquiry.ask("plan.turn.rejected", why=" ".join(ruling.why), advice=advice))
+            advice = ruling.advice or SAY("plan.turn.no_advice")
+            talk.append(inquiry.ask("plan.turn.rejected", why=ruling.why, advice=advice))
 
     async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Planned:
         """A plan before the rules have seen it. What is said to the model, and by it, is added to `talk`."""
         if not self._llm.configured:
             return _by_rules(inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan"))
-        try:
-            plan, problems = await self._by_model(inquiry, talk)
-            why = tuple(in_lines(problems))
-        except (Unavailable, UpstreamFailed) as e:
-            logger.warning("model gave no plan", error=str(e))
-            plan, why = None, (e.in_locale(inquiry.reader),)
-        if plan is not None:
-            return Planned(plan, inquiry.iteration)
-        return _by_rules(inquiry, inquiry.say("plan.by_rules", why=" ".join(why)), " ".join(why))
 
-    async def _by_model(
-        self, inquiry: Inquiry, talk: list[ChatMessage]
-    ) -> tuple[Plan | None, Sequence[PlanProblem]]:
-        if not talk:
-            talk += self._opening(inquiry)
-        problems: list[PlanProblem] = []
-        for _ in range(TURNS):
-            if problems:
-                talk.append(inquiry.ask("plan.turn.again", problems="\n".join(in_lines(problems))))
-            reply = await self._llm.chat(
-                talk, response_schema=SCHEMA, temperature=0.2, caller_module="intake", caller_agent=AGENT
+        async def read(said: str) -> tuple[Plan, tuple[()]]:
+            return await self._read(inquiry, parse_llm_json_output(said, AnyObject).root), ()
+
+        try:
+            talk += [] if talk else self._opening(inquiry)
+            plan, _ = await ask_twice(
+                self._llm, talk, Plan, read, agent=AGENT, temperature=0.2, reader=inquiry.reader
             )
-            talk.append(ChatMessage(role="assistant", content=reply.content or "{}"))
-            plan, problems = await self._read(inquiry, reply)
-            if plan is not None:
-                return plan, ()
-            logger.warning("plan does not hold", problems=[problem.field for problem in problems])
-        return None, problems
+        except AppError as e:
+            logger.warning("model gave no plan", error=str(e))
+            why = e.in_locale(inquiry.reader)
+            return _by_rules(inquiry, inquiry.say("plan.by_rules", why=why), why)
+        return Planned(plan, inquiry.iteration)
 
-    async def _read(self, inquiry: Inquiry, reply: ChatResult) -> tuple[Plan | None, list[PlanProblem]]:
-        if reply.finish_reason == "length":
-            return None, [PlanProblem("plan", inquiry.say("plan.cut_off"))]
-        try:
-            data = json_in(reply.content)
-        except ValueError:
-            return None, [PlanProblem("plan", inquiry.say("plan.no_json"))]
-        plan, problems = read_plan(
+    async def _read(self, inquiry: Inquiry, data: Mapping[str, Any]) -> Plan:
+        plan = read_plan(
             data,
             inquiry.limits,
             locale=inquiry.understanding.locale,
@@ -211,9 +183,9 @@ class Planner:
             title=inquiry.understanding.title,
             ended=[finding.step_id for finding in inquiry.findings],
         )
-        if plan is not None and plan.has_enough_context and not inquiry.something_found:
-            return None, [PlanProblem("has_enough_context", inquiry.say("plan.nothing_found_yet"), "false")]
-        return plan, problems
+        if plan.has_enough_context and not inquiry.something_found:
+            raise InvalidInput(SAY("plan.nothing_found_yet"))
+        return plan
 
     async def _known(self, inquiry: Inquiry, data: Any) -> set[str]:
         """The symbols of the question, and those in `data` that the directory knows by this very code or name."""
@@ -256,7 +228,7 @@ def _by_rules(inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
 
 
 def _stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
-    asked, said = ruling.escalation_id, {"why": " ".join(ruling.why), "advice": " ".join(ruling.advice)}
+    asked, said = ruling.escalation_id, {"why": ruling.why, "advice": ruling.advice}
     return Planned(
         None,
         made,
@@ -283,21 +255,6 @@ def beside_the_question(inquiry: Inquiry) -> list[ChatMessage]:
 def quote_sources(sources: Sequence[Citation]) -> str:
     """What strangers wrote, a line each."""
     return "\n".join(_quoted(each.model_dump(exclude_none=True)) for each in sources)
-
-
-def in_lines(problems: Sequence[PlanProblem]) -> list[str]:
-    return [f"{p.field}: {p.message}" + (f" [{p.allowed}]" if p.allowed else "") for p in problems]
-
-
-def json_in(text: str) -> Any:
-    """The first object in an answer, whatever thoughts and words are around it. `ValueError`: there is none."""
-    text = text.rpartition("</think>")[2]
-    for start in [mark.start() for mark in re.finditer(r"\{", text)][:MOST_STARTS]:
-        try:
-            return json.JSONDecoder(strict=False).raw_decode(text, start)[0]
-        except (ValueError, RecursionError):
-            continue
-    raise ValueError("no JSON")
 
 
 def _found(finding: Finding, inquiry: Inquiry) -> str:

@@ -8,21 +8,23 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Annotated, Literal, NamedTuple
 
 import structlog
-from pydantic import Field, StringConstraints, ValidationError
+from pydantic import Field, StringConstraints
 
-from moot.modules.intake.application.ports import Task, Toolbox
+from moot.modules.intake.application.ports import Task
 from moot.modules.intake.application.report_text import as_table, side_by_side
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
+from moot.modules.intake.infrastructure.agents.asking import ask_twice
 from moot.modules.intake.infrastructure.agents.researcher import as_data
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
-from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
-from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
-from moot.shared.domain.errors import AppError, UpstreamFailed
+from moot.modules.llm_platform.application.answer_schema import told_schema
+from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
+from moot.shared.domain.errors import AppError
 from moot.shared.domain.grounding import SCALES
 from moot.shared.domain.messages import Message
-from moot.shared.domain.validation import Strict, invalid_input
+from moot.shared.domain.validation import Strict
 
 logger = structlog.get_logger(__name__)
 
@@ -79,9 +81,6 @@ class Worksheet(Strict):
     queries: list[Query] = Field(default=[], max_length=MOST_QUERIES)
 
 
-SHEET = ResponseSchema(name="worksheet", json_schema=strict_schema(Worksheet))
-
-
 class Computed(NamedTuple):
     """`rows` are label, how, and result; `quotes` what a finding vouches for, as it is written there."""
 
@@ -91,7 +90,7 @@ class Computed(NamedTuple):
 
 
 class Processor:
-    def __init__(self, llm: LLMService, toolbox: Toolbox, prompts: PromptTemplates) -> None:
+    def __init__(self, llm: LLMService, toolbox: GovernedToolbox, prompts: PromptTemplates) -> None:
         self._llm, self._toolbox, self._prompts = llm, toolbox, prompts
 
     async def process(self, step: Step, findings: Sequence[Finding], task: Task) -> Finding:
@@ -106,34 +105,35 @@ class Processor:
             logger.warning("processing step without its model", step=step.id, error=str(e))
             why = e.in_locale(task.reader)
         if not table:
-            return _failed(step, task.say("steps.nothing_to_compare", why=why))
-        return _finding(step, table, _sources(usable), [why], "completed")
+            return _fail(step, task.say("steps.nothing_to_compare", why=why))
+        return Finding(
+            step_id=step.id, status="completed", text=table, citations=_sources(usable), warnings=(why,)
+        )
 
     async def _compute(self, step: Step, usable: Sequence[Finding], table: str, task: Task) -> Finding:
-        sheet = await self._sheet(step, usable, task)
-        done = compute(sheet, usable)
+        """What is not right at the second time either is left out, and told."""
+
+        async def read(said: str) -> tuple[tuple[Worksheet, Computed], list[Message]]:
+            sheet = parse_llm_json_output(said, Worksheet)
+            done = compute(sheet, usable)
+            return (sheet, done), done.problems
+
+        talk, agent = self._opening(step, usable, task), f"processing:{step.id}"
+        (sheet, done), _ = await ask_twice(
+            self._llm, talk, Worksheet, read, agent=agent, temperature=0.0, reader=task.reader
+        )
         tables, citations, troubles = await self._query(sheet, task)
         problems = [problem.in_locale(task.reader) for problem in done.problems] + troubles
         text = "\n\n".join(part for part in (_results(done, task), *tables, table) if part)
         if not text:
-            return _failed(step, " ".join(problems) or task.say("steps.nothing_computed"))
-        status: Literal["partial", "completed"] = "partial" if problems else "completed"
-        return _finding(step, text, tuple(dict.fromkeys((*_sources(usable), *citations))), problems, status)
-
-    async def _sheet(self, step: Step, usable: Sequence[Finding], task: Task) -> Worksheet:
-        """Asked for once, and once more with what is wrong with it; then what holds is what there is."""
-        messages = self._opening(step, usable, task)
-        said = await self._say(step, messages)
-        try:
-            sheet = _read(said)
-            problems = " ".join(problem.in_locale(task.reader) for problem in compute(sheet, usable).problems)
-            if not problems:
-                return sheet
-        except UpstreamFailed as e:
-            problems = e.in_locale(task.reader)
-        again = task.say("steps.worksheet.again", problems=problems)
-        correction = [ChatMessage(role="assistant", content=said), ChatMessage(role="user", content=again)]
-        return _read(await self._say(step, [*messages, *correction]))
+            return _fail(step, " ".join(problems) or task.say("steps.nothing_computed"))
+        return Finding(
+            step_id=step.id,
+            status="partial" if problems else "completed",
+            text=text,
+            citations=tuple(dict.fromkeys((*_sources(usable), *citations))),
+            warnings=tuple(problems),
+        )
 
     def _opening(self, step: Step, usable: Sequence[Finding], task: Task) -> list[ChatMessage]:
         asked = task.say("steps.task", goal=task.goal, title=step.title, description=step.description)
@@ -148,16 +148,6 @@ class Processor:
                 "user_input": [ChatMessage(role="user", content=f"{asked}\n\n{as_data(given, task.reader)}")],
             },
         )
-
-    async def _say(self, step: Step, messages: Sequence[ChatMessage]) -> str:
-        reply = await self._llm.chat(
-            messages,
-            response_schema=SHEET,
-            temperature=0.0,
-            caller_module="intake",
-            caller_agent=f"processing:{step.id}"[:50],
-        )
-        return reply.content or "{}"
 
     async def _query(self, sheet: Worksheet, task: Task) -> tuple[list[str], list[Citation], list[str]]:
         """Tables, where they are from, and what came in between."""
@@ -240,25 +230,5 @@ def _sources(findings: Sequence[Finding]) -> tuple[Citation, ...]:
     return tuple(dict.fromkeys(citation for finding in findings for citation in finding.citations))
 
 
-def _finding(
-    step: Step,
-    text: str,
-    citations: tuple[Citation, ...],
-    warnings: Sequence[str],
-    status: Literal["completed", "partial"],
-) -> Finding:
-    return Finding(step_id=step.id, status=status, text=text, citations=citations, warnings=tuple(warnings))
-
-
-def _failed(step: Step, error: str) -> Finding:
+def _fail(step: Step, error: str) -> Finding:
     return Finding(step_id=step.id, status="failed", error=error)
-
-
-def _read(said: str) -> Worksheet:
-    """The sheet in what a model said, a code fence around it or not."""
-    _, brace, rest = said.partition("{")
-    try:
-        return Worksheet.model_validate_json(f"{brace}{rest.rpartition('}')[0]}}}")
-    except ValidationError as e:
-        why = invalid_input(e.errors()).message
-        raise UpstreamFailed(SAY("steps.worksheet.unreadable", why=why)) from None

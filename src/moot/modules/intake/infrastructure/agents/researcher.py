@@ -10,10 +10,11 @@ from typing import Any
 
 import structlog
 
-from moot.modules.intake.application.ports import Errand, Task, Toolbox, ToolOutcome
+from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.findings import Citation, Finding, StepStatus
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, LLMService, Tool
 from moot.shared.domain.clock import Clock
@@ -97,7 +98,9 @@ class Notebook:
 
 
 class Researcher:
-    def __init__(self, llm: LLMService, toolbox: Toolbox, prompts: PromptTemplates, clock: Clock) -> None:
+    def __init__(
+        self, llm: LLMService, toolbox: GovernedToolbox, prompts: PromptTemplates, clock: Clock
+    ) -> None:
         self._llm, self._toolbox, self._prompts, self._clock = llm, toolbox, prompts, clock
 
     async def research(self, step: Step, task: Task) -> Finding:
@@ -132,7 +135,7 @@ class Researcher:
         try:
             async with asyncio.timeout(notes.task.limits.step_timeout * LOOKING_UP):
                 while notes.limit is None:
-                    reply = await self._ask(step, notes, self._offered())
+                    reply = await self._ask(step, notes, self._toolbox.tools)
                     if not reply.tool_calls:
                         return _last_word(reply, notes)
                     await self._turn(step, reply, notes)
@@ -205,9 +208,6 @@ class Researcher:
         )
         notes.tokens += reply.usage.total_tokens or 0
         return reply
-
-    def _offered(self) -> list[Tool]:
-        return [Tool(**spec.model_dump()) for spec in self._toolbox.tools]
 
 
 def as_data(text: str, locale: Locale) -> str:

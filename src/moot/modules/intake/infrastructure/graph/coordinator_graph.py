@@ -6,20 +6,13 @@ Without a model, rules understand the question and say so in a model's words: fr
 import json
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import structlog
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
+from pydantic import TypeAdapter, ValidationError
 
-from moot.modules.intake.application.hand_off import (
-    HAND_TO_PLANNER,
-    TITLE_OF,
-    HandOff,
-    MalformedArguments,
-    Reply,
-    decided_by,
-)
 from moot.modules.intake.application.intake_state import CoordinatorState, question_of
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
@@ -29,16 +22,44 @@ from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError, UpstreamFailed
+from moot.shared.domain.errors import UpstreamFailed
 
 logger = structlog.get_logger(__name__)
 
 AGENT = "coordinator"
 BACKGROUND_INVESTIGATOR, PLANNER = "background_investigator", "planner"
-TOOL = Tool(**HAND_TO_PLANNER.model_dump())
 LONGEST_TITLE = 200
 LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
+TITLE = "What is to be found out, as a short title in the user's language."
+HAND_TO_PLANNER = Tool(
+    name="hand_to_planner",
+    description="Hand a question that can be researched to the planner.",
+    parameters={
+        "type": "object",
+        "properties": {
+            "task_title": {"type": "string", "description": TITLE},
+            "locale": {
+                "type": "string",
+                "description": "The language the user writes in: en-US, zh-CN, ja-JP, ko-KR, …",
+            },
+        },
+        "required": ["task_title", "locale"],
+        "additionalProperties": False,
+    },
+)
+REPLY = "direct_response"
+"""Some models call a tool to answer: the same as answering."""
+TEXT_OF = {
+    HAND_TO_PLANNER.name: "task_title",
+    "handoff_to_planner": "research_topic",
+    "handoff_after_clarification": "research_topic",
+    REPLY: "message",
+}
+"""Names under which models know tools, and the argument that holds the text. Prompts use the first alone."""
+ARGUMENTS = TypeAdapter(dict[str, Any])
+PARROTED = 20
+"""So many characters of the tool's own words in place of a title: a small model has repeated what it was told."""
 
 
 class WorkingState(CoordinatorState, total=False):
@@ -48,6 +69,14 @@ class WorkingState(CoordinatorState, total=False):
     said: dict[str, Any]
     understood: dict[str, Any]
     by_model: bool
+
+
+class Decision(NamedTuple):
+    """The question is handed over, or answered by `text`; what is None the model did not say."""
+
+    hands_over: bool
+    text: str | None
+    locale: str | None = None
 
 
 Update = dict[str, Any]
@@ -65,12 +94,6 @@ def to_planner(state: CoordinatorState) -> str | None:
 
 
 ROUTES: tuple[Route, ...] = (to_background, to_planner)
-
-
-class NothingSaid(UpstreamFailed):
-    """The model neither handed the question over nor answered it."""
-
-    code = "NOTHING_SAID"
 
 
 class Coordinator:
@@ -135,89 +158,110 @@ class Coordinator:
         }
 
     async def _agent(self, state: WorkingState) -> Update:
-        """Whoever speaks, the rules look for companies: their directory knows names better than a model."""
-        before = state.get("understanding")
+        """Whoever speaks, the rules look for companies: their directory knows names better than a model.
+
+        In a conversation about companies a model may talk: thanks name no company, and ask for no expert. Where it
+        talks in place of calling the tool, as one does that knows no tools, the rules decide.
+        """
+        before, model = state.get("understanding"), self._llm.configured
         understood = await self._rules.understand(
             question_of(state),
             previous=Understanding.model_validate(before) if before else None,
             default_locale=state["detected_locale"],
         )
-        said = await self._ask(state, understood) if self._llm.configured else None
+        clear = understood.intent == "equity" and not understood.is_talk
+        said = await self._ask(state["prompt"], may_talk=not clear) if model else None
         by_model = said is not None
-        if said is None and (
-            self._llm.configured or (understood.intent == "equity" and not understood.is_talk)
-        ):
+        if said is None and (model or clear):
             said = _hand_over(understood)
-        if said is None:
+        elif said is None:
             reply = understood.reply or await self._rules.say_what_works(understood.locale)
             said = ChatMessage(role="assistant", content=reply)
         return {
             "understood": understood.model_dump(mode="json"),
-            "said": said.model_dump(mode="json"),
+            "said": said.model_dump(),
             "by_model": by_model,
         }
 
-    async def _ask(self, state: WorkingState, understood: Understanding) -> ChatMessage | None:
-        """What the model says; None where it talks in place of calling the tool, as one does that knows no tools.
-
-        In a conversation about companies it may well talk: thanks name no company, and ask for no expert.
-        """
+    async def _ask(self, prompt: Sequence[dict[str, Any]], *, may_talk: bool) -> ChatMessage | None:
+        """None where the model talks and may not, or does not come to an end."""
         answer = await self._llm.chat(
-            [ChatMessage(**message) for message in state["prompt"]],
-            [TOOL],
+            [ChatMessage(**message) for message in prompt],
+            [HAND_TO_PLANNER],
             temperature=0.0,
             max_tokens=LONGEST_REPLY,
             caller_module="intake",
             caller_agent=AGENT,
         )
-        if not answer.tool_calls and (
-            answer.finish_reason == "length" or (understood.intent == "equity" and not understood.is_talk)
-        ):
+        if not answer.tool_calls and (answer.finish_reason == "length" or not may_talk):
             logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
             return None
         return ChatMessage(role="assistant", content=answer.content, tool_calls=answer.tool_calls)
 
     async def _router(self, state: WorkingState) -> Update:
-        said = ChatMessage.model_validate(state["said"])
         ended: Update = {"goto": END, "task_title": None, "reply": None, "error": None, "handed_locale": None}
         try:
-            decision = decided_by(said.tool_calls) or Reply(said.content.strip())
-            if isinstance(decision, HandOff):
-                return ended | self._handed_off(state, decision)
-            return ended | self._replied(state, decision)
-        except (MalformedArguments, NothingSaid) as e:
+            decision = _decide(ChatMessage.model_validate(state["said"]))
+        except UpstreamFailed as e:
             logger.warning("coordinator's answer is of no use", error=str(e), **e.details)
-            if e.details.get("tool") in TITLE_OF:
+            if "tool" in e.details and e.details["tool"] != REPLY:
                 self._metrics.hand_off_called(followed=False)
-            return ended | _failed(state, e)
-
-    def _handed_off(self, state: WorkingState, decision: HandOff) -> Update:
-        question, detected = question_of(state), state["detected_locale"]
-        locale = locale_of(decision.locale, question, detected)
-        title = (decision.title or question)[:LONGEST_TITLE]
-        if state["by_model"]:
-            self._metrics.hand_off_called(followed=True)
-        handed_locale = decision.locale if state["by_model"] else None
-        if asked_back := _asked_back(state):
-            return asked_back | {"handed_locale": handed_locale}
-        handed: Update = {
-            "locale": locale,
-            "handed_locale": handed_locale,
-            "task_title": title,
-            "understanding": _of_this_turn(state, locale, title),
-        }
-        return handed | {"goto": self._next({**state, **handed})}  # type: ignore[typeddict-item]
-
-    def _next(self, state: CoordinatorState) -> str:
-        return next(filter(None, (route(state) for route in self._routes)), PLANNER)
-
-    def _replied(self, state: WorkingState, decision: Reply) -> Update:
-        if not decision.text:
-            raise NothingSaid(SAY("coordinator.nothing_said"))
+            locale = state["detected_locale"]
+            error = {"code": e.code, "message": e.in_locale(reading_language(locale))}
+            return ended | {"locale": locale, "error": error}
         locale = locale_of(decision.locale, question_of(state), state["detected_locale"])
-        asked_back = not state["by_model"] and Understanding.model_validate(state["understood"]).ambiguous
-        remembered = {"understanding": state["understood"]} if asked_back else {}
-        return {"locale": locale, "reply": decision.text, **remembered}
+        understood = Understanding.model_validate(state["understood"])
+        if decision.hands_over:
+            return ended | self._hand_off(state, decision, understood, locale)
+        asks_back = not state["by_model"] and understood.ambiguous
+        remembered = {"understanding": state["understood"]} if asks_back else {}
+        return ended | {"locale": locale, "reply": decision.text, **remembered}
+
+    def _hand_off(
+        self, state: WorkingState, decision: Decision, understood: Understanding, locale: str
+    ) -> Update:
+        """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
+        by_model = state["by_model"]
+        if by_model:
+            self._metrics.hand_off_called(followed=True)
+        handed: Update = {"handed_locale": decision.locale if by_model else None}
+        if understood.ambiguous:
+            asked_back = {"locale": understood.locale, "reply": understood.reply}
+            return handed | asked_back | {"understanding": state["understood"]}
+        title = (decision.text or question_of(state))[:LONGEST_TITLE]
+        seen = {  # as the model sees it: it may hand over what the rules would not
+            "intent": "equity" if understood.intent == "equity" else "research",
+            "locale": locale,
+            "title": title,
+            "reply": None,
+            "by": "model" if by_model else "rules",
+        }
+        told = understood.model_copy(update=seen).model_dump(mode="json")
+        handed |= {"locale": locale, "task_title": title, "understanding": told}
+        asked = cast(CoordinatorState, {**state, **handed})
+        return handed | {"goto": next(filter(None, (route(asked) for route in self._routes)), PLANNER)}
+
+
+def _decide(said: ChatMessage) -> Decision:
+    """By the first call that means something here: what other tools somebody calls is ignored."""
+    call = next((call for call in said.tool_calls if call.name in TEXT_OF), None)
+    decision = Decision(False, said.content.strip())
+    if call is not None:
+        try:
+            given = ARGUMENTS.validate_json(call.arguments)
+        except ValidationError:
+            told = SAY("coordinator.malformed_arguments", tool=call.name)
+            raise UpstreamFailed(told, code="MALFORMED_TOOL_ARGUMENTS", tool=call.name) from None
+        text, locale = _text(given.get(TEXT_OF[call.name])), _text(given.get("locale"))
+        parrots = text is not None and text[:PARROTED].lower() == TITLE[:PARROTED].lower()
+        decision = Decision(call.name != REPLY, None if parrots else text, locale)
+    if not decision.hands_over and not decision.text:
+        raise UpstreamFailed(SAY("coordinator.nothing_said"), code="NOTHING_SAID")
+    return decision
+
+
+def _text(value: Any) -> str | None:
+    return value.strip() or None if isinstance(value, str) else None
 
 
 def _hand_over(understood: Understanding) -> ChatMessage:
@@ -225,29 +269,6 @@ def _hand_over(understood: Understanding) -> ChatMessage:
     arguments = {"task_title": understood.title, "locale": understood.locale}
     call = {"id": "rules", "name": HAND_TO_PLANNER.name, "arguments": json.dumps(arguments)}
     return ChatMessage.model_validate({"role": "assistant", "tool_calls": [call]})
-
-
-def _of_this_turn(state: WorkingState, locale: str, title: str) -> dict[str, Any]:
-    """What the rules found, as the model sees it: it may hand over what they would not."""
-    understood = Understanding.model_validate(state["understood"])
-    intent = understood.intent if understood.intent == "equity" else "research"
-    by = "model" if state["by_model"] else "rules"
-    change = {"intent": intent, "locale": locale, "title": title, "reply": None, "by": by}
-    return understood.model_copy(update=change).model_dump(mode="json")
-
-
-def _asked_back(state: WorkingState) -> Update | None:
-    """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
-    understood = Understanding.model_validate(state["understood"])
-    if not understood.ambiguous:
-        return None
-    return {"locale": understood.locale, "reply": understood.reply, "understanding": state["understood"]}
-
-
-def _failed(state: WorkingState, error: AppError) -> Update:
-    locale = state["detected_locale"]
-    message = error.in_locale(reading_language(locale))
-    return {"locale": locale, "error": {"code": error.code, "message": message}}
 
 
 def _ending(state: CoordinatorState) -> Ending:

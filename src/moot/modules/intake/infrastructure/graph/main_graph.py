@@ -24,13 +24,14 @@ from moot.modules.intake.application.intake_state import (
     question_of,
 )
 from moot.modules.intake.application.language import locale_of
-from moot.modules.intake.application.ports import Errand, Task, Toolbox
-from moot.modules.intake.application.team import Team
+from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner, quote_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
+from moot.modules.intake.infrastructure.agents.team import Team
 from moot.modules.intake.infrastructure.graph.checkpoints import Saver
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     BACKGROUND_INVESTIGATOR,
@@ -58,7 +59,7 @@ Compiled = CompiledStateGraph[IntakeState, Keeper, IntakeState, IntakeState]
 @dataclass(frozen=True)
 class Parts:
     coordinator: Coordinator
-    toolbox: Toolbox
+    toolbox: GovernedToolbox
     planner: Planner
     team: Team
     reporter: Reporter

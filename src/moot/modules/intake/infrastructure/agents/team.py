@@ -3,13 +3,15 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import Protocol
 
 import structlog
 
-from moot.modules.intake.application.ports import EquityDesk, Task
+from moot.modules.intake.application.ports import Task
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
+from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
+from moot.modules.intake.infrastructure.agents.processing import Processor
+from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.shared.domain.errors import AppError
 
 logger = structlog.get_logger(__name__)
@@ -18,16 +20,8 @@ OnStep = Callable[[Step, Finding | None], None]
 """Told when a step begins, and with its finding when it has ended, skipped ones too."""
 
 
-class ResearchSteps(Protocol):
-    async def research(self, step: Step, task: Task) -> Finding: ...
-
-
-class ProcessingSteps(Protocol):
-    async def process(self, step: Step, findings: Sequence[Finding], task: Task) -> Finding: ...
-
-
 class Team:
-    def __init__(self, researcher: ResearchSteps, processor: ProcessingSteps, equity: EquityDesk) -> None:
+    def __init__(self, researcher: Researcher, processor: Processor, equity: ResearchGraphDesk) -> None:
         self._researcher, self._processor, self._equity = researcher, processor, equity
 
     async def work(
