@@ -1,6 +1,8 @@
 """Fixtures every test may use. What is slow to make starts with the first test that asks for it."""
 
 import asyncio
+import os
+import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
@@ -16,6 +18,10 @@ from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
 
 BACKENDS = ["sqlite", "postgres"]
+
+# What was compiled is kept, whatever the machine is set to: each worker and each `moot` would compile it all anew.
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+sys.dont_write_bytecode = False
 
 # How long an example takes says how busy the machine is, and nothing about the code.
 hypothesis.settings.register_profile(
