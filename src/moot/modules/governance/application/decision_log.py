@@ -94,8 +94,8 @@ def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
     given = request.context.get("tools")
     if not given:
         return {}, None
-    called = find_schema(str(request.payload.get("tool")), given)
-    return {"tools": [called] if called else []}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
+    called = [tool for tool in given if find_schema(str(request.payload.get("tool")), [tool])]
+    return {"tools": called}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
 
 
 def explain(record: DecisionRecord) -> Message:

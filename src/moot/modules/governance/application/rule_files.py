@@ -84,6 +84,10 @@ class RuleReader:
         """With everything that is wrong with a file, and which of its rules are drafts."""
         return Reading(self, where).of(text)
 
+    def reading_of(self, rules: Iterable[EnhancedRule]) -> "Reading":
+        """The same of rules that came otherwise: lines are those of a condition's own text."""
+        return Reading(self, None).of_entries([as_data(rule) for rule in rules])
+
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
         return self.engine.index(rules, self.tools)
 
@@ -106,7 +110,7 @@ class Reading:
     """What came of reading one file."""
 
     by: RuleReader
-    where: str
+    where: str | None
     rules: list[EnhancedRule] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     _document: Document = field(default_factory=Document)
@@ -118,7 +122,10 @@ class Reading:
         except Unreadable as e:
             self.complaints.append(replace(e.complaint, file=self.where))
             return self
-        for place, entry in enumerate(self._entries()):
+        return self.of_entries(self._entries())
+
+    def of_entries(self, entries: Sequence[Any]) -> "Reading":
+        for place, entry in enumerate(entries):
             self._read(place, entry)
         return self
 
@@ -215,9 +222,9 @@ class Reading:
         return bool(unknown)
 
     def _complain(self, at: Path, complaint: Complaint) -> None:
-        line = self._document.line(*at)
+        line = self._document.line(*at) if self.where else None
         if complaint.line is not None:  # a line of the condition's own text
-            line = self._document.texts.get(at, line) + complaint.line - 1
+            line = self._document.texts.get(at, line or 1) + complaint.line - 1
         self.complaints.append(replace(complaint, file=self.where, line=line))
 
 
