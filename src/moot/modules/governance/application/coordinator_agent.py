@@ -133,12 +133,11 @@ class CoordinatorAgent:
 
     async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
         counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
-        breakers = self.breakers.seen_by(workspace)
         return GovernanceStatus(
             decision_statistics=counted,
             active_workflows=self.monitor.active_workflows,
-            circuit_breaker_state=breakers.worst.value,
-            circuit_breakers=breakers.reports(),
+            circuit_breaker_state=self.breakers.worst(workspace).value,
+            circuit_breakers=self.breakers.reports(workspace),
         )
 
     async def _active(self, workspace: str) -> ActiveRules:
@@ -165,7 +164,7 @@ class CoordinatorAgent:
 
     def _informed(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
-        broken = self.breakers.seen_by(workspace).open_names
+        broken = self.breakers.open_names(workspace)
         if "open_breakers" in request.context or not broken:
             return request
         return replace(request, context={**request.context, "open_breakers": broken})
