@@ -23,11 +23,11 @@ from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import counting, print_json
 from moot.cli.rule_view import SHORT, Tried, rule_table, ruleset_table, show_one, show_simulation, trial_table
 from moot.cli.texts import SAY, say
+from moot.modules.governance.application.decision_log import SimulationReport, simulate
 from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
-from moot.modules.governance.application.simulation import SimulationReport, simulate
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

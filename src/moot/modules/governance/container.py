@@ -13,7 +13,7 @@ from moot.modules.governance.application.enhanced_rule_repository import Active,
 from moot.modules.governance.application.error_handler import ErrorHandler, ErrorHandlingPolicy
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
-from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.facts import FactFinder, payload_schema, unproven_argument
 from moot.modules.governance.application.goal_alignment_checker import (
     AlignmentOpinion,
     GoalAlignmentChecker,
@@ -23,7 +23,6 @@ from moot.modules.governance.application.provenance import tainted
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import RulesetService
-from moot.modules.governance.application.system_conditions import payload_schema, unproven_argument
 from moot.modules.governance.application.tool_knowledge import known_tool
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult

@@ -18,7 +18,6 @@ from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
 from moot.modules.governance.domain.rules import (
     ConditionEngine,
     EnhancedRule,
@@ -27,7 +26,7 @@ from moot.modules.governance.domain.rules import (
     RuleIndex,
     RuleSource,
 )
-from moot.modules.governance.domain.rulesets import CALL, Registered, as_data
+from moot.modules.governance.domain.rulesets import CALL, Complaint, Registered, RuleRefused, as_data
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import invalid_input

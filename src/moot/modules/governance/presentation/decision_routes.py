@@ -11,15 +11,16 @@ from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
 from moot.modules.governance.application.decision_log import explain
-from moot.modules.governance.domain.decision_record import (
+from moot.modules.governance.domain.decisions import (
     DecisionFilter,
     DecisionPage,
     DecisionRecord,
+    DecisionRequest,
     Name,
     RecordedResult,
+    ValidationStatus,
     plain,
 )
-from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
 from moot.modules.governance.domain.rules import RuleCategory, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.workflow import WorkflowExecution

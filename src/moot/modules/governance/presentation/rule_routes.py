@@ -11,14 +11,19 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
+from moot.modules.governance.application.decision_log import Difference, simulate
 from moot.modules.governance.application.rule_files import Reading, RuleReader, write_rules
 from moot.modules.governance.application.rule_generator import Wish
-from moot.modules.governance.application.simulation import Difference, simulate
-from moot.modules.governance.domain.decision_record import From
-from moot.modules.governance.domain.decisions import ValidationStatus
-from moot.modules.governance.domain.exceptions import Complaint, NoSuchRule, RuleRefused
+from moot.modules.governance.domain.decisions import From, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.rulesets import Activation, Ruleset, as_data
+from moot.modules.governance.domain.rulesets import (
+    Activation,
+    Complaint,
+    NoSuchRule,
+    RuleRefused,
+    Ruleset,
+    as_data,
+)
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
