@@ -1,7 +1,7 @@
 """Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cache, cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -145,14 +145,14 @@ class RuleBook(RuleReader):
 
 
 class _Shipped:
-    """The rules of a profile, made ready when the first decision is made by them."""
+    """The rules that come with Moot, made ready when the first decision is made by them."""
 
-    def __init__(self, book: RuleBook, profile: str) -> None:
-        self._book, self._profile = book, profile
+    def __init__(self, book: RuleBook) -> None:
+        self._book = book
 
     @cached_property
     def active(self) -> Active:
-        return self._book.repository(self._book.shipped(self._profile)).active
+        return self._book.repository(self._book.shipped()).active
 
 
 class GovernanceContainer:
@@ -169,7 +169,6 @@ class GovernanceContainer:
         clock: Clock,
         strict: bool = False,
         book: RuleBook | None = None,
-        profile: str = "default",
         policy: ErrorHandlingPolicy | None = None,
         journal: WorkflowJournal | None = None,
         on_answer: Callable[[Escalation], Awaitable[None]] | None = None,
@@ -178,12 +177,13 @@ class GovernanceContainer:
     ) -> None:
         self.book = book or RuleBook()
         self._clock = clock
-        self._shipped = _Shipped(self.book, profile)
+        self._shipped = _Shipped(self.book)
         validator = self.book.validator(self._shipped, clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
-        shipped = partial(self.book.shipped, profile)
         store = SqlRulesetStore(trail.database) if trail else None
-        self.rulesets = RulesetService(store, self.book, clock=clock, shipped=shipped) if store else None
+        self.rulesets = (
+            RulesetService(store, self.book, clock=clock, shipped=self.book.shipped) if store else None
+        )
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = (
             EscalationService(SqlEscalationQueue(trail.database), clock, self._validate_edit, on_answer)

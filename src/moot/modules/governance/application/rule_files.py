@@ -16,7 +16,7 @@ from pydantic import ValidationError
 
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
-from moot.modules.governance.domain.conditions import DECISION_TYPES, Finding, Problem, ToolProfile
+from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import (
     ConditionEngine,
@@ -283,25 +283,15 @@ def _unknown_paths(rule: EnhancedRule) -> Iterator[Complaint]:
 
 def _outcome(rule: EnhancedRule, example: Example, index: RuleIndex, facts: FactFinder) -> Complaint | None:
     types = [example.decision_type] if example.decision_type else list(rule.for_types)
-    if len(types) != 1:
-        return Complaint(SAY("rules.example_without_type", known=types or list(DECISION_TYPES)))
-    if rule.for_types and types[0] not in rule.for_types:
-        return Complaint(SAY("rules.example_of_other_type", type=types[0], known=list(rule.for_types)))
+    known = rule.for_types or DECISION_TYPES
+    if len(types) != 1 or (rule.for_types and types[0] not in known):
+        return Complaint(SAY("rules.example_without_type", known=list(known)))
     request = DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
     fired = index.fired(facts.facts(request, example.payload))
-    return _disappointed(example, fired[0].finding if fired else None)
-
-
-def _disappointed(example: Example, finding: Finding | None) -> Complaint | None:
-    """A rule that is broken only because it could not be decided proves nothing."""
-    if finding is not None and finding.error is not None:
+    finding = fired[0].finding if fired else None
+    if finding is not None and finding.error is not None:  # it proves nothing
         return Complaint(SAY("rules.example_undecided", error=finding.error))
-    if example.violates and finding is None:
-        return Complaint(SAY("rules.example_did_not_fire"))
-    if not example.violates and finding is not None:
-        return Complaint(SAY("rules.example_fired", because=finding.because, seen=_seen(finding)))
-    return None
-
-
-def _seen(finding: Finding) -> str:
-    return ", ".join(f"{name} = {value!r}" for name, value in finding.values.items()) or "-"
+    if finding is not None and not example.violates:
+        seen = ", ".join(f"{name} = {value!r}" for name, value in finding.values.items()) or "-"
+        return Complaint(SAY("rules.example_fired", because=finding.because, seen=seen))
+    return Complaint(SAY("rules.example_did_not_fire")) if finding is None and example.violates else None
