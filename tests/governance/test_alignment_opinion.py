@@ -15,12 +15,12 @@ from structlog.testing import capture_logs
 
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
+from moot.modules.governance.application.decision_log import simulate
 from moot.modules.governance.application.goal_alignment_checker import (
     AlignmentOpinion,
     OpinionOnAlignment,
     compared,
 )
-from moot.modules.governance.application.simulation import simulate
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule

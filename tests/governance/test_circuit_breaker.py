@@ -232,7 +232,7 @@ class TestReports:
     @pytest.mark.accepts("W37")
     async def test_each_dependency_has_its_own_and_the_worst_is_shown(self, clock: HandClock) -> None:
         breakers = Breakers(clock)
-        assert breakers.worst is CLOSED
+        assert breakers.worst() is CLOSED
         await succeed(breakers.of("model"))
         await fail(breakers.of("tushare"), 5)
         assert breakers.of("tushare") is breakers.of("tushare")
@@ -240,31 +240,30 @@ class TestReports:
             ("model", CLOSED),
             ("tushare", OPEN),
         ]
-        assert (breakers.worst, breakers.open_names) == (OPEN, ["tushare"])
+        assert (breakers.worst(), breakers.open_names()) == (OPEN, ["tushare"])
         clock.move(60)
-        assert (breakers.worst, breakers.open_names) == (HALF_OPEN, [])
+        assert (breakers.worst(), breakers.open_names()) == (HALF_OPEN, [])
         await succeed(breakers.of("tushare"))
-        assert breakers.worst is CLOSED
+        assert breakers.worst() is CLOSED
 
     async def test_a_workspace_sees_its_own_and_those_of_the_desk(self, clock: HandClock) -> None:
         breakers = Breakers(clock)
         await fail(breakers.of("model:main", "theirs"), 5)
         await succeed(breakers.of("model:main", "ours"))
         await succeed(breakers.of("data:tushare"))
-        ours, theirs = breakers.seen_by("ours"), breakers.seen_by("theirs")
-        assert [(each.name, each.state) for each in ours.reports()] == [
+        assert [(each.name, each.state) for each in breakers.reports("ours")] == [
             ("data:tushare", CLOSED),
             ("model:main", CLOSED),
         ]
-        assert (ours.worst, ours.open_names) == (CLOSED, [])
-        assert (theirs.worst, theirs.open_names) == (OPEN, ["model:main"])
-        assert [each.name for each in breakers.seen_by("nobody").reports()] == ["data:tushare"]
+        assert (breakers.worst("ours"), breakers.open_names("ours")) == (CLOSED, [])
+        assert (breakers.worst("theirs"), breakers.open_names("theirs")) == (OPEN, ["model:main"])
+        assert [each.name for each in breakers.reports("nobody")] == ["data:tushare"]
 
     async def test_all_breakers_of_a_desk_share_its_limits(self, clock: HandClock) -> None:
         breakers = Breakers(clock, 2, 5)
         await fail(breakers.of("db"), 1)
-        assert breakers.worst is CLOSED
+        assert breakers.worst() is CLOSED
         await fail(breakers.of("db"), 1)
-        assert breakers.worst is OPEN
+        assert breakers.worst() is OPEN
         clock.move(5)
-        assert breakers.worst is HALF_OPEN
+        assert breakers.worst() is HALF_OPEN

@@ -14,20 +14,18 @@ from sqlalchemy import insert, text
 
 from moot.modules.governance.application.decision_log import explain, recorded
 from moot.modules.governance.domain.conditions import PastCall
-from moot.modules.governance.domain.decision_record import (
+from moot.modules.governance.domain.decisions import (
     COUNTED_TO,
+    Change,
     DecisionFilter,
     DecisionRecord,
-    DecisionStatistics,
-    digest_json,
-    plain,
-)
-from moot.modules.governance.domain.decisions import (
-    Change,
     DecisionRequest,
+    DecisionStatistics,
     RuleViolation,
     ValidationResult,
     ValidationStatus,
+    digest_json,
+    plain,
 )
 from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog

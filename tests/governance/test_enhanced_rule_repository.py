@@ -9,8 +9,8 @@ import pytest
 from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.conditions import ToolProfile
-from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, RuleAction, RuleCategory, RuleIndex, RuleSource
+from moot.modules.governance.domain.rulesets import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance.factories import facts, rule
 

@@ -228,8 +228,8 @@ async def test_checking_tells_everything_and_stores_nothing(client):
     chinese = {"Accept-Language": "zh"}
     body = (await client.post(f"{RULESETS}/check", json=twins, headers=chinese)).json()
     found = [(each["severity"], each["field"], each["line"]) for each in body["problems"]]
-    assert (body["ok"], found) == (False, [("draft", "examples", None), ("error", "id", None)])
-    assert body["problems"][1]["message"].startswith("规则 house.no_shell 已存在")
+    assert (body["ok"], found) == (False, [("error", "id", None), ("draft", "examples", None)])
+    assert body["problems"][0]["message"].startswith("规则 house.no_shell 已存在")
     assert await numbers(client) == {0: True}
 
 

@@ -6,9 +6,8 @@ import pytest
 
 from moot.modules.governance.application.rulesets import RulesMovedOn
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.governance.domain.exceptions import DuplicateRuleError
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.rulesets import Ruleset
+from moot.modules.governance.domain.rulesets import DuplicateRuleError, Ruleset
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 from tests.fakes.clock import HandClock

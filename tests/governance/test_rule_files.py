@@ -7,9 +7,8 @@ import pytest
 
 from moot.modules.governance.application.rule_files import RuleReader, write_rules
 from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleAction, RuleCategory
-from moot.modules.governance.domain.rulesets import Registered
+from moot.modules.governance.domain.rulesets import Complaint, Registered, RuleRefused
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance.factories import rule
 

@@ -11,6 +11,7 @@ from moot.modules.governance.application.decision_validator import DecisionValid
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_files import RuleReader, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept, period_in
+from moot.modules.governance.container import correct_sql
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import (
@@ -22,7 +23,6 @@ from moot.modules.governance.domain.rules import (
     RuleSource,
 )
 from moot.modules.governance.infrastructure.cel.index import CelConditions
-from moot.modules.governance.infrastructure.when_needed import corrected_sql
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import InvalidInput
 
@@ -315,7 +315,7 @@ def test_one_statement_that_breaks_several_rules_is_rewritten_once_for_all(gener
     validator = DecisionValidator(
         FixedRules(Active(index, "digest")),
         FactFinder(lambda *_: None, lambda *_: True),
-        corrections=Corrections(lambda sql, corrector: corrected_sql(sql, corrector, columns)),
+        corrections=Corrections(lambda sql, corrector: correct_sql(sql, corrector, columns)),
     )
 
     def decided(sql: str) -> tuple[str, Any]:

@@ -12,9 +12,17 @@ from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.domain.decisions import ValidationResult
-from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRuleset, RuleRefused
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
-from moot.modules.governance.domain.rulesets import Activation, Registered, Ruleset, RulesMovedOn, digest_of
+from moot.modules.governance.domain.rulesets import (
+    Activation,
+    DuplicateRuleError,
+    NoSuchRuleset,
+    Registered,
+    RuleRefused,
+    Ruleset,
+    RulesMovedOn,
+    digest_of,
+)
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.shared.domain.errors import Conflict, Unavailable

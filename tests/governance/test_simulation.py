@@ -7,11 +7,11 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.application.decision_log import explain
-from moot.modules.governance.application.simulation import simulate
-from moot.modules.governance.domain.decision_record import BY_A_PERSON, DecisionRecord
+from moot.modules.governance.application.decision_log import explain, simulate
 from moot.modules.governance.domain.decisions import (
+    BY_A_PERSON,
     Change,
+    DecisionRecord,
     DecisionRequest,
     RuleViolation,
     ValidationResult,

@@ -5,10 +5,10 @@ from typing import Any
 import duckdb
 import pytest
 
+from moot.modules.governance.container import correct_sql
 from moot.modules.governance.domain.rules import RewriteSql
 from moot.modules.governance.infrastructure.sql.guard import SqlGuard
 from moot.modules.governance.infrastructure.sql.rewriting import exposes, rewrite
-from moot.modules.governance.infrastructure.when_needed import corrected_sql
 
 COLUMNS = {
     "customers": ["id", "name", "email", "region"],
@@ -231,7 +231,7 @@ def test_exposes_names_the_columns_a_statement_can_tell_of() -> None:
 
 def test_the_corrector_of_a_rule_says_what_to_rewrite() -> None:
     corrector = RewriteSql(kind="sql", path="payload.args.sql", mask=("email",), limit=5)
-    assert corrected_sql("SELECT id, email FROM customers", corrector, {}) == (
+    assert correct_sql("SELECT id, email FROM customers", corrector, {}) == (
         "SELECT id, '***' AS email FROM customers LIMIT 5"
     )
-    assert corrected_sql("DROP TABLE customers", corrector, COLUMNS) is None
+    assert correct_sql("DROP TABLE customers", corrector, COLUMNS) is None

@@ -170,8 +170,8 @@ class TestModels:
             await fail(service)
         finally:
             current_execution_ctx.reset(token)
-        assert (len(llm_server.requests), bench.breakers.open_names) == (6, ["model:main"])
-        assert bench.breakers.seen_by("theirs").open_names == []
+        assert (len(llm_server.requests), bench.breakers.open_names()) == (6, ["model:main"])
+        assert bench.breakers.open_names("theirs") == []
         assert bench.report("model:main", "theirs").failed == 1
 
 

@@ -7,12 +7,7 @@ from fastapi.responses import JSONResponse
 
 from moot.api.openapi import document_keys
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
-from moot.modules.governance.presentation import (
-    decision_routes,
-    escalation_routes,
-    rule_routes,
-    status_routes,
-)
+from moot.modules.governance.presentation import decision_routes, escalation_routes, rule_routes
 from moot.modules.intake.presentation.rest import intake_routes
 from moot.modules.llm_platform.presentation import routes as llm_routes
 from moot.modules.market_data.presentation import routes as market_data_routes
@@ -28,7 +23,7 @@ ERRORS: dict[int | str, dict[str, Any]] = {
 ROUTERS = (
     research_routes.router,
     session_routes.router,
-    status_routes.router,
+    decision_routes.status_router,
     rule_routes.router,
     decision_routes.router,
     escalation_routes.router,
@@ -57,5 +52,5 @@ def register_routes(app: FastAPI) -> None:
     app.include_router(health)
     for router in ROUTERS:
         app.include_router(router, prefix=PREFIX, responses=ERRORS)
-    app.include_router(status_routes.router, prefix=WITHOUT_VERSION, responses=ERRORS)
+    app.include_router(decision_routes.status_router, prefix=WITHOUT_VERSION, responses=ERRORS)
     document_keys(app)

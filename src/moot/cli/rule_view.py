@@ -13,11 +13,16 @@ from rich.text import Text
 from moot.cli.printing import Field, facts, field, line_field, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.governance.application.coordinator_agent import ValidationResult
-from moot.modules.governance.application.decision_log import DecisionRecord, explain, recorded
+from moot.modules.governance.application.decision_log import (
+    DecisionRecord,
+    Difference,
+    SimulationReport,
+    explain,
+    recorded,
+)
 from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data
 from moot.modules.governance.application.rulesets import Ruleset
-from moot.modules.governance.application.simulation import Difference, SimulationReport
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 SHORT = 12

@@ -22,11 +22,11 @@ from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import counting, print_json, tell
 from moot.cli.rule_view import SHORT, Tried, show_one, show_rules, show_rulesets, show_simulation, show_trials
 from moot.cli.texts import SAY, say
+from moot.modules.governance.application.decision_log import SimulationReport, simulate
 from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
-from moot.modules.governance.application.simulation import SimulationReport, simulate
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

@@ -1,7 +1,7 @@
 """Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from functools import cached_property, partial
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -13,7 +13,7 @@ from moot.modules.governance.application.enhanced_rule_repository import Active,
 from moot.modules.governance.application.error_handler import ErrorHandler, ErrorHandlingPolicy
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
-from moot.modules.governance.application.facts import FactFinder
+from moot.modules.governance.application.facts import FactFinder, payload_schema, unproven_argument
 from moot.modules.governance.application.goal_alignment_checker import (
     AlignmentOpinion,
     GoalAlignmentChecker,
@@ -23,12 +23,17 @@ from moot.modules.governance.application.provenance import tainted
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import RulesetService
-from moot.modules.governance.application.system_conditions import payload_schema, unproven_argument
 from moot.modules.governance.application.tool_knowledge import known_tool
-from moot.modules.governance.domain.conditions import ToolProfile
+from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.escalations import Escalation
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
+from moot.modules.governance.domain.rules import (
+    ConditionEngine,
+    EnhancedRule,
+    NamedCondition,
+    RewriteSql,
+    RuleIndex,
+)
 from moot.modules.governance.infrastructure.alignment_measures import (
     EmbeddingOpinion,
     ModelOpinion,
@@ -37,7 +42,6 @@ from moot.modules.governance.infrastructure.alignment_measures import (
 from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
-from moot.modules.governance.infrastructure.when_needed import Cel, Columns, corrected_sql, sql_guard
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -55,6 +59,48 @@ PROFILES: dict[str, tuple[str, ...]] = {
 """The rules that come with Moot: a file each, put together to profiles."""
 
 
+Columns = Mapping[str, list[str]]
+"""Tables, and their columns."""
+
+
+class Cel(ConditionEngine):
+    """CEL and the SQL parser take a quarter of a second to load: they are loaded when they are first used."""
+
+    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+        return self._conditions.problems(rule, tools)
+
+    def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> RuleIndex:
+        return self._conditions.index(rules, tools)
+
+    @cached_property
+    def _conditions(self) -> ConditionEngine:
+        from moot.modules.governance.infrastructure.cel.index import CelConditions  # noqa: PLC0415
+
+        return CelConditions()
+
+
+def guard_sql(tables: Mapping[str, Columns] | None) -> NamedCondition:
+    """The condition of that name; `tables` are those a tool may read, by the name of the tool."""
+
+    @cache
+    def loaded() -> NamedCondition:
+        from moot.modules.governance.infrastructure.sql.condition import sql_condition  # noqa: PLC0415
+
+        return sql_condition(tables)
+
+    def condition(facts: Facts) -> bool | Finding | None:
+        return loaded()(facts)
+
+    return condition
+
+
+def correct_sql(sql: str, corrector: RewriteSql, columns: Columns) -> str | None:
+    """The statement as a rule's corrector asks for it; None: that cannot be done."""
+    from moot.modules.governance.infrastructure.sql.rewriting import rewrite  # noqa: PLC0415
+
+    return rewrite(sql, **corrector.model_dump(exclude={"kind", "path"}), columns=columns)
+
+
 class RuleBook(RuleReader):
     """What is needed to read rules and to decide by them: no database, no desk.
 
@@ -70,14 +116,14 @@ class RuleBook(RuleReader):
         profiles = {name: ToolProfile.model_validate(tool) for name, tool in (tools or {}).items()}
         conditions: dict[str, NamedCondition] = {
             "payload_schema@1": payload_schema,
-            "sql_guard@1": sql_guard(tables),
+            "sql_guard@1": guard_sql(tables),
             "unproven_argument@1": unproven_argument(profiles),
         }
         facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker().check_alignment)
         super().__init__(Cel(), profiles, conditions, facts)
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
         self._shipped: dict[str, list[EnhancedRule]] = {}
-        self._corrections = Corrections(lambda sql, corrector: corrected_sql(sql, corrector, known))
+        self._corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
 
     def shipped(self, profile: str = "default") -> list[EnhancedRule]:
         """The rules of a profile. One whose metadata says so stands in the place of the rule it `replaces`."""
@@ -99,14 +145,14 @@ class RuleBook(RuleReader):
 
 
 class _Shipped:
-    """The rules of a profile, made ready when the first decision is made by them."""
+    """The rules that come with Moot, made ready when the first decision is made by them."""
 
-    def __init__(self, book: RuleBook, profile: str) -> None:
-        self._book, self._profile = book, profile
+    def __init__(self, book: RuleBook) -> None:
+        self._book = book
 
     @cached_property
     def active(self) -> Active:
-        return self._book.repository(self._book.shipped(self._profile)).active
+        return self._book.repository(self._book.shipped()).active
 
 
 class GovernanceContainer:
@@ -123,7 +169,6 @@ class GovernanceContainer:
         clock: Clock,
         strict: bool = False,
         book: RuleBook | None = None,
-        profile: str = "default",
         policy: ErrorHandlingPolicy | None = None,
         journal: WorkflowJournal | None = None,
         on_answer: Callable[[Escalation], Awaitable[None]] | None = None,
@@ -132,12 +177,13 @@ class GovernanceContainer:
     ) -> None:
         self.book = book or RuleBook()
         self._clock = clock
-        self._shipped = _Shipped(self.book, profile)
+        self._shipped = _Shipped(self.book)
         validator = self.book.validator(self._shipped, clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
-        shipped = partial(self.book.shipped, profile)
         store = SqlRulesetStore(trail.database) if trail else None
-        self.rulesets = RulesetService(store, self.book, clock=clock, shipped=shipped) if store else None
+        self.rulesets = (
+            RulesetService(store, self.book, clock=clock, shipped=self.book.shipped) if store else None
+        )
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = (
             EscalationService(SqlEscalationQueue(trail.database), clock, self._validate_edit, on_answer)

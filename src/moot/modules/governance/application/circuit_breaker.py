@@ -1,7 +1,7 @@
 """Keeps away from what is broken: after some failures in a row a dependency is left alone, then tried by one call."""
 
 import math
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -76,13 +76,6 @@ class BreakerReport:
     rejected: int
 
 
-@dataclass(eq=False, slots=True)
-class _Turn:
-    """A call let through; `era` tells whether the breaker has changed its state since."""
-
-    era: int
-
-
 def dependency_failed(error: Exception) -> bool:
     """Bad input and missing rights are the caller's: they say nothing about the dependency."""
     return not isinstance(error, OF_THE_CALLER)
@@ -107,7 +100,7 @@ class CircuitBreaker:
         self._failures, self._open_for = failures, timedelta(seconds=open_seconds)
         self._in_a_row, self._era = 0, 0
         self._opened_at: datetime | None = None
-        self._probe: _Turn | None = None
+        self._is_probed = False
         self._counted = {"total": 0, "successful": 0, "failed": 0, "rejected": 0}
 
     @property
@@ -122,45 +115,43 @@ class CircuitBreaker:
 
         `counts` tells which errors are failures of the dependency.
         """
-        turn = self._admit()
+        era, probes = self._era, self._admit()
         try:
             yield
         except Exception as e:
             if counts(e):
-                self._note_failure(turn)
+                self._note_failure(era)
             raise
         else:
-            self._note_success(turn)
+            self._note_success(era)
         finally:
-            if self._probe is turn:
-                self._probe = None
+            self._is_probed = self._is_probed and not probes
 
     def report(self) -> BreakerReport:
         return BreakerReport(self.name, self.state, self._in_a_row, **self._counted)
 
-    def _admit(self) -> _Turn:
+    def _admit(self) -> bool:
+        """Whether this is the one call that tries it."""
         self._counted["total"] += 1
         state = self.state
-        if state is BreakerState.OPEN or self._probe is not None:
+        if state is BreakerState.OPEN or self._is_probed:
             self._counted["rejected"] += 1
             raise CircuitBreakerOpenError(self.name, max(1, math.ceil(self._time_left().total_seconds())))
-        turn = _Turn(self._era)
-        if state is BreakerState.HALF_OPEN:
-            self._probe = turn
-        return turn
+        self._is_probed = state is BreakerState.HALF_OPEN
+        return self._is_probed
 
-    def _note_success(self, turn: _Turn) -> None:
+    def _note_success(self, era: int) -> None:
         self._counted["successful"] += 1
-        if turn.era != self._era:  # it began before the breaker opened, and tells of that time
+        if era != self._era:  # it began before the breaker opened, and tells of that time
             return
         self._in_a_row = 0
         if self._opened_at is not None:
             self._turn_over(None)
             logger.info("circuit closed", dependency=self.name, workspace=self.workspace)
 
-    def _note_failure(self, turn: _Turn) -> None:
+    def _note_failure(self, era: int) -> None:
         self._counted["failed"] += 1
-        if turn.era != self._era:
+        if era != self._era:
             return
         self._in_a_row += 1
         if self._in_a_row >= self._failures:  # so too when the one that tries it fails
@@ -178,33 +169,15 @@ class CircuitBreaker:
         return self._opened_at + self._open_for - self._clock.now()
 
 
-class Seen:
-    """Some breakers, as whoever may know of them sees them."""
+class Breakers:
+    """The breakers of a desk, one for each dependency, shared by all who call it.
 
-    def __init__(self, breakers: Mapping[Dependency, CircuitBreaker]) -> None:
-        self._breakers = breakers
-
-    @property
-    def worst(self) -> BreakerState:
-        states = [breaker.state for breaker in self._breakers.values()]
-        return max(states, key=BADNESS.__getitem__, default=BreakerState.CLOSED)
-
-    @property
-    def open_names(self) -> list[str]:
-        """Dependencies that no call reaches now."""
-        return sorted(called.name for called, b in self._breakers.items() if b.state is BreakerState.OPEN)
-
-    def reports(self) -> list[BreakerReport]:
-        return sorted((breaker.report() for breaker in self._breakers.values()), key=attrgetter("name"))
-
-
-class Breakers(Seen):
-    """The breakers of a desk, one for each dependency, shared by all who call it."""
+    Who asks for a workspace sees its own, and those of the desk.
+    """
 
     def __init__(self, clock: Clock, failures: int = FAILURES, open_seconds: float = OPEN_SECONDS) -> None:
         self._new = partial(CircuitBreaker, clock=clock, failures=failures, open_seconds=open_seconds)
         self._all: dict[Dependency, CircuitBreaker] = {}
-        super().__init__(self._all)
 
     def of(self, name: str, workspace: str | None = None) -> CircuitBreaker:
         called = Dependency(name, workspace)
@@ -216,6 +189,16 @@ class Breakers(Seen):
         """A `Guard`, for those who know nothing of breakers."""
         return self.of(*called).call(counts)
 
-    def seen_by(self, workspace: str) -> Seen:
-        """The workspace's own, and those of the desk."""
-        return Seen({called: b for called, b in self._all.items() if called.workspace in (None, workspace)})
+    def worst(self, workspace: str | None = None) -> BreakerState:
+        states = [breaker.state for breaker in self._seen_by(workspace)]
+        return max(states, key=BADNESS.__getitem__, default=BreakerState.CLOSED)
+
+    def open_names(self, workspace: str | None = None) -> list[str]:
+        """Dependencies that no call reaches now."""
+        return sorted(b.name for b in self._seen_by(workspace) if b.state is BreakerState.OPEN)
+
+    def reports(self, workspace: str | None = None) -> list[BreakerReport]:
+        return sorted((breaker.report() for breaker in self._seen_by(workspace)), key=attrgetter("name"))
+
+    def _seen_by(self, workspace: str | None) -> Iterator[CircuitBreaker]:
+        return (b for b in self._all.values() if workspace is None or b.workspace in (None, workspace))

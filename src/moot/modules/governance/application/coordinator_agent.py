@@ -9,25 +9,24 @@ from pydantic import BaseModel
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
 from moot.modules.governance.application.decision_log import explain, recorded
-from moot.modules.governance.application.decision_validator import ActiveRules, DecisionValidator
+from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor
 from moot.modules.governance.application.goal_alignment_checker import OpinionOnAlignment
-from moot.modules.governance.domain.decision_record import (
+from moot.modules.governance.domain.decisions import (
     BY_A_PERSON,
+    Change,
     DecisionLog,
     DecisionRecord,
+    DecisionRequest,
     DecisionStatistics,
     RecordedResult,
-)
-from moot.modules.governance.domain.decisions import (
-    Change,
-    DecisionRequest,
     ValidationResult,
     ValidationStatus,
 )
 from moot.modules.governance.domain.escalations import Escalation
+from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict, DecisionRejected
@@ -48,7 +47,7 @@ __all__ = [
 
 
 class RulesInForce(Protocol):
-    async def active(self, workspace: str) -> ActiveRules:
+    async def active(self, workspace: str) -> Active:
         """The rules that decide in that workspace now."""
 
 
@@ -133,20 +132,19 @@ class CoordinatorAgent:
 
     async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
         counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
-        breakers = self.breakers.seen_by(workspace)
         return GovernanceStatus(
             decision_statistics=counted,
             active_workflows=self.monitor.active_workflows,
-            circuit_breaker_state=breakers.worst.value,
-            circuit_breakers=breakers.reports(),
+            circuit_breaker_state=self.breakers.worst(workspace).value,
+            circuit_breakers=self.breakers.reports(workspace),
         )
 
-    async def _active(self, workspace: str) -> ActiveRules:
+    async def _active(self, workspace: str) -> Active:
         return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active
 
     async def _answered(
         self,
-        active: ActiveRules,
+        active: Active,
         request: DecisionRequest,
         result: ValidationResult,
         session_id: UUID | None,
@@ -165,7 +163,7 @@ class CoordinatorAgent:
 
     def _informed(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
-        broken = self.breakers.seen_by(workspace).open_names
+        broken = self.breakers.open_names(workspace)
         if "open_breakers" in request.context or not broken:
             return request
         return replace(request, context={**request.context, "open_breakers": broken})

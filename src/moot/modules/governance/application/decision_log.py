@@ -1,27 +1,27 @@
-"""Puts a decision on the record, and says in one sentence how it ended and why."""
+"""Puts a decision on the record, says in one sentence how it ended and why, and how it would end by other rules."""
 
 import hashlib
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from collections import Counter
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
 from pydantic_core import to_json
 
 from moot.modules.governance.application.tool_knowledge import find_schema
-from moot.modules.governance.domain.decision_record import (
-    BY_A_PERSON,
-    DecisionRecord,
-    RecordedResult,
-    plain,
-)
 from moot.modules.governance.domain.decisions import (
+    BY_A_PERSON,
     Change,
+    DecisionRecord,
     DecisionRequest,
+    RecordedResult,
     RuleViolation,
     ValidationResult,
     ValidationStatus,
+    digest_json,
+    plain,
 )
 from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.domain.texts import SAY
@@ -94,8 +94,8 @@ def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
     given = request.context.get("tools")
     if not given:
         return {}, None
-    called = find_schema(str(request.payload.get("tool")), given)
-    return {"tools": [called] if called else []}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
+    called = [tool for tool in given if find_schema(str(request.payload.get("tool")), [tool])]
+    return {"tools": called}, hashlib.sha256(to_json(given, fallback=str)).hexdigest()
 
 
 def explain(record: DecisionRecord) -> Message:
@@ -198,3 +198,69 @@ def _reason(violation: RuleViolation) -> Message:
 def _said(violation: RuleViolation) -> dict[str, str]:
     because = violation.because or violation.error or violation.message
     return {"name": violation.rule_name, "rule": violation.rule, "because": because}
+
+
+Validate = Callable[..., ValidationResult]
+"""`DecisionValidator.validate` by the rules that are tried."""
+
+
+class Difference(NamedTuple):
+    """`because` is what the new rules say; where they no longer object, what the old ones said."""
+
+    decision: DecisionRecord
+    was: ValidationStatus
+    now: ValidationStatus
+    because: Message
+
+
+@dataclass
+class SimulationReport:
+    """`endings` counts all decisions by how they ended and how they would. Equal endings can still differ: in what
+    was changed.
+    """
+
+    total: int = 0
+    changed: list[Difference] = field(default_factory=list)
+    endings: Counter[tuple[ValidationStatus, ValidationStatus]] = field(default_factory=Counter)
+
+    @property
+    def same(self) -> int:
+        return self.total - len(self.changed)
+
+
+async def simulate(
+    validate: Validate, records: AsyncIterator[DecisionRecord], progress: Callable[[int], None] | None = None
+) -> SimulationReport:
+    """Decide again, each decision with what was known at its time; nothing is written down."""
+    report = SimulationReport()
+    async for record in records:
+        again = _again(record, validate)
+        report.total += 1
+        report.endings[record.status, again.status] += 1
+        if (record.status, _acted_on(record)) != (again.status, _acted_on(again)):
+            report.changed.append(_difference(record, again))
+        if progress is not None:
+            progress(report.total)
+    return report
+
+
+def _again(record: DecisionRecord, validate: Validate) -> DecisionRecord:
+    """A person who was asked is taken to say the same once more."""
+    request = record.request
+    proposed = request if record.edited is None else replace(request, payload=record.edited)
+    result = validate(proposed, waived=record.answer == "approved")
+    if record.answer == "refused" and result.status is ValidationStatus.ESCALATED:
+        result = replace(result, status=ValidationStatus.REJECTED)
+    if record.edited is not None and result.may_proceed:
+        result = replace(result, status=ValidationStatus.MODIFIED, modified_payload=dict(result.payload))
+    return recorded(request, result, session_id=record.session_id, workspace=record.workspace_id)
+
+
+def _acted_on(record: DecisionRecord) -> str:
+    return digest_json(record.result.modified_payload)
+
+
+def _difference(then: DecisionRecord, now: DecisionRecord) -> Difference:
+    eased = now.status.severity < then.status.severity
+    because = SAY("decisions.no_longer", was=explain(then)) if eased else explain(now)
+    return Difference(then, then.status, now.status, because)

@@ -18,7 +18,8 @@ from moot.modules.governance.domain.decisions import (
     ValidationResult,
     ValidationStatus,
 )
-from moot.modules.governance.domain.rules import EnhancedRule, Fired, RuleAction, RuleIndex
+from moot.modules.governance.domain.rules import EnhancedRule, Fired, RuleAction
+from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.messages import Locale, Message, locale_of
@@ -33,20 +34,11 @@ MOST_TIGHTENINGS = 4
 """More corrections at once by rules that only tighten cannot be tried in all their combinations."""
 
 
-class ActiveRules(Protocol):
-    @property
-    def index(self) -> RuleIndex: ...
-    @property
-    def digest(self) -> str: ...
-    @property
-    def rules(self) -> Sequence[EnhancedRule]: ...
-
-
 class Rules(Protocol):
     """The rule repository, as the validator sees it."""
 
     @property
-    def active(self) -> ActiveRules:
+    def active(self) -> Active:
         """What decides now. It does not change; whoever changes the rules puts another one in its place."""
 
 
@@ -85,7 +77,7 @@ class DecisionValidator:
         return self.validate_by(self.rule_repository.active, request, waived=waived)
 
     def validate_by(
-        self, active: ActiveRules, request: DecisionRequest, *, waived: bool = False
+        self, active: Active, request: DecisionRequest, *, waived: bool = False
     ) -> ValidationResult:
         """By these rules, whichever are in force."""
         broken = active.index.fired(self._facts.facts(request, request.payload))

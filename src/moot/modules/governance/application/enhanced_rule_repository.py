@@ -1,33 +1,25 @@
 """The rules of one place, in memory: usable alone, checked as they come in, made ready when somebody asks."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from threading import RLock
 
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.exceptions import DuplicateRuleError, NoSuchRule, RuleRefused
 from moot.modules.governance.domain.rules import (
     EnhancedRule,
     Fired,
     RuleCategory,
-    RuleIndex,
     RuleSource,
 )
-from moot.modules.governance.domain.rulesets import digest_of
+from moot.modules.governance.domain.rulesets import (
+    Active,
+    DuplicateRuleError,
+    NoSuchRule,
+    RuleRefused,
+    digest_of,
+)
 
 __all__ = ["Active", "DuplicateRuleError", "EnhancedRuleRepository", "NoSuchRule"]
-
-
-@dataclass(frozen=True, slots=True)
-class Active:
-    """What decides at one moment. Whoever decides takes it once, and sees no change until the decision is made."""
-
-    index: RuleIndex
-    digest: str
-    rules: tuple[EnhancedRule, ...]
-    number: int | None = None
-    """That of the stored ruleset, where it is one."""
 
 
 class EnhancedRuleRepository:
@@ -114,14 +106,12 @@ class EnhancedRuleRepository:
     @property
     def active(self) -> Active:
         """The rules as they are now, ready for use; made anew only after a change."""
-        return self._active or self._made_ready()
-
-    def _made_ready(self) -> Active:
-        with self._changing:
-            if self._active is None:
+        active = self._active
+        if active is None:
+            with self._changing:
                 rules = tuple(self.list_all())
-                self._active = Active(self._reader.index(rules), digest_of(rules), rules)
-            return self._active
+                self._active = active = Active(self._reader.index(rules), digest_of(rules), rules)
+        return active
 
     def _refuse_bad(self, rules: Iterable[EnhancedRule]) -> None:
         found = [complaint for rule in rules for complaint in self._reader.complaints(rule)]

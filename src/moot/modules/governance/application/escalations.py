@@ -8,8 +8,13 @@ from uuid import UUID, uuid4
 import structlog
 
 from moot.modules.governance.application.decision_log import names_of
-from moot.modules.governance.domain.decision_record import DecisionRecord, digest_json, plain
-from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
+from moot.modules.governance.domain.decisions import (
+    DecisionRecord,
+    DecisionRequest,
+    ValidationResult,
+    digest_json,
+    plain,
+)
 from moot.modules.governance.domain.escalations import Escalation, EscalationPage, EscalationQueue, Question
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock

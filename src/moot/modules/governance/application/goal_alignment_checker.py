@@ -14,11 +14,10 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from moot.modules.governance.application.decision_validator import ActiveRules
 from moot.modules.governance.application.facts import to_align
 from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, plain, says
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
+from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
@@ -179,9 +178,7 @@ class OpinionOnAlignment:
     def __init__(self, opinion: AlignmentOpinion, *, patience: float = PATIENCE) -> None:
         self._opinion, self._patience = opinion, patience
 
-    async def added_to(
-        self, request: DecisionRequest, active: ActiveRules, workspace: str
-    ) -> DecisionRequest:
+    async def added_to(self, request: DecisionRequest, active: Active, workspace: str) -> DecisionRequest:
         """With the opinion in its context, where a rule could look at it; else the request as it came."""
         unmeasured = to_align(request, request.payload)
         if unmeasured is None or not _looked_at(active, request.decision_type):
@@ -205,13 +202,6 @@ class OpinionOnAlignment:
         return round(bounded(score), DIGITS)
 
 
-def _looked_at(active: ActiveRules, decision_type: str) -> bool:
+def _looked_at(active: Active, decision_type: str) -> bool:
     about = (rule for rule in active.rules if not rule.for_types or decision_type in rule.for_types)
-    return any(rule.enabled and _reads(rule) for rule in about)
-
-
-def _reads(rule: EnhancedRule) -> bool:
-    """What code looks at cannot be seen; of code, only rules about the goal are expected to."""
-    if isinstance(rule.condition, str):
-        return "alignment_score" in rule.condition
-    return rule.category is RuleCategory.GOAL
+    return any(rule.enabled and "alignment_score" in str(rule.condition) for rule in about)

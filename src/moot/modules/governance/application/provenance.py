@@ -114,7 +114,9 @@ def unproven(args: Mapping[str, Any], tool: Traits, goal: str | None, facts: Any
     if not any(kind for _, kind, _ in sinks):
         sinks = [(path, "content", value) for path, _, value in sinks]
     found = [
-        _unproven(path, value, kind) for path, kind, value in sinks if kind and not trusted.vouches_for(value)
+        Unproven(path, value, kind, SAY("provenance.unproven", argument=path, value=value))
+        for path, kind, value in sinks
+        if kind and not trusted.vouches_for(value)
     ]
     found += _links(sinks, trusted)
     kinds = {kind for _, kind, _ in sinks}
@@ -285,10 +287,6 @@ def _trusted(goal: str | None, facts: Any) -> Trusted:
     if not facts:
         return trusted_text(goal or "")
     return trusted_text("\n".join([goal or "", *(str(value) for _, _, value in _leaves("", facts, None))]))
-
-
-def _unproven(path: str, value: Any, kind: Kind) -> Unproven:
-    return Unproven(path, value, kind, SAY("provenance.unproven", argument=path, value=value))
 
 
 def _whys(found: Sequence[Unproven]) -> tuple[Message, ...]:

@@ -16,9 +16,8 @@ from pydantic import ValidationError
 
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
-from moot.modules.governance.domain.conditions import DECISION_TYPES, Finding, Problem, ToolProfile
+from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.exceptions import Complaint, RuleRefused
 from moot.modules.governance.domain.rules import (
     ConditionEngine,
     EnhancedRule,
@@ -27,7 +26,7 @@ from moot.modules.governance.domain.rules import (
     RuleIndex,
     RuleSource,
 )
-from moot.modules.governance.domain.rulesets import CALL, Registered, as_data
+from moot.modules.governance.domain.rulesets import CALL, Complaint, Registered, RuleRefused, as_data
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import invalid_input
@@ -84,6 +83,10 @@ class RuleReader:
         """With everything that is wrong with a file, and which of its rules are drafts."""
         return Reading(self, where).of(text)
 
+    def reading_of(self, rules: Iterable[EnhancedRule]) -> "Reading":
+        """The same of rules that came otherwise: lines are those of a condition's own text."""
+        return Reading(self, None).of_entries([as_data(rule) for rule in rules])
+
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
         return self.engine.index(rules, self.tools)
 
@@ -106,7 +109,7 @@ class Reading:
     """What came of reading one file."""
 
     by: RuleReader
-    where: str
+    where: str | None
     rules: list[EnhancedRule] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     _document: Document = field(default_factory=Document)
@@ -118,7 +121,10 @@ class Reading:
         except Unreadable as e:
             self.complaints.append(replace(e.complaint, file=self.where))
             return self
-        for place, entry in enumerate(self._entries()):
+        return self.of_entries(self._entries())
+
+    def of_entries(self, entries: Sequence[Any]) -> "Reading":
+        for place, entry in enumerate(entries):
             self._read(place, entry)
         return self
 
@@ -215,9 +221,9 @@ class Reading:
         return bool(unknown)
 
     def _complain(self, at: Path, complaint: Complaint) -> None:
-        line = self._document.line(*at)
+        line = self._document.line(*at) if self.where else None
         if complaint.line is not None:  # a line of the condition's own text
-            line = self._document.texts.get(at, line) + complaint.line - 1
+            line = self._document.texts.get(at, line or 1) + complaint.line - 1
         self.complaints.append(replace(complaint, file=self.where, line=line))
 
 
@@ -277,25 +283,15 @@ def _unknown_paths(rule: EnhancedRule) -> Iterator[Complaint]:
 
 def _outcome(rule: EnhancedRule, example: Example, index: RuleIndex, facts: FactFinder) -> Complaint | None:
     types = [example.decision_type] if example.decision_type else list(rule.for_types)
-    if len(types) != 1:
-        return Complaint(SAY("rules.example_without_type", known=types or list(DECISION_TYPES)))
-    if rule.for_types and types[0] not in rule.for_types:
-        return Complaint(SAY("rules.example_of_other_type", type=types[0], known=list(rule.for_types)))
+    known = rule.for_types or DECISION_TYPES
+    if len(types) != 1 or (rule.for_types and types[0] not in known):
+        return Complaint(SAY("rules.example_without_type", known=list(known)))
     request = DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
     fired = index.fired(facts.facts(request, example.payload))
-    return _disappointed(example, fired[0].finding if fired else None)
-
-
-def _disappointed(example: Example, finding: Finding | None) -> Complaint | None:
-    """A rule that is broken only because it could not be decided proves nothing."""
-    if finding is not None and finding.error is not None:
+    finding = fired[0].finding if fired else None
+    if finding is not None and finding.error is not None:  # it proves nothing
         return Complaint(SAY("rules.example_undecided", error=finding.error))
-    if example.violates and finding is None:
-        return Complaint(SAY("rules.example_did_not_fire"))
-    if not example.violates and finding is not None:
-        return Complaint(SAY("rules.example_fired", because=finding.because, seen=_seen(finding)))
-    return None
-
-
-def _seen(finding: Finding) -> str:
-    return ", ".join(f"{name} = {value!r}" for name, value in finding.values.items()) or "-"
+    if finding is not None and not example.violates:
+        seen = ", ".join(f"{name} = {value!r}" for name, value in finding.values.items()) or "-"
+        return Complaint(SAY("rules.example_fired", because=finding.because, seen=seen))
+    return Complaint(SAY("rules.example_did_not_fire")) if finding is None and example.violates else None

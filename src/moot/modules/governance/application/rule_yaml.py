@@ -11,7 +11,7 @@ from typing import Any
 
 import yaml
 
-from moot.modules.governance.domain.exceptions import Complaint
+from moot.modules.governance.domain.rulesets import Complaint
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import Message
 

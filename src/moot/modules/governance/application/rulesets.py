@@ -11,16 +11,14 @@ import structlog
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
 from moot.modules.governance.application.rule_files import RuleReader
-from moot.modules.governance.domain.exceptions import (
-    Complaint,
-    NoSuchRule,
-    NoSuchRuleset,
-    RuleRefused,
-)
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
     Activation,
+    Complaint,
+    NoSuchRule,
+    NoSuchRuleset,
+    RuleRefused,
     Ruleset,
     RulesetStore,
     RulesMovedOn,

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, name_words, plain, singular
 from moot.modules.governance.domain.conditions import ToolProfile
@@ -13,16 +13,6 @@ SinkKind = Literal["receiver", "secret", "command", "amount", "place", "thing"]
 ToolSchema = Mapping[str, Any]
 """As frameworks hand it to a model: `{name, description, parameters}`, also wrapped as OpenAI's `function`."""
 
-SINKS: tuple[tuple[str, SinkKind], ...] = (
-    ("receiver", "receiver"),
-    ("address", "receiver"),
-    ("secret", "secret"),
-    ("command", "command"),
-    ("amount", "amount"),
-    ("place", "place"),
-    ("thing", "thing"),
-)
-"""In the order in which the rows of the lexicon are asked."""
 NOT_BY_ID = frozenset({"address", "secret"})
 """`email_id` is a mail, not an address."""
 
@@ -107,21 +97,21 @@ def _is_one(word: str, known: str) -> bool:
 def sink_kind(argument: str) -> SinkKind | None:
     """None: content."""
     tokens = {singular(word) for word in name_words(argument)} | set(name_words(argument))
-    for row, kind in SINKS:
-        if not tokens.isdisjoint(lexicon()["sinks"][row]) and not ("id" in tokens and row in NOT_BY_ID):
-            return kind
+    for row, words in lexicon()["sinks"].items():
+        if not tokens.isdisjoint(words) and not ("id" in tokens and row in NOT_BY_ID):
+            return cast(SinkKind, "receiver" if row == "address" else row)
     return None
 
 
 @lru_cache(maxsize=4096)
 def is_free_text(argument: str) -> bool:
-    return not set(name_words(argument)).isdisjoint(lexicon()["sinks"]["content"])
+    return not set(name_words(argument)).isdisjoint(lexicon()["contents"])
 
 
 @lru_cache(maxsize=4096)
 def is_address(argument: str) -> bool:
     """An argument that is a place on the net: what is fetched from there is told to it."""
-    return any(singular(word) in lexicon()["sinks"]["net"] for word in name_words(argument))
+    return any(singular(word) in lexicon()["net"] for word in name_words(argument))
 
 
 def find_schema(name: str, schemas: Sequence[ToolSchema]) -> ToolSchema | None:

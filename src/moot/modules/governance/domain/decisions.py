@@ -1,13 +1,21 @@
-"""A decision somebody wants to act on, and what the rules make of it."""
+"""A decision somebody wants to act on, what the rules make of it, and how that is written down."""
 
-from collections.abc import Mapping
+import hashlib
+import json
+import math
+from collections.abc import AsyncIterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import UTC, datetime, time
 from enum import StrEnum
-from typing import Any, Literal
+from typing import Annotated, Any, Literal, Protocol
+from uuid import UUID
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
 from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.moments import FIRST_DAY, read_moment
+from moot.shared.domain.validation import refuse
 
 
 class ValidationStatus(StrEnum):
@@ -98,3 +106,204 @@ class ValidationResult:
     def payload(self) -> Mapping[str, Any]:
         """What may be acted on, if anything."""
         return self.original_request.payload if self.modified_payload is None else self.modified_payload
+
+
+MOST_PER_PAGE = 200
+LAST_PAGE = 1_000_000
+COUNTED_TO = 5_000
+"""A listing counts no further: whether there are 40,000 decisions or 41,000 takes longer to tell than to list."""
+
+BY_A_PERSON = "person"
+"""Who asks for a change, where no rule does."""
+
+LARGEST_NUMBER = 2**63
+LAST_YEAR = 2199
+
+
+def _some_text(text: str) -> str:
+    if not text.strip() or not text.isprintable():
+        raise refuse("blank")
+    return text
+
+
+def moment(value: Any, at: time = time.min) -> datetime:
+    """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
+    found = read_moment(value)
+    if found.year > LAST_YEAR:
+        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+    return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
+
+
+Name = Annotated[str, AfterValidator(_some_text)]
+From = Annotated[datetime, BeforeValidator(moment)]
+To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
+"""A day is meant to its end."""
+
+
+class RecordedResult(BaseModel, frozen=True):
+    """What a `ValidationResult` says beside its status and its request.
+
+    `tools_digest` is of all tools the agent had; the record keeps the schema of the one that was called.
+    """
+
+    violations: tuple[RuleViolation, ...] = ()
+    suggestions: tuple[str, ...] = ()
+    changes: tuple[Change, ...] = ()
+    modified_payload: dict[str, Any] | None = None
+    approved_instead: dict[str, Any] | None = None
+    terminates: bool = False
+    tools_digest: str | None = None
+
+
+class DecisionRecord(BaseModel, frozen=True):
+    id: UUID
+    workspace_id: str
+    session_id: UUID | None
+    decision_id: str
+    decision_type: str
+    requester: str
+    status: ValidationStatus
+    payload: dict[str, Any]
+    context: dict[str, Any]
+    result: RecordedResult
+    ruleset_digest: str
+    requested_at: AwareDatetime
+    decided_at: AwareDatetime
+
+    @property
+    def edited(self) -> dict[str, Any] | None:
+        """What a person wrote in place of the payload."""
+        return next((change.value for change in self.result.changes if change.rule == BY_A_PERSON), None)
+
+    @property
+    def answer(self) -> Literal["approved", "refused"] | None:
+        """What a person said to it, where one was asked: no answer in time is a refusal."""
+        binding = [v for v in self.result.violations if _binds(v)]
+        asked = self.edited is not None or any(violation.escalates for violation in binding)
+        if asked and self.status in (ValidationStatus.APPROVED, ValidationStatus.MODIFIED):
+            return "approved"
+        only_asked = asked and all(violation.escalates or violation.corrected for violation in binding)
+        return "refused" if only_asked and self.status is ValidationStatus.REJECTED else None
+
+    @property
+    def request(self) -> DecisionRequest:
+        """The same question, to be decided again; of secrets it only knows that they were there."""
+        return DecisionRequest(
+            self.decision_id,
+            self.decision_type,
+            self.payload,
+            self.context,
+            requester=self.requester,
+            timestamp=self.requested_at,
+        )
+
+
+def _binds(violation: RuleViolation) -> bool:
+    return violation.mode == "enforce" and violation.action is not RuleAction.LOG_WARNING
+
+
+class DecisionFilter(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
+    """All conditions must hold."""
+
+    status: ValidationStatus | None = None
+    decision_type: Name | None = Field(default=None, alias="type")
+    session_id: UUID | None = Field(default=None, alias="session")
+    requester: Name | None = None
+    decided_from: From | None = Field(
+        default=None, alias="from", description="a day, or a moment with its zone"
+    )
+    decided_before: To | None = Field(default=None, alias="to", description="a day to its end, or a moment")
+    page: int = Field(default=1, ge=1, le=LAST_PAGE)
+    page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
+
+
+class DecisionPage(BaseModel):
+    """`total` counts no further than 5000; then `total_is_more`."""
+
+    total: int
+    total_is_more: bool
+    page: int
+    page_size: int
+    items: Sequence[DecisionRecord]
+
+
+class DecisionStatistics(BaseModel):
+    """How many decisions there were, and how they ended; the sum of the four is the total."""
+
+    total: int = 0
+    approved: int = 0
+    modified: int = 0
+    rejected: int = 0
+    escalated: int = 0
+
+
+class DecisionLog(Protocol):
+    """Append-only. Whoever wants to act on a decision has it recorded first."""
+
+    async def record(
+        self,
+        request: DecisionRequest,
+        result: ValidationResult,
+        *,
+        session_id: UUID | None,
+        workspace: str,
+    ) -> DecisionRecord:
+        """Return when it is committed, in the session's chain if there is a session.
+
+        Best effort: what cannot be written is counted as a gap of the session. A strict log raises `Unavailable`.
+        """
+
+    async def of_session(self, session_id: UUID, workspace: str) -> list[DecisionRecord]:
+        """All decisions of a session, in the order in which they were made."""
+
+    async def page(self, workspace: str, wanted: DecisionFilter) -> DecisionPage:
+        """Newest first."""
+
+    async def statistics(self, workspace: str) -> DecisionStatistics: ...
+
+    def history(self, workspace: str, since: datetime) -> AsyncIterator[DecisionRecord]:
+        """Every decision made since that moment, oldest first, a page at a time."""
+
+
+def plain(value: Any) -> Any:
+    """As JSON can say it: numbers it has no words for, and whatever else it does not know, become text."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int | float):
+        return _plain_number(value)
+    if isinstance(value, dict):
+        return {str(name): plain(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [plain(member) for member in value]
+    return _as_known(value)
+
+
+def _as_known(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return plain(dict(value))
+    if isinstance(value, tuple):
+        return plain(value._asdict() if hasattr(value, "_asdict") else list(value))
+    if isinstance(value, set | frozenset):
+        return plain(sorted(value, key=str))
+    return value.isoformat() if isinstance(value, datetime) else str(value)
+
+
+def _plain_number(value: float) -> float | str:
+    if isinstance(value, int):
+        return value if abs(value) < LARGEST_NUMBER else hex(value)
+    return value if math.isfinite(value) else str(value)
+
+
+def digest_json(value: Any) -> str:
+    """Two values have the same if, and only if, they say the same in JSON; 1 and 1.0 are one number there."""
+    said = json.dumps(_as_one_number(plain(value)), sort_keys=True, separators=(",", ":"))
+    return hashlib.sha256(said.encode()).hexdigest()
+
+
+def _as_one_number(value: Any) -> Any:
+    """Some databases give back 1 for 1.0."""
+    if isinstance(value, dict):
+        return {name: _as_one_number(member) for name, member in value.items()}
+    if isinstance(value, list):
+        return [_as_one_number(member) for member in value]
+    return int(value) if isinstance(value, float) and value.is_integer() else value

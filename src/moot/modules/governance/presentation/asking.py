@@ -12,7 +12,7 @@ from pydantic import AfterValidator
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.governance.domain.decision_record import DecisionLog
+from moot.modules.governance.domain.decisions import DecisionLog
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.presentation.caller import Caller, Workspace

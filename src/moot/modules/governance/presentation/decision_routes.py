@@ -1,25 +1,29 @@
-"""Decisions over HTTP: asked for by any agent, and looked back on."""
+"""How governance stands, over HTTP; and its decisions, asked for by any agent and looked back on."""
 
 from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Annotated
+from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import Field
+from pydantic import BaseModel, Field
 
-from moot.modules.governance.application.coordinator_agent import Decision
+from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
 from moot.modules.governance.application.decision_log import explain
-from moot.modules.governance.domain.decision_record import (
+from moot.modules.governance.domain.decisions import (
     DecisionFilter,
     DecisionPage,
     DecisionRecord,
+    DecisionRequest,
     Name,
     RecordedResult,
+    ValidationStatus,
     plain,
 )
-from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
+from moot.modules.governance.domain.rules import RuleCategory, RuleSource
+from moot.modules.governance.domain.texts import SAY
+from moot.modules.governance.domain.workflow import WorkflowExecution
 from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
     NOT_FOUND,
@@ -29,12 +33,14 @@ from moot.modules.governance.presentation.asking import (
     JsonObject,
     OwnSession,
 )
-from moot.shared.domain.errors import DecisionRejected
+from moot.modules.governance.presentation.rule_routes import RuleBody
+from moot.shared.domain.errors import DecisionRejected, NotFound
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
+status_router = APIRouter(prefix="/coordinator", tags=["governance"])
 router = APIRouter(prefix="/coordinator", tags=["decisions"])
 
 ANYBODY = "api"
@@ -168,3 +174,54 @@ def _answer(decision: Decision, workspace: str, reader: Locale) -> DecisionAnswe
 
 def _place(request: Request, escalation_id: UUID) -> str:
     return str(request.app.url_path_for("escalation", escalation_id=str(escalation_id)))
+
+
+class RulesInForce(BaseModel):
+    """`ruleset` is null where nothing is stored."""
+
+    ruleset: int | None
+    digest: str
+    rules: list[RuleBody]
+
+
+class RuleQuery(Strict):
+    category: RuleCategory | None = None
+    source: RuleSource | None = None
+    enabled: bool | None = None
+
+
+@status_router.get("/status", summary="Decisions so far, workflows under way, circuit breakers")
+async def status(governance: Governance, workspace: Workspace) -> GovernanceStatus:
+    return await governance.agent.status(workspace)
+
+
+@status_router.get(
+    "/rules", summary="The rules in force, in the order of their priority", responses=BAD_REQUEST
+)
+async def rules(
+    governance: Governance, workspace: Workspace, asked: Annotated[RuleQuery, Query()]
+) -> RulesInForce:
+    active = await governance.in_force(workspace)
+    wanted = asked.model_dump(exclude_none=True)
+    found = [
+        RuleBody.of(rule)
+        for rule in active.rules
+        if all(getattr(rule, name) == value for name, value in wanted.items())
+    ]
+    return RulesInForce(ruleset=active.number, digest=active.digest, rules=found)
+
+
+@status_router.get(
+    "/workflow/{workflow_id}/context",
+    summary="How far a workflow is, node by node; its id is that of its session",
+    responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
+)
+async def workflow_context(
+    workflow_id: UUID, governance: Governance, own_session: OwnSession
+) -> WorkflowExecution:
+    await own_session(workflow_id)
+    found = await governance.agent.monitor.context_of(str(workflow_id))
+    if found is None:
+        said: dict[str, Any] = {"workflow_id": str(workflow_id)}
+        raise NotFound(SAY("rest.no_such_workflow", **said), code="WORKFLOW_NOT_FOUND", **said)
+    return found

@@ -6,7 +6,7 @@ from uuid import UUID
 from fastapi import APIRouter, Query
 from pydantic import Field
 
-from moot.modules.governance.domain.decision_record import LAST_PAGE, MOST_PER_PAGE, Name
+from moot.modules.governance.domain.decisions import LAST_PAGE, MOST_PER_PAGE, Name
 from moot.modules.governance.domain.escalations import Escalation, EscalationPage
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.asking import (

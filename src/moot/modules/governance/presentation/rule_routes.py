@@ -3,8 +3,7 @@
 Rules come in and go out as JSON, or as the text of a YAML file.
 """
 
-from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Iterable
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
@@ -12,14 +11,19 @@ from uuid import UUID
 from fastapi import APIRouter, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
+from moot.modules.governance.application.decision_log import Difference, simulate
 from moot.modules.governance.application.rule_files import Reading, RuleReader, write_rules
 from moot.modules.governance.application.rule_generator import Wish
-from moot.modules.governance.application.simulation import Difference, simulate
-from moot.modules.governance.domain.decision_record import From
-from moot.modules.governance.domain.decisions import ValidationStatus
-from moot.modules.governance.domain.exceptions import Complaint, NoSuchRule, RuleRefused
+from moot.modules.governance.domain.decisions import From, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.rulesets import CALL, Activation, Ruleset, as_data
+from moot.modules.governance.domain.rulesets import (
+    Activation,
+    Complaint,
+    NoSuchRule,
+    RuleRefused,
+    Ruleset,
+    as_data,
+)
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.asking import (
     BAD_REQUEST,
@@ -304,17 +308,7 @@ def _accepted(body: RulesBody, reader: RuleReader, locale: Locale) -> Reading:
 def _reading(body: RulesBody, reader: RuleReader) -> Reading:
     if (body.rules is None) == (body.yaml is None):
         raise InvalidInput(SAY("rest.rules_or_yaml"))
-    return reader.reading(body.yaml, "yaml") if body.yaml is not None else _of_json(body.rules or [], reader)
-
-
-def _of_json(rules: Sequence[RuleBody], reader: RuleReader) -> Reading:
-    """By the same way as a file. The lines of that file nobody has seen, but for those of a condition's own text."""
-    written = [rule for rule in rules if not rule.condition.startswith(CALL)]
-    if wrong := [found for rule in written for found in reader.complaints(rule)]:
-        return Reading(reader, "yaml", complaints=wrong)
-    reading = reader.reading(write_rules(rules))
-    reading.complaints = [replace(found, file=None, line=None) for found in reading.complaints]
-    return reading
+    return reader.reading(body.yaml, "yaml") if body.yaml is not None else reader.reading_of(body.rules or [])
 
 
 def _errors(found: Iterable[Complaint]) -> list[Complaint]:

@@ -9,15 +9,16 @@ import structlog
 from sqlalchemy import ColumnElement, Select, func, select, tuple_
 
 from moot.modules.governance.application.decision_log import PLAIN_YES, recorded
-from moot.modules.governance.domain.decision_record import (
+from moot.modules.governance.domain.decisions import (
     COUNTED_TO,
     DecisionFilter,
     DecisionLog,
     DecisionPage,
     DecisionRecord,
+    DecisionRequest,
     DecisionStatistics,
+    ValidationResult,
 )
-from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
