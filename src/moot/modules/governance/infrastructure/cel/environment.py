@@ -20,7 +20,7 @@ from moot.modules.governance.domain.conditions import (
     ToolProfile,
 )
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.infrastructure.sql import rewriting
+from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
 
 LITERALS: Final = re.compile(
     r"""//[^\n]*
@@ -191,11 +191,6 @@ def count(tool: str, window: str | timedelta) -> int:
     return sum(call.tool == tool and call.at > since for call in facts.history)
 
 
-@lru_cache(maxsize=1024)
-def _exposes(sql: str, columns: tuple[str, ...]) -> bool:
-    return bool(rewriting.exposes(sql, columns))
-
-
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 PERIOD: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|d)")
 
@@ -223,9 +218,9 @@ FUNCTIONS: Final = [
     _function("after", cel.Type.BOOL, ([_TEXT], after)),
     _function("tainted", cel.Type.BOOL, ([_TEXT], tainted)),
     _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
-    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: _exposes(sql, tuple(names)))),
-    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], lru_cache(rewriting.is_filtered))),
-    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], lru_cache(rewriting.is_limited))),
+    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: is_exposing(sql, tuple(names)))),
+    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], is_filtered)),
+    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], is_limited)),
 ]
 """What happened before, where an argument comes from; which columns a statement shows, which rows, how many."""
 
