@@ -16,7 +16,8 @@ from uuid import UUID
 import structlog
 from pydantic import SecretStr
 
-from moot.modules.access.container import AccessContainer
+from moot.modules.access.application import AccessService
+from moot.modules.access.container import access_service
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.replay import Replay
 from moot.modules.coordinator.application.report import render_report
@@ -125,9 +126,9 @@ class Moot(Desk):
         )
 
     @cached_property
-    def access(self) -> AccessContainer:
-        access = AccessContainer(self.database, self._clock)
-        self._opened_later.push_async_callback(access.close)
+    def access(self) -> AccessService:
+        access = access_service(self.database, self._clock)
+        self._opened_later.push_async_callback(access.finish)
         return access
 
     @cached_property

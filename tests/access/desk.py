@@ -9,7 +9,7 @@ from fastapi import FastAPI
 
 from moot.desk import Moot
 from moot.main import create_app
-from moot.modules.access.application.access_service import Scope
+from moot.modules.access.domain.keys import Scope
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.settings import Settings
 
@@ -25,7 +25,7 @@ async def open_app(home: Path, clock: Clock) -> AsyncIterator[FastAPI]:
 
 
 async def new_key(app: FastAPI, *scopes: Scope, workspace: str = "default") -> str:
-    issued = await app.state.access.access_service().create("test", scopes, workspace)
+    issued = await app.state.access.create("test", scopes, workspace)
     return issued.secret
 
 

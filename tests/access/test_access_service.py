@@ -8,9 +8,9 @@ import pytest
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
-from moot.modules.access.application.access_service import AccessService
+from moot.modules.access.application import AccessService
 from moot.modules.access.domain.keys import INCLUDES, SCOPES, ApiKey, digest_of, id_of, mint
-from moot.modules.access.domain.rate_limit import ADDRESSES, Attempts
+from moot.modules.access.domain.rate_limit import ATTEMPTS_A_MINUTE, REMEMBERED, Buckets, network_of
 from moot.modules.access.infrastructure import SqlKeyRepository
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import (
@@ -156,27 +156,13 @@ async def test_another_secret_behind_a_known_id_opens_nothing(service):
             await service.admit(wrong, "read", ADDRESS)
 
 
-async def test_a_key_is_looked_up_once_a_second(service, keys, stopwatch):
-    _, secret = await service.create("nightly")
-    for _ in range(5):
-        await service.admit(secret, "read", ADDRESS)
-        stopwatch.now += 0.2
-    assert keys.looked_up == 1
-    await service.admit(secret, "read", ADDRESS)
-    assert keys.looked_up == 2
-    await service.finish()
-
-
-async def test_a_revoked_key_is_refused_within_a_second_wherever_it_was_revoked(
-    service, database, clock, stopwatch
-):
+async def test_a_revoked_key_is_refused_at_once_wherever_it_was_revoked(service, database, clock, stopwatch):
     key, secret = await service.create("nightly")
     await service.admit(secret, "read", ADDRESS)
     later = FixedClock(clock.now() + timedelta(hours=1))
     elsewhere = AccessService(SqlKeyRepository(database), later)
     revoked = await elsewhere.revoke(key.id)
     assert revoked.revoked_at == later.now()
-    stopwatch.now += 1.0
     with pytest.raises(Unauthenticated):
         await service.admit(secret, "read", ADDRESS)
     again = await service.revoke(key.id)
@@ -310,15 +296,15 @@ async def test_no_key_at_all_is_refused_sixty_times_a_minute_and_then_sent_away(
 
 
 def test_the_addresses_of_one_network_count_as_one_and_only_so_many_are_remembered():
-    attempts = Attempts()
-    assert attempts.of("2001:db8::1", 0.0) is attempts.of("2001:db8::ffff:1", 0.0)
-    assert attempts.of("2001:db8:0:1::1", 0.0) is not attempts.of("2001:db8::1", 0.0)
+    attempts = Buckets(ATTEMPTS_A_MINUTE)
+    assert network_of("2001:db8::1") == network_of("2001:db8::ffff:1")
+    assert network_of("2001:db8:0:1::1") != network_of("2001:db8::1")
     kept = attempts.of("203.0.113.9", 0.0)
-    for number in range(ADDRESSES - 1):
+    for number in range(REMEMBERED - 1):
         attempts.of(f"host {number}", 0.0)
     assert attempts.of("203.0.113.9", 0.0) is kept
     attempts.of("one more", 0.0)
-    assert len(attempts) == ADDRESSES
+    assert len(attempts) == REMEMBERED
     assert attempts.of("203.0.113.9", 0.0) is kept, "heard of lately"
 
 

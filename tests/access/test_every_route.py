@@ -11,8 +11,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from moot.api.routes import register_routes
-from moot.modules.access.application.access_service import SCOPES
-from moot.modules.access.domain.keys import INCLUDES
+from moot.modules.access.domain.keys import INCLUDES, SCOPES
 from tests.access.desk import HERE, calling, new_key, open_app
 from tests.fakes.clock import PATIENCE, TickingClock
 

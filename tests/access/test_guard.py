@@ -152,7 +152,7 @@ async def test_a_key_may_come_in_either_header(app):
 
 @pytest.mark.parametrize("address", [HERE, ELSEWHERE])
 async def test_a_key_that_does_not_count_is_refused_everywhere(app, address):
-    service = app.state.access.access_service()
+    service = app.state.access
     key, revoked = await service.create("test")
     await service.revoke(key.id)
     async with calling(app, address=address) as client:
@@ -177,7 +177,7 @@ async def test_a_scope_that_is_missing_is_named_in_both_languages(app):
 
 
 async def test_who_asks_too_often_is_told_when_to_ask_again(app, monkeypatch):
-    monkeypatch.setattr(app.state.access.access_service(), "_seconds", lambda: 0.0)
+    monkeypatch.setattr(app.state.access, "_seconds", lambda: 0.0)
     async with calling(app, await new_key(app, "read")) as client:
         *_, last, refused = [await client.get("/api/v1/llm-platform/presets") for _ in range(601)]
     assert last.status_code == 200

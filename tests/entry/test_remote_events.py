@@ -2,21 +2,17 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from uuid import UUID
 
 import pytest
 from aiohttp import web
-from hypothesis import given
-from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
 from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled, SessionNotFound
 from moot.remote import connection, event_stream
 from moot.remote.client import RemoteMoot
-from moot.remote.event_stream import EventStream, Frame
 from moot.shared.domain.errors import Conflict, Unavailable, UpstreamFailed
 from tests.fakes.clock import PATIENCE
 
@@ -26,7 +22,8 @@ MACRO = {"macro_env": "FAVORABLE", "confidence": 0.7}
 
 
 def told(seq: int, kind: str, **data: object) -> bytes:
-    return f"id: {seq}\nevent: {kind}\ndata: {json.dumps({**data, 'at': NOON})}\n\n".encode()
+    written = json.dumps({**data, "at": NOON}, ensure_ascii=False)
+    return f"id: {seq}\nevent: {kind}\ndata: {written}\n\n".encode()
 
 
 STORY = [
@@ -53,6 +50,9 @@ def refusal(status: int, code: str) -> web.Response:
 
 class Elsewhere:
     """A desk that answers by script: one line after the other, and the last one for ever."""
+
+    width = 7
+    """Bytes that are written at a time."""
 
     def __init__(self, *lines: Line, overall: str = "completed", status: str = "running") -> None:
         self._lines, self._overall, self._status = list(lines), overall, status
@@ -85,8 +85,8 @@ class Elsewhere:
         answer = web.StreamResponse(headers={"Content-Type": "text/event-stream"})
         await answer.prepare(request)
         text, ending = line
-        for at in range(0, len(text), 7):
-            await answer.write(text[at : at + 7])
+        for at in range(0, len(text), self.width):
+            await answer.write(text[at : at + self.width])
         if ending == SILENCE:
             await asyncio.sleep(3600)
         if ending == CUT and request.transport:
@@ -153,6 +153,15 @@ async def test_a_session_is_told_from_beginning_to_end():
     assert [event.seq for event in events] == [1, 2, 3, 4, 5, 6, 7, 8]
     assert (events[5].type, events[5].at) == ("node_failed", datetime(2026, 6, 30, 12, tzinfo=UTC))
     assert events[5].data == {"node": "debate", "error": "无法辩论", "duration_ms": 3}
+
+
+@pytest.mark.parametrize("width", [1, 2, 5, len(WHOLE)])
+async def test_events_are_read_wherever_the_stream_is_cut(width, monkeypatch):
+    monkeypatch.setattr(Elsewhere, "width", width)
+    async with Elsewhere((b": ping\n\n" + WHOLE, END)) as address, RemoteMoot(address) as desk:
+        events = [event async for event in desk.events(SESSION)]
+    assert [event.seq for event in events] == [1, 2, 3, 4, 5, 6, 7, 8]
+    assert events[5].data["error"] == "无法辩论"
 
 
 @pytest.mark.parametrize("ending", [CUT, END, SILENCE])
@@ -314,39 +323,3 @@ async def test_a_key_that_stands_for_another_question_is_a_conflict():
         with pytest.raises(Conflict) as e:
             await desk.start("900001.DEMO", idempotency_key="k")
     assert e.value.code == "IDEMPOTENCY_KEY_REUSED"
-
-
-def frames(chunks: Sequence[bytes]) -> list[Frame]:
-    stream = EventStream()
-    return [frame for chunk in chunks for frame in stream.feed(chunk)]
-
-
-def cut(text: bytes, at: Sequence[int]) -> Iterator[bytes]:
-    places = sorted({min(place, len(text)) for place in at})
-    for start, end in zip([0, *places], [*places, len(text)], strict=True):
-        yield text[start:end]
-
-
-SAID = (
-    '\n: a comment\nid: 1\nevent: session\ndata: {"a": "青禾"}\n\n'
-    "data:one\ndata: two\ndata\nretry: 10\nunknown: x\n\n"
-    "event: empty\nid: 7\n\n"
-    "data:  indented\n\nid: 9\nevent: cut\ndata: not whole\n"
-)
-HEARD = [
-    Frame("1", "session", '{"a": "青禾"}'),
-    Frame("1", "message", "one\ntwo\n"),
-    Frame("7", "message", " indented"),
-]
-
-
-@given(st.sampled_from(["\n", "\r\n", "\r"]), st.lists(st.integers(0, 300)))
-def test_frames_are_read_wherever_the_stream_is_cut(line_end, places):
-    assert frames(list(cut(SAID.replace("\n", line_end).encode(), places))) == HEARD
-
-
-def test_a_blank_line_of_two_bytes_is_one_even_when_cut_in_two():
-    assert frames([b"data: a\r", b"\n\r", b"\ndata: b\r\n\r\n"]) == [
-        Frame("", "message", "a"),
-        Frame("", "message", "b"),
-    ]

@@ -34,8 +34,7 @@ def applies(rule: EnhancedRule, facts: Facts) -> bool:
 
 
 def answer(rule: EnhancedRule, facts: Facts, tools: Tools) -> str:
-    source, fields = str(rule.condition), declared(rule, tools)
-    kinds = {name: field.kind for name, field in fields.items()}
+    source, kinds = str(rule.condition), declared(rule, tools)
     data: dict[str, Any] = {}
     for name, kind in kinds.items():
         value = facts.payload if name == "payload" else facts.values.get(name)
@@ -47,7 +46,7 @@ def answer(rule: EnhancedRule, facts: Facts, tools: Tools) -> str:
     runnable = re.sub(r"has\(([\w.]+)\)", lambda m: f"_has.{m[1]}" if m[1] in kinds else m[0], source)
     token = JUDGED.set(facts)
     try:
-        said = compiled(runnable, frozenset(fields.items())).eval(data=data).value()
+        said = compiled(runnable, frozenset(kinds.items())).eval(data=data).value()
     except RuntimeError:
         return "error"
     finally:

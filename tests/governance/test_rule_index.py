@@ -116,7 +116,14 @@ def test_one_missing_field_leaves_the_rules_that_do_not_need_it_alone():
     assert fired(rules, facts({"tool": "t", "args": {"b": 1, "a": 1}})) == ["either"]
 
 
-def test_conditions_only_cel_can_tell_are_asked_together_and_told_apart():
+@pytest.mark.parametrize("to", ["eve", 5, True, ["eve"]])
+def test_what_is_asked_for_below_something_that_has_nothing_below_it_cannot_be_decided(to: Any):
+    asked = rule("has(payload.args.to.name) && payload.args.to.name == 'eve'")
+    both = rule("has(payload.args.to) && has(payload.args.to.name) && payload.args.to.name == 'eve'", id="b")
+    assert fired([asked, both], facts({"tool": "t", "args": {"to": to}})) == ["a.rule", "b"]
+
+
+def test_conditions_only_cel_can_tell_are_asked_and_told_apart():
     rules = thresholds("size(payload.args.s) > {} || payload.args.s.matches('^z')", list(range(40)))
     assert fired(rules, facts({"tool": "t", "args": {"s": "abc"}})) == ["r0", "r1", "r2"]
     assert len(fired(rules, facts({"tool": "t", "args": {"s": "z"}}))) == 40

@@ -11,7 +11,7 @@ from moot.modules.governance.application.decision_log import explain, recorded
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.decisions import RuleViolation, ValidationResult
 from moot.modules.governance.infrastructure.cel.index import CelConditions
-from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.messages import Locale
 from tests.access.desk import HERE, calling, open_app
@@ -142,7 +142,7 @@ class TestDecisions:
         )
 
     def test_a_statement_nobody_can_read(self):
-        (near,) = SqlGuard().check("SELECT (a FROM b")
+        (near,) = check_sql("SELECT (a FROM b")
         assert near.message.in_locale("zh-CN") == "无法按 SQL 解析该语句：第 1 行，FROM 附近。"
         assert str(near.message) == "The statement cannot be read as SQL: line 1, near FROM."
 

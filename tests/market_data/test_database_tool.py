@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from moot.modules.governance.domain.conditions import ToolProfile
-from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, SpecialTreatment
@@ -166,7 +166,7 @@ async def test_a_star_that_the_guard_spells_out_runs(folder: Path) -> None:
     for name in database.tables():
         spelt = rewrite(f"SELECT * FROM {name}", limit=3, columns=database.tables())
         assert spelt is not None
-        assert SqlGuard().check(spelt, database.tables()) == []
+        assert check_sql(spelt, database.tables()) == ()
         result = await database.query(spelt, as_of=AS_OF)
         assert list(result.columns) == database.tables()[name]
         assert len(result.rows) == 3

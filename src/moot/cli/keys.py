@@ -10,7 +10,7 @@ from moot.cli.options import argument, group, option
 from moot.cli.outcome import on_desk
 from moot.cli.printing import field, line_field, minute, print_table, tell
 from moot.cli.texts import say
-from moot.modules.access.application.access_service import ApiKey
+from moot.modules.access.application import ApiKey
 
 keys = group("help.keys")
 
@@ -22,9 +22,7 @@ def create_key(
     workspace: Annotated[str, option("help.keys_workspace")] = "default",
 ) -> None:
     """The key alone is on stdout, so that it can be piped to where it is kept."""
-    key, secret = on_desk(
-        lambda desk: desk.access.access_service().create(name, scope or ["read"], workspace)
-    )
+    key, secret = on_desk(lambda desk: desk.access.create(name, scope or ["read"], workspace))
     about = {"id": key.id, "name": key.name, "scopes": key.scopes, "workspace": key.workspace_id}
     tell("keys.created", err=True, **about)
     typer.echo(secret)
@@ -32,12 +30,12 @@ def create_key(
 
 @keys.command("list", help=say("help.keys_list"))
 def list_keys() -> None:
-    on_desk(lambda desk: desk.access.access_service().list(), _show)
+    on_desk(lambda desk: desk.access.list(), _show)
 
 
 @keys.command("revoke", help=say("help.keys_revoke"))
 def revoke_key(key_id: Annotated[str, argument("help.keys_id", metavar="ID")]) -> None:
-    key = on_desk(lambda desk: desk.access.access_service().revoke(key_id))
+    key = on_desk(lambda desk: desk.access.revoke(key_id))
     tell("keys.revoked", id=key.id, name=key.name)
 
 

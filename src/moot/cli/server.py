@@ -66,7 +66,7 @@ def run_server(
 ) -> None:
     with command() as settings:
         private = is_loopback(host)
-        if not private and not at_desk(settings, lambda desk: desk.access.access_service().has_keys()):
+        if not private and not at_desk(settings, lambda desk: desk.access.has_keys()):
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
         tell("serve.listening", host=host, port=port)

@@ -1,13 +1,10 @@
-"""Hearing all of a session: server-sent events, taken up again where the line broke."""
+"""Hearing all of a session: server-sent events as a desk writes them, taken up again where the line broke."""
 
 import asyncio
 import json
-import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing
-from typing import Any, NamedTuple, get_args
-
-from pydantic import ValidationError
+from typing import get_args
 
 from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.remote.connection import Connection
@@ -18,46 +15,6 @@ PAUSES = (0.5, 1.0, 2.0, 4.0, 8.0, 15.0)
 """Seconds before each attempt to hear more: together, time for a desk to be started again."""
 
 KNOWN = get_args(SessionEvent.model_fields["type"].annotation)
-LINE_END = re.compile(rb"\r\n|\n|\r(?=.)", re.DOTALL)
-"""What follows a carriage return decides whether the line ends there or one byte later."""
-
-
-class Frame(NamedTuple):
-    """`id` is that of this frame or, where it has none, of the last one that had."""
-
-    id: str
-    event: str
-    data: str
-
-
-class EventStream:
-    """Takes chunks that are cut anywhere, inside a character too. A frame that is not whole at the end never was."""
-
-    def __init__(self) -> None:
-        self._rest = b""
-        self._id = self._event = ""
-        self._data: list[str] = []
-
-    def feed(self, chunk: bytes) -> Iterator[Frame]:
-        *lines, self._rest = LINE_END.split(self._rest + chunk)
-        for line in lines:
-            if line:
-                self._take(line.decode("utf-8", "replace"))
-            elif self._data:
-                yield Frame(self._id, self._event or "message", "\n".join(self._data))
-            if not line:
-                self._event, self._data = "", []
-
-    def _take(self, line: str) -> None:
-        """A line that starts with a colon is a comment: a field without a name, like others nobody knows."""
-        field, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if field == "data":
-            self._data.append(value)
-        elif field == "event":
-            self._event = value
-        elif field == "id":
-            self._id = value
 
 
 async def follow(
@@ -72,7 +29,7 @@ async def follow(
         wrong: AppError = Unavailable(SAY("cut_off", url=connection.url), url=connection.url)
         before = last
         try:
-            async with aclosing(_heard(connection, path, last)) as heard:
+            async with aclosing(_hear(connection, path, last)) as heard:
                 async for event in heard:
                     left = list(PAUSES)
                     if event is None or event.seq <= last:
@@ -91,21 +48,26 @@ async def follow(
         await asyncio.sleep(max(left.pop(0), wrong.details.get("retry_after", 0.0)))
 
 
-async def _heard(connection: Connection, path: str, last: int) -> AsyncGenerator[SessionEvent | None]:
+async def _hear(connection: Connection, path: str, last: int) -> AsyncGenerator[SessionEvent | None]:
     """The events of one connection; None: something else, which says at least that somebody is there."""
-    stream, headers = EventStream(), {"Last-Event-ID": str(last)} if last else {}
+    rest, headers = b"", {"Last-Event-ID": str(last)} if last else {}
     async with connection.stream(path, headers) as chunks:
         async for chunk in chunks:
             yield None
-            for frame in stream.feed(chunk):
-                if frame.event in KNOWN:
-                    yield _event(frame, connection.url)
+            *frames, rest = (rest + chunk).split(b"\n\n")
+            for frame in frames:
+                yield _read(frame, connection.url)
 
 
-def _event(frame: Frame, url: str) -> SessionEvent:
+def _read(frame: bytes, url: str) -> SessionEvent | None:
+    """None: a sign of life, or an event of a kind that is not known here."""
+    lines = (line.partition(": ") for line in frame.decode("utf-8", "replace").split("\n"))
+    said = {field: value for field, _, value in lines}
+    if said.get("event") not in KNOWN:
+        return None
     try:
-        data: dict[str, Any] = json.loads(frame.data)
+        data = json.loads(said["data"])
         at = data.pop("at")
-        return SessionEvent.model_validate({"seq": frame.id, "type": frame.event, "at": at, "data": data})
-    except (ValueError, KeyError, AttributeError, TypeError, ValidationError):
+        return SessionEvent.model_validate({"seq": said["id"], "type": said["event"], "at": at, "data": data})
+    except (ValueError, KeyError, AttributeError, TypeError):
         raise UpstreamFailed(SAY("not_a_desk", url=url, status=200), url=url) from None

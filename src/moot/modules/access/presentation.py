@@ -11,8 +11,8 @@ import structlog
 from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from moot.modules.access.application.access_service import AccessService
-from moot.modules.access.application.access_service import Scope as KeyScope
+from moot.modules.access.application import AccessService
+from moot.modules.access.domain.keys import Scope as KeyScope
 from moot.modules.access.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Forbidden, Unauthenticated
 from moot.shared.presentation.errors import answer
@@ -75,7 +75,7 @@ async def _admit(request: Request) -> None:
     if key is None and _needs_none(request):
         _refuse_other_sites(request)
         return
-    access: AccessService = request.app.state.access.access_service()
+    access: AccessService = request.app.state.access
     address = request.client.host if request.client else ""
     holder = await access.admit(key, needed_scope(request.method, path), address)
     request.state.workspace, request.state.caller = holder.workspace_id, holder.name

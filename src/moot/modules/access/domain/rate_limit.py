@@ -11,8 +11,8 @@ REQUESTS_A_MINUTE = 600
 ATTEMPTS_A_MINUTE = 60
 PATIENCE = 5.0
 """Seconds an attempt waits for its token before it is sent away."""
-ADDRESSES = 10_000
-"""So many are remembered; who has many more to ask from has not one key more to find."""
+REMEMBERED = 10_000
+"""So many keys or addresses; who has many more to ask from has not one key more to find."""
 
 
 @dataclass
@@ -40,25 +40,25 @@ class Bucket:
         self.tokens += 1
 
 
-class Attempts:
-    """A bucket for each address that came without a key that is known; the addresses heard last are kept."""
+class Buckets:
+    """One for each key, or each address that came without a key that is known; those heard last are kept."""
 
-    def __init__(self) -> None:
+    def __init__(self, per_minute: int) -> None:
+        self._per_minute = per_minute
         self._buckets: OrderedDict[str, Bucket] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._buckets)
 
-    def of(self, address: str, now: float) -> Bucket:
-        network = _network(address)
-        bucket = self._buckets.setdefault(network, Bucket(ATTEMPTS_A_MINUTE, now))
-        self._buckets.move_to_end(network)
-        if len(self._buckets) > ADDRESSES:
+    def of(self, name: str, now: float) -> Bucket:
+        bucket = self._buckets.setdefault(name, Bucket(self._per_minute, now))
+        self._buckets.move_to_end(name)
+        if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)
         return bucket
 
 
-def _network(address: str) -> str:
+def network_of(address: str) -> str:
     """One customer of an IPv6 provider has at least 2^64 addresses: they count as one."""
     try:
         parsed = ipaddress.ip_address(address)

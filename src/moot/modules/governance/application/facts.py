@@ -8,8 +8,8 @@ from typing import Any
 from moot.modules.governance.application.provenance import assess
 from moot.modules.governance.domain.conditions import (
     DECISION_TYPES,
+    DecisionType,
     Facts,
-    FieldType,
     Finding,
     Kind,
     PastCall,
@@ -107,7 +107,6 @@ KINDS: dict[Kind, Callable[[Any], bool]] = {
     "strings": lambda value: isinstance(value, list | tuple) and all(isinstance(each, str) for each in value),
     "list": lambda value: isinstance(value, list | tuple),
     "map": lambda value: isinstance(value, Mapping),
-    "time": lambda value: isinstance(value, datetime | str),
 }
 
 
@@ -116,10 +115,10 @@ def payload_schema(facts: Facts) -> Finding | None:
     known = DECISION_TYPES.get(facts.decision_type)
     if known is None:
         return None
-    wrong = [n for n, field in known.payload.items() if not _fits(facts.values.get(f"payload.{n}"), field)]
+    wrong = [n for n in known.payload if not _fits(facts.values.get(f"payload.{n}"), n, known)]
     if not wrong:
         return None
-    kinds = [SAY("schema.field", name=n, kind=SAY(f"schema.kind.{known.payload[n].kind}")) for n in wrong]
+    kinds = [SAY("schema.field", name=n, kind=SAY(f"schema.kind.{known.payload[n]}")) for n in wrong]
     seen = {f"payload.{name}": facts.values.get(f"payload.{name}") for name in wrong}
     return Finding(because=SAY("schema.wrong", fields=kinds), values=seen)
 
@@ -148,8 +147,8 @@ def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
     return condition
 
 
-def _fits(value: Any, field: FieldType) -> bool:
-    return field.optional if value is None else KINDS[field.kind](value)
+def _fits(value: Any, name: str, known: DecisionType) -> bool:
+    return name in known.optional if value is None else KINDS[known.payload[name]](value)
 
 
 def _is_number(value: Any) -> bool:

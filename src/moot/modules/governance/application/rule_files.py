@@ -275,7 +275,7 @@ def _unknown_paths(rule: EnhancedRule) -> Iterator[Complaint]:
         return
     for name in (known for known in rule.for_types if known in DECISION_TYPES):
         fields = {f"payload.{field}": kind for field, kind in DECISION_TYPES[name].payload.items()}
-        open_ended = [field for field, kind in fields.items() if kind.kind in ("map", "list")]
+        open_ended = [field for field, kind in fields.items() if kind in ("map", "list")]
         if path not in fields and not any(path.startswith(f"{field}.") for field in open_ended):
             why = SAY("rules.unknown_path", path=path, type=name, known=list(fields))
             yield Complaint(why, field="corrector.path", nearest=nearest(path, fields))

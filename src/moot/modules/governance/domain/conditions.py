@@ -10,101 +10,94 @@ from pydantic import Field
 from moot.shared.domain.messages import Message
 from moot.shared.domain.validation import Strict
 
-Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map", "time", "any"]
+Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map", "any"]
 """`number` is written with a point in a condition (`1.0`), `integer` without. `map` and `list` are untyped inside."""
+Fields = Mapping[str, Kind]
 
-
-class FieldType(NamedTuple):
-    kind: Kind
-    optional: bool = False
-    """May be missing; a condition asks `has(payload.stop)` first."""
-
-
-def optional(kind: Kind) -> FieldType:
-    return FieldType(kind, optional=True)
-
-
-STRING, NUMBER, INTEGER, BOOLEAN = (
-    FieldType("string"),
-    FieldType("number"),
-    FieldType("integer"),
-    FieldType("boolean"),
-)
-STRINGS, LIST, MAP = FieldType("strings"), FieldType("list"), FieldType("map")
-
-CONTEXT: dict[str, FieldType] = {
-    "goal": optional("string"),
-    "iteration_count": optional("integer"),
-    "token_used": optional("integer"),
-    "cost": optional("number"),
-    "execution_time": optional("number"),
-    "consecutive_failures": optional("integer"),
-    "open_breakers": optional("strings"),
-    "alignment_score": optional("number"),
-    "running": optional("integer"),
-    "workspace": optional("string"),
-    "trigger_source": optional("string"),
-    "market": optional("string"),
-    "is_demo": optional("boolean"),
+CONTEXT: dict[str, Kind] = {
+    "goal": "string",
+    "iteration_count": "integer",
+    "token_used": "integer",
+    "cost": "number",
+    "execution_time": "number",
+    "consecutive_failures": "integer",
+    "open_breakers": "strings",
+    "alignment_score": "number",
+    "running": "integer",
+    "workspace": "string",
+    "trigger_source": "string",
+    "market": "string",
+    "is_demo": "boolean",
 }
 """What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1."""
 
-STOCK: dict[str, FieldType] = {
-    "st": optional("boolean"),
-    "suspended": optional("boolean"),
-    "days_listed": optional("integer"),
-    "limit_percent": optional("number"),
-    "change_percent": optional("number"),
-    "at_limit_up": optional("boolean"),
-    "at_limit_down": optional("boolean"),
-    "t_plus": optional("integer"),
-    "lot_size": optional("integer"),
+STOCK: dict[str, Kind] = {
+    "st": "boolean",
+    "suspended": "boolean",
+    "days_listed": "integer",
+    "limit_percent": "number",
+    "change_percent": "number",
+    "at_limit_up": "boolean",
+    "at_limit_down": "boolean",
+    "t_plus": "integer",
+    "lot_size": "integer",
 }
 """Trading facts of the symbol, as of the decision's moment."""
 
 
 class DecisionType(NamedTuple):
-    payload: dict[str, FieldType]
-    context: dict[str, FieldType]
+    """All of the context may be missing, and of the payload what is `optional`: a condition asks `has()` first."""
+
+    payload: Fields
+    context: Fields = CONTEXT
+    optional: frozenset[str] = frozenset()
 
 
 DECISION_TYPES: dict[str, DecisionType] = {
     "research_request": DecisionType(
         {
-            "symbol": STRING,
-            "experts": STRINGS,
-            "options": MAP,
-            "skip_debate": BOOLEAN,
-            "max_cost": optional("number"),
-            "locale": STRING,
-            "trigger_source": STRING,
+            "symbol": "string",
+            "experts": "strings",
+            "options": "map",
+            "skip_debate": "boolean",
+            "max_cost": "number",
+            "locale": "string",
+            "trigger_source": "string",
         },
         CONTEXT | STOCK,
+        frozenset({"max_cost"}),
     ),
     "plan": DecisionType(
-        {"title": STRING, "locale": STRING, "steps": LIST, "step_count": INTEGER, "symbols": STRINGS}, CONTEXT
+        {
+            "title": "string",
+            "locale": "string",
+            "steps": "list",
+            "step_count": "integer",
+            "symbols": "strings",
+        }
     ),
-    "node": DecisionType({"node": STRING, "symbol": STRING, "options": MAP}, CONTEXT | STOCK),
-    "tool_call": DecisionType({"tool": STRING, "args": MAP}, CONTEXT),
+    "node": DecisionType({"node": "string", "symbol": "string", "options": "map"}, CONTEXT | STOCK),
+    "tool_call": DecisionType({"tool": "string", "args": "map"}),
     "verdict": DecisionType(
         {
-            "symbol": STRING,
-            "action": STRING,
-            "position_percent": NUMBER,
-            "confidence": NUMBER,
-            "stop_loss": STRING,
-            "take_profit": STRING,
-            "entry_strategy": STRING,
-            "time_horizon": STRING,
-            "risk_warnings": STRINGS,
-            "reasoning": STRING,
-            "engine": STRING,
-            "levels.entry": optional("number"),
-            "levels.stop": optional("number"),
-            "levels.target": optional("number"),
-            "grounding.score": optional("number"),
+            "symbol": "string",
+            "action": "string",
+            "position_percent": "number",
+            "confidence": "number",
+            "stop_loss": "string",
+            "take_profit": "string",
+            "entry_strategy": "string",
+            "time_horizon": "string",
+            "risk_warnings": "strings",
+            "reasoning": "string",
+            "engine": "string",
+            "levels.entry": "number",
+            "levels.stop": "number",
+            "levels.target": "number",
+            "grounding.score": "number",
         },
-        CONTEXT | STOCK | {"experts_asked": optional("integer"), "experts_heard": optional("integer")},
+        CONTEXT | STOCK | {"experts_asked": "integer", "experts_heard": "integer"},
+        frozenset({"levels.entry", "levels.stop", "levels.target", "grounding.score"}),
     ),
 }
 

@@ -14,14 +14,13 @@ from cel_expr_python.ext import ext_strings
 from moot.modules.governance.domain.conditions import (
     CONTEXT,
     DECISION_TYPES,
-    MAP,
     Facts,
-    FieldType,
+    Fields,
     Kind,
     ToolProfile,
 )
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.infrastructure.sql import rewriting
+from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
 
 LITERALS: Final = re.compile(
     r"""//[^\n]*
@@ -105,7 +104,7 @@ def _wraps(plain: str) -> bool:
     return plain.startswith("(") and not _outside(plain).strip()
 
 
-Declared = dict[str, FieldType]
+Declared = dict[str, Kind]
 
 TYPES: Final[dict[Kind, cel.Type]] = {
     "string": cel.Type.STRING,
@@ -115,7 +114,6 @@ TYPES: Final[dict[Kind, cel.Type]] = {
     "strings": cel.Type.List(cel.Type.STRING),
     "list": cel.Type.List(cel.Type.DYN),
     "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
-    "time": cel.Type.TIMESTAMP,
     "any": cel.Type.DYN,
 }
 JSON_KINDS: Final[dict[str, Kind]] = {
@@ -131,7 +129,7 @@ JSON_KINDS: Final[dict[str, Kind]] = {
 def declared(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
     """The fields that mean the same in every decision the rule is for."""
     if not rule.for_types:
-        return {"payload": MAP} | _named("context", CONTEXT)
+        return {"payload": "map", **_named("context", CONTEXT)}
     kinds = [DECISION_TYPES[name] for name in rule.for_types]
     fields = _shared([_named("payload", kind.payload) | _named("context", kind.context) for kind in kinds])
     arguments = arguments_of(rule, tools)
@@ -141,17 +139,13 @@ def declared(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
     return fields
 
 
-def _named(prefix: str, fields: Mapping[str, FieldType]) -> Declared:
-    return {f"{prefix}.{name}": field for name, field in fields.items()}
+def _named(prefix: str, fields: Fields) -> Declared:
+    return {f"{prefix}.{name}": kind for name, kind in fields.items()}
 
 
 def _shared(several: list[Declared]) -> Declared:
     first, *others = several
-    return {
-        name: FieldType(field.kind, any(each[name].optional for each in several))
-        for name, field in first.items()
-        if all(name in other and other[name].kind == field.kind for other in others)
-    }
+    return {name: kind for name, kind in first.items() if all(other.get(name) == kind for other in others)}
 
 
 def arguments_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared | None:
@@ -162,33 +156,21 @@ def arguments_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declar
         return None
     if not all(name.isidentifier() and name.isascii() for each in properties for name in each or ()):
         return None
-    return _shared([_arguments(schema) for schema in schemas])
-
-
-def _arguments(schema: Mapping[str, Any]) -> Declared:
-    required = schema.get("required") or ()
-    return {
-        name: FieldType(_kind_of(described), optional=name not in required)
-        for name, described in schema["properties"].items()
-    }
+    return _shared([{name: _kind_of(said) for name, said in each.items()} for each in properties if each])
 
 
 def _kind_of(schema: Any) -> Kind:
-    if not isinstance(schema, Mapping):
-        return "any"
-    choices = [each for each in schema.get("anyOf") or () if each != {"type": "null"}]
-    if len(choices) == 1:
-        return _kind_of(choices[0])
-    kind = schema.get("type")
-    if isinstance(kind, list):
-        kind = next(iter(set(kind) - {"null"}), None) if len(set(kind) - {"null"}) == 1 else None
-    if (
-        kind == "array"
-        and isinstance(schema.get("items"), Mapping)
-        and schema["items"].get("type") == "string"
-    ):
-        return "strings"
-    return JSON_KINDS.get(kind, "any") if isinstance(kind, str) else "any"
+    """Null beside a type says only that the argument may be missing."""
+    match schema:
+        case {"anyOf": [choice, {"type": "null"}] | [{"type": "null"}, choice]}:
+            return _kind_of(choice)
+        case {"type": [kind, "null"] | ["null", kind]}:
+            return _kind_of({**schema, "type": kind})
+        case {"type": "array", "items": {"type": "string"}}:
+            return "strings"
+        case {"type": str() as kind}:
+            return JSON_KINDS.get(kind, "any")
+    return "any"
 
 
 JUDGED: ContextVar[Facts] = ContextVar("the decision that is being judged")
@@ -207,11 +189,6 @@ def count(tool: str, window: str | timedelta) -> int:
     facts = JUDGED.get()
     since = facts.now - (seconds(window) if isinstance(window, str) else window)
     return sum(call.tool == tool and call.at > since for call in facts.history)
-
-
-@lru_cache(maxsize=1024)
-def _exposes(sql: str, columns: tuple[str, ...]) -> bool:
-    return bool(rewriting.exposes(sql, columns))
 
 
 UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -241,16 +218,16 @@ FUNCTIONS: Final = [
     _function("after", cel.Type.BOOL, ([_TEXT], after)),
     _function("tainted", cel.Type.BOOL, ([_TEXT], tainted)),
     _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
-    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: _exposes(sql, tuple(names)))),
-    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], lru_cache(rewriting.is_filtered))),
-    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], lru_cache(rewriting.is_limited))),
+    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: is_exposing(sql, tuple(names)))),
+    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], is_filtered)),
+    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], is_limited)),
 ]
 """What happened before, where an argument comes from; which columns a statement shows, which rows, how many."""
 
 
 def environment(fields: Declared) -> cel.Env:
     """Rules that may name the same share one."""
-    return _environment(frozenset((name, field.kind) for name, field in fields.items()))
+    return _environment(frozenset(fields.items()))
 
 
 @lru_cache(maxsize=1024)
@@ -260,12 +237,5 @@ def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 
-_TIMES = {
-    f"{side}.{name}": cel.Type.TIMESTAMP
-    for kind in DECISION_TYPES.values()
-    for side, fields in (("payload", kind.payload), ("context", kind.context))
-    for name, field in fields.items()
-    if field.kind == "time"
-}
-ACTIVATIONS: Final = cel.NewEnv(variables=_TIMES)
+ACTIVATIONS: Final = cel.NewEnv()
 """Holds the values of a decision for every expression, whatever it was compiled against."""

@@ -1,41 +1,187 @@
-"""The door: conditions checked, and many rules at once, of which only the ones worth asking are asked."""
+"""The door: conditions checked, and many rules at once, of which only the ones worth asking are asked.
 
+For one kind of decision and one tool, rules wait at the values their covers are about; a value is looked at once for
+all of them. What is found there is worth asking CEL, nothing more.
+"""
+
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
 
-from cel_expr_python import cel
-
-from moot.modules.governance.domain.conditions import Facts, FieldType, Finding, Problem, ToolProfile
+from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired
-from moot.modules.governance.infrastructure.cel.atoms import Cover, cover
-from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
+from moot.modules.governance.infrastructure.cel.cover import Atom, Cover, Op, cover
+from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared
 from moot.modules.governance.infrastructure.cel.problems import problems_of
-from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding
-from moot.modules.governance.infrastructure.cel.tree import EACH, Path
-from moot.modules.governance.infrastructure.cel.watches import (
-    FieldWatch,
-    Found,
-    Minding,
-    PathWatch,
-)
+from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding, step_into
+from moot.modules.governance.infrastructure.cel.tree import Path
+from moot.modules.governance.infrastructure.cel.values import EXACT, KINDS, READERS, Reader
 
-TOGETHER: Final = 16
-"""So many conditions that only CEL can tell are asked in one expression."""
-LONGEST: Final = 50_000
+Found = set[int]
+"""Rules, by their place in the order in which they are checked."""
+Finder = Callable[[Any, Found], None]
+Places = Mapping[Any, list[int]]
+"""Rules by the constant that their atoms have."""
 
 
-class Ready:
+def _equal(places: Places) -> Finder:
+    def find(value: Any, found: Found) -> None:
+        if value in places:
+            found.update(places[value])
+
+    return find
+
+
+def _above(places: Places) -> Finder:
+    constants, waiting = zip(*sorted(places.items()), strict=True)
+    return lambda value, found: found.update(*waiting[: bisect_right(constants, value)])
+
+
+def _below(places: Places) -> Finder:
+    constants, waiting = zip(*sorted(places.items()), strict=True)
+    return lambda value, found: found.update(*waiting[bisect_left(constants, value) :])
+
+
+def _tried(test: Callable[[Any, Any], bool]) -> Callable[[Places], Finder]:
+    """One by one, each constant once however many rules have it."""
+
+    def make(places: Places) -> Finder:
+        def find(value: Any, found: Found) -> None:
+            for constant, waiting in places.items():
+                if test(value, constant):
+                    found.update(waiting)
+
+        return find
+
+    return make
+
+
+FINDERS: Final[dict[Op, Callable[[Places], Finder]]] = {
+    "==": _equal,
+    "!=": _tried(lambda value, constants: value not in constants),
+    ">": _above,
+    "<": _below,
+    "within": _tried(lambda value, constant: constant in value),
+}
+MISSING: Final = object()
+ANYTHING: Final = frozenset(KINDS.values()) - {"null"}
+
+
+class Watch:
+    """One look at one value for all the rules that depend on it, which take it to be of `kinds`."""
+
+    def __init__(self, path: Path, kinds: frozenset[str]) -> None:
+        self._root, self._steps = str(path[0]), path[1:]
+        self._types = {each for each, kind in KINDS.items() if kind in (kinds or ANYTHING)}
+        self._is_number = kinds == {"number"}
+        self._everyone: Found = set()
+        self._there: Found = set()
+        self._absent: Found = set()
+        self._constants: dict[Op, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
+        self._finders: list[Finder] = []
+
+    def need(self, place: int, *, always: bool) -> None:
+        """`always`: the rule is broken where the value is missing."""
+        self._everyone.add(place)
+        if always:
+            self._absent.add(place)
+
+    def add(self, atom: Atom, place: int) -> None:
+        self._everyone.add(place)
+        if atom.op == "there":
+            self._there.add(place)
+        elif not atom.asked:
+            self._absent.add(place)
+        for constant in [atom.values] if atom.op == "!=" else atom.values:
+            self._constants[atom.op][constant].append(place)
+
+    def close(self) -> None:
+        self._finders = [FINDERS[op](dict(places)) for op, places in self._constants.items()]
+
+    def look(self, judged: Judged, found: Found) -> None:
+        value = judged.values.get(self._root)
+        if value is None:
+            found |= self._everyone if self._root in judged.wrong else self._absent
+            return
+        for step in self._steps:
+            above, value = value, step_into(value, step, MISSING)
+            if value is MISSING:
+                found |= self._absent if isinstance(above, dict) else self._everyone
+                return
+        if type(value) not in self._types or (self._is_number and not -EXACT < value < EXACT):
+            found |= self._everyone
+            return
+        if self._there:
+            found |= self._there
+        for find in self._finders:
+            find(value, found)
+
+
+class Ready(NamedTuple):
     """A rule, compiled; a condition in code has no program."""
 
-    def __init__(self, rule: EnhancedRule, program: Program | None) -> None:
-        self.rule = rule
-        self.program = program
-        self.cover: Cover | None = None if program is None else cover(program)
+    rule: EnhancedRule
+    program: Program | None = None
+    cover: Cover | None = None
 
     def applies(self, decision_type: str | None, tool: str | None) -> bool:
         types, tools = self.rule.for_types, self.rule.tools
         return (not types or decision_type in types) and (not tools or tool in tools)
+
+
+class Bucket:
+    """The rules that apply to one kind of decision and one tool, in the order in which they are checked."""
+
+    def __init__(self, rules: Sequence[Ready]) -> None:
+        self._rules = rules
+        self._readers: dict[str, Reader] = {}
+        self._always: Found = set()
+        self._watches: dict[tuple[Path, frozenset[str]], Watch] = {}
+        for place, ready in enumerate(rules):
+            if ready.program is not None:
+                fields = ready.program.fields
+                self._readers |= {name: READERS[fields[name]] for name in ready.program.names}
+            if ready.program is None or ready.cover is None:
+                self._always.add(place)
+            else:
+                self._add(place, ready.program, ready.cover)
+        for watch in self._watches.values():
+            watch.close()
+
+    def _add(self, place: int, program: Program, covering: Cover) -> None:
+        for path in [*((name,) for name in program.roots), *program.paths]:
+            first = min(len(path), 2)
+            above = (path[:length] for length in range(first, len(path) + 1))
+            self._watch(path, program).need(place, always=not program.asked.issuperset(above))
+        for atom in covering:
+            self._watch(atom.term, program).add(atom, place)
+
+    def _watch(self, path: Path, program: Program) -> Watch:
+        kinds = program.kinds(path)
+        return self._watches.setdefault((path, kinds), Watch(path, kinds))
+
+    def fired(self, facts: Facts) -> list[Fired]:
+        judged, found = Judged(facts, self._readers), set(self._always)
+        for watch in self._watches.values():
+            watch.look(judged, found)
+        rules = [self._rules[place] for place in sorted(found)]
+        answers = [(ready.rule, _answer(ready, judged)) for ready in rules]
+        return [Fired(rule, answer) for rule, answer in answers if answer is not None]
+
+
+def _answer(ready: Ready, judged: Judged) -> Finding | None:
+    if ready.program is not None:
+        return finding(ready.program, judged)
+    condition: Any = ready.rule.condition
+    name = getattr(condition, "__name__", type(condition).__name__)
+    try:
+        answer = condition(judged.facts)
+    except Exception as e:  # noqa: BLE001 # bulkhead: a condition that fails is one that is broken, and nothing more
+        return Finding(name, error=f"{type(e).__name__}: {e}")
+    if answer is None or answer is False:
+        return None
+    return answer if isinstance(answer, Finding) else Finding(name)
 
 
 class CelIndex:
@@ -58,124 +204,16 @@ class CelIndex:
             JUDGED.reset(token)
 
 
-class Bucket:
-    """The rules that apply to one kind of decision and one tool, in the order in which they are checked."""
-
-    def __init__(self, rules: Sequence[Ready]) -> None:
-        self._rules = rules
-        self._in_code = {place for place, ready in enumerate(rules) if ready.program is None}
-        self._fields: dict[str, FieldWatch] = {}
-        programs = [(place, ready.program, ready.cover) for place, ready in enumerate(rules) if ready.program]
-        for place, program, covering in programs:
-            self._add(place, program, covering)
-        self._watches = tuple(self._fields.values())
-        for watch in self._watches:
-            watch.close()
-        self._looping = [(place, p) for place, p, _ in programs if any(EACH in path for path in p.paths)]
-        uncovered = [(place, program) for place, program, covering in programs if covering is None]
-        self._chunks = _chunks(uncovered)
-        self._asked_always = _names(program for _, program in (*self._looping, *uncovered))
-
-    def _add(self, place: int, program: Program, covering: Cover | None) -> None:
-        for name in program.roots:
-            self._field(name, program).minding.needed(place, (name,), program.asked)
-        for path, kinds in program.paths.items():
-            if EACH not in path:
-                self._minding(path, program, kinds).needed(place, path, program.asked)
-        for atom in covering or ():
-            kinds = program.paths.get(atom.term, frozenset())
-            self._minding(atom.term, program, kinds).atom(atom, place)
-
-    def _field(self, name: str, program: Program) -> FieldWatch:
-        return self._fields.setdefault(name, FieldWatch(name, program.fields[name].kind))
-
-    def _minding(self, path: Path, program: Program, kinds: frozenset[str]) -> Minding:
-        root = str(path[0])
-        field = self._field(root, program)
-        if len(path) == 1 and program.fields[root].kind != "any":
-            return field.minding
-        return field.below.setdefault((path, kinds), PathWatch(path, kinds)).minding
-
-    def fired(self, facts: Facts) -> list[Fired]:
-        found: Found = set(self._in_code)
-        for watch in self._watches:
-            watch.look(facts, found)
-        if self._chunks or self._looping:
-            self._ask_together(Judged(facts, self._asked_always), found)
-        return self._ask_each(facts, [self._rules[place] for place in sorted(found)]) if found else []
-
-    def _ask_together(self, judged: Judged, found: Found) -> None:
-        for place, program in self._looping:
-            if program.trouble(judged) is not None:
-                found.add(place)
-        for places, expression in self._chunks:
-            if not places <= found and not _is_false(expression, judged.activation):
-                found |= places
-
-    def _ask_each(self, facts: Facts, rules: list[Ready]) -> list[Fired]:
-        judged = Judged(facts, _names(ready.program for ready in rules))
-        answers = [(ready.rule, _answer(ready, judged)) for ready in rules]
-        return [Fired(rule, answer) for rule, answer in answers if answer is not None]
-
-
-def _answer(ready: Ready, judged: Judged) -> Finding | None:
-    if ready.program is not None:
-        return finding(ready.program, judged)
-    condition: Any = ready.rule.condition
-    name = getattr(condition, "__name__", type(condition).__name__)
-    try:
-        answer = condition(judged.facts)
-    except Exception as e:  # noqa: BLE001 # bulkhead: a condition that fails is one that is broken, and nothing more
-        return Finding(name, error=f"{type(e).__name__}: {e}")
-    if answer is None or answer is False:
-        return None
-    return answer if isinstance(answer, Finding) else Finding(name)
-
-
-Chunk = tuple[Found, cel.Expression]
-
-
-def _chunks(uncovered: Sequence[tuple[int, Program]]) -> list[Chunk]:
-    """Conditions that only CEL can tell, several in one expression: false means that each of them is."""
-    alike: dict[frozenset[Any], list[tuple[int, Program]]] = defaultdict(list)
-    for place, program in uncovered:
-        alike[frozenset(program.fields.items())].append((place, program))
-    return [
-        chunk
-        for members in alike.values()
-        for start in range(0, len(members), TOGETHER)
-        for chunk in _together(members[start : start + TOGETHER])
-    ]
-
-
-def _together(members: list[tuple[int, Program]]) -> list[Chunk]:
-    source = " || ".join(f"({program.runnable}\n)" for _, program in members)
-    if len(members) == 1 or len(source) > LONGEST:
-        return [({place}, program.expression) for place, program in members]
-    return [({place for place, _ in members}, environment(members[0][1].fields).compile(source))]
-
-
-def _names(programs: Iterable[Program | None]) -> dict[str, FieldType]:
-    return {
-        name: program.fields[name] for program in programs if program is not None for name in program.names
-    }
-
-
-def _is_false(expression: cel.Expression, activation: cel.Activation) -> bool:
-    try:
-        return expression.eval(activation).value() is False
-    except RuntimeError:
-        return False
-
-
 class CelConditions(ConditionEngine):
     def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
         return problems_of(rule, tools)
 
     def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> CelIndex:
-        return CelIndex([_ready(rule, tools) for rule in rules if rule.enabled])
+        return CelIndex([_compile(rule, tools) for rule in rules if rule.enabled])
 
 
-def _ready(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Ready:
-    condition = rule.condition
-    return Ready(rule, Program(condition, declared(rule, tools)) if isinstance(condition, str) else None)
+def _compile(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Ready:
+    if not isinstance(rule.condition, str):
+        return Ready(rule)
+    program = Program(rule.condition, declared(rule, tools))
+    return Ready(rule, program, cover(program))

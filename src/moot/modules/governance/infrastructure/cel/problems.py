@@ -296,7 +296,7 @@ def _constant(expression: str, key: str, text: str) -> Iterator[Mistake]:
 def _never_member(program: Program, left: Node, items: Iterable[Node]) -> bool:
     path = program.references.path(left)
     kinds = {kind for item in items for kind in kinds_of(item)}
-    kind = program.fields[str(path[0])].kind if path is not None and len(path) == 1 else "any"
+    kind = program.fields[str(path[0])] if path is not None and len(path) == 1 else "any"
     return len(kinds) > 1 if kind == "any" else bool(kinds - {"number" if kind == "integer" else kind})
 
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import Facts, FieldType, Finding
+from moot.modules.governance.domain.conditions import Facts, Finding, Kind
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.environment import (
@@ -24,8 +24,11 @@ from moot.modules.governance.infrastructure.cel.environment import (
     with_has,
 )
 from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spelt
-from moot.modules.governance.infrastructure.cel.values import READY, WrongValueError, expect
+from moot.modules.governance.infrastructure.cel.values import Reader, WrongValueError, expect
 from moot.shared.domain.messages import Message
+
+PLAIN: Final[dict[Kind, str]] = {"integer": "number", "strings": "list"}
+"""Declared kinds of which CEL and JSON make no difference."""
 
 
 class Program:
@@ -48,6 +51,13 @@ class Program:
         """Every declared field that the expression looks at or asks for."""
         asked = {str(path[0]) for path in self.asked if len(path) == 1}
         return tuple(sorted(asked | set(self.roots)))
+
+    def kinds(self, path: Path) -> frozenset[str]:
+        """What the value is once the guards have passed; empty: anything."""
+        kind = self.fields[str(path[0])]
+        if len(path) > 1 or kind == "any":
+            return self.paths.get(path, frozenset())
+        return frozenset({PLAIN.get(kind, kind)})
 
     def part(self, text: str) -> "Program":
         """A piece of the condition as one of its own; compiled when it is first asked for."""
@@ -131,20 +141,23 @@ def value_of(facts: Facts, name: str) -> Any:
 class Judged:
     """A decision as conditions see it: the values of some fields as CEL takes them, and what is wrong with others."""
 
-    def __init__(self, facts: Facts, fields: Mapping[str, FieldType]) -> None:
-        self.facts = facts
+    def __init__(self, facts: Facts, readers: Mapping[str, Reader]) -> None:
+        self.facts, self._names = facts, readers.keys()
         self.values: dict[str, Any] = {}
         self.wrong: dict[str, Message] = {}
-        asked = {}
-        for name, declared in fields.items():
-            value = value_of(facts, name)
-            asked[asking(name)] = value is not None
+        given = facts.values
+        for name, read in readers.items():
+            value = given.get(name) if name != "payload" else facts.payload
             if value is not None:
                 try:
-                    self.values[name] = READY[declared.kind](value)
+                    self.values[name] = read(value)
                 except WrongValueError as e:
                     self.wrong[name] = e.of(name)
-        self.activation = ACTIVATIONS.Activation(asked | self.values)
+
+    @cached_property
+    def activation(self) -> cel.Activation:
+        there = {asking(name): name in self.values or name in self.wrong for name in self._names}
+        return ACTIVATIONS.Activation(there | self.values)
 
 
 LONG: Final = 200

@@ -4,14 +4,14 @@ names: fields, what is looked at below untyped ones, and what it asks for.
 
 import struct
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
-from moot.modules.governance.domain.conditions import FieldType
+from moot.modules.governance.domain.conditions import Fields, Kind
 
 Value = bool | int | float | str | bytes | None
-Kind = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
+Shape = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class Node:
     What a method is called on comes first in `args`, as does what a loop (`exists`, `all`, `map`) goes over.
     """
 
-    kind: Kind
+    kind: Shape
     name: str = ""
     args: tuple["Node", ...] = ()
     value: Value = None
@@ -46,12 +46,12 @@ def read(serialized: bytes) -> Checked:
     return Checked(_node(checked[4][0]), {_int(place, 1): _int(place, 2) for place in places})
 
 
-Fields = defaultdict[int, list[Any]]
+Numbered = defaultdict[int, list[Any]]
 """By number: whole numbers as such, all else as bytes."""
 
 
-def _fields(data: bytes) -> Fields:
-    found: Fields = defaultdict(list)
+def _fields(data: bytes) -> Numbered:
+    found: Numbered = defaultdict(list)
     at = 0
     while at < len(data):
         key, at = _varint(data, at)
@@ -78,15 +78,15 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         shift += 7
 
 
-def _int(fields: Fields, number: int) -> int:
+def _int(fields: Numbered, number: int) -> int:
     return int(fields[number][0]) if number in fields else 0
 
 
-def _nodes(fields: Fields, *numbers: int) -> tuple[Node, ...]:
+def _nodes(fields: Numbered, *numbers: int) -> tuple[Node, ...]:
     return tuple(_node(value) for number in numbers for value in fields[number])
 
 
-SHAPES: Final[dict[int, tuple[Kind, int, tuple[int, ...]]]] = {
+SHAPES: Final[dict[int, tuple[Shape, int, tuple[int, ...]]]] = {
     4: ("ident", 1, ()),
     5: ("select", 2, (1,)),
     6: ("call", 2, (1, 3)),
@@ -121,7 +121,7 @@ CONSTANTS: Final[dict[int, Callable[[Any], Value]]] = {
 }
 
 
-def _constant(inside: Fields) -> Value:
+def _constant(inside: Numbered) -> Value:
     return next(
         (CONSTANTS[number](values[0]) for number, values in inside.items() if number in CONSTANTS), None
     )
@@ -164,8 +164,8 @@ def spelt(path: Path) -> str:
 class References:
     """What a tree names. `paths` are untyped values, each with the kinds it is compared with."""
 
-    declared: Mapping[str, FieldType]
-    roots: dict[str, FieldType] = field(default_factory=dict)
+    declared: Fields
+    roots: dict[str, Kind] = field(default_factory=dict)
     paths: dict[Path, set[str]] = field(default_factory=dict)
     asked: set[Path] = field(default_factory=set)
     loops: dict[str, Path | None] = field(default_factory=dict)
@@ -215,7 +215,7 @@ class References:
     def _note(self, path: Path, expected: Iterable[str]) -> None:
         root = str(path[0])
         self.roots[root] = self.declared[root]
-        if len(path) > 1 or self.declared[root].kind == "any":
+        if len(path) > 1 or self.declared[root] == "any":
             self.paths.setdefault(path, set()).update(expected)
 
 

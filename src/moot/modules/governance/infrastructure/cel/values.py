@@ -5,8 +5,8 @@ first NUL, so that "a\\0b" equals "a".
 """
 
 from collections.abc import Callable, Iterable, Mapping
-from datetime import datetime
 from math import isfinite
+from types import NoneType
 from typing import Any, Final
 
 from moot.modules.governance.domain.conditions import Kind
@@ -127,20 +127,8 @@ def anything(value: Any) -> Any:
     return value
 
 
-def time(value: Any) -> datetime:
-    if isinstance(value, str):
-        try:
-            value = datetime.fromisoformat(value)
-        except ValueError:
-            raise WrongValueError("kind", ["time"]) from None
-    if not isinstance(value, datetime):
-        raise WrongValueError("kind", ["time"])
-    if value.utcoffset() is None:
-        raise WrongValueError("no_offset")
-    return value
-
-
-READY: Final[dict[Kind, Callable[[Any], Any]]] = {
+Reader = Callable[[Any], Any]
+READERS: Final[dict[Kind, Reader]] = {
     "string": text,
     "number": number,
     "integer": integer,
@@ -148,32 +136,26 @@ READY: Final[dict[Kind, Callable[[Any], Any]]] = {
     "strings": strings,
     "list": listed,
     "map": mapped,
-    "time": time,
     "any": _plain,
 }
 
 
+KINDS: Final[dict[type, str]] = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    list: "list",
+    dict: "map",
+    NoneType: "null",
+}
+"""Of plain data."""
+
+
 def expect(value: Any, kinds: frozenset[str]) -> None:
     """Of plain data below an untyped map: what the condition compares it with says what it must be."""
-    found = _kind(value)
+    found = KINDS[type(value)]
     if kinds and found not in kinds:
         raise WrongValueError("kind", kinds)
     if not kinds and found == "null":
         raise WrongValueError("null")
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, bool):
-        return "boolean"
-    for kind, types in KINDS.items():
-        if isinstance(value, types):
-            return kind
-    return "null"
-
-
-KINDS: Final[dict[str, tuple[type, ...]]] = {
-    "string": (str,),
-    "number": (int, float),
-    "list": (list,),
-    "map": (dict,),
-}

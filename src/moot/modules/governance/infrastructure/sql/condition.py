@@ -1,13 +1,13 @@
 """The guard as a condition that rules can name."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, joined
-from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.governance.infrastructure.sql.statement import Columns, SqlProblem, code_of
 
@@ -29,9 +29,6 @@ SQL = tuple(re.compile(rf"\s*(?:\(\s*)*(?:{each})", re.IGNORECASE | re.DOTALL) f
 """How statements begin, told from words that begin a search or a sentence."""
 
 
-GUARD = SqlGuard()
-
-
 def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
     """Holds for a tool call with a statement that the guard refuses.
 
@@ -43,7 +40,7 @@ def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
         for argument, sql in _statements(facts):
             if not isinstance(sql, str):
                 return Finding(f"payload.args.{argument}", error=SAY("sql.no_text", name=argument))
-            problems = GUARD.check(sql, known)
+            problems = check_sql(sql, known)
             if problems:
                 return _finding(argument, sql, problems, _allowed_instead(sql, known))
         return None
@@ -76,10 +73,10 @@ def _is_sql(tool: str, name: str, value: Any) -> bool:
 
 def _allowed_instead(sql: str, known: Columns | None) -> str | None:
     better = rewrite(sql, columns=known) if known else None
-    return None if better is None or GUARD.check(better, known) else better
+    return None if better is None or check_sql(better, known) else better
 
 
-def _finding(argument: str, sql: str, problems: list[SqlProblem], better: str | None) -> Finding:
+def _finding(argument: str, sql: str, problems: Sequence[SqlProblem], better: str | None) -> Finding:
     because = joined(problem.message for problem in problems)
     seen = {f"payload.args.{argument}": sql[:MOST_SHOWN]}
     if better is None:

@@ -1,59 +1,123 @@
-"""Which statements of an agent may run: one SELECT, made of nothing but what is on a list."""
+"""Which statements of an agent may run: one SELECT, made of nothing but what is on a list.
+
+Anything that is not named here is refused, known to be harmful or not.
+"""
 
 from collections.abc import Collection, Iterator
 from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import Scope
+from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
 
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.infrastructure.sql.functions import (
-    CREDENTIALS,
-    FILES,
-    SELECT_PARTS,
-    SYSTEM_NAMES,
-    SYSTEM_PREFIXES,
-    SYSTEM_SCHEMAS,
-    function_name,
-    is_allowed,
-    is_structure,
-)
 from moot.modules.governance.infrastructure.sql.statement import (
     DIALECT,
     SNIPPET,
     SqlProblem,
-    own_nodes,
-    parsed,
-    renames_a_table,
-    scopes_of,
+    alias_columns,
+    parse,
     snippet,
     sources_of,
-    starred,
-    stars_of,
+    table_stars,
     tables_of,
 )
 from moot.shared.domain.messages import Message
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+FUNCTIONS = _words(
+    """
+    count sum avg mean min max median mode stddev stddev_pop stddev_samp variance variance_pop var_pop var_samp corr
+    covar_pop covar_samp regr_slope regr_intercept regr_r2 quantile quantile_cont quantile_disc percentile_cont
+    percentile_disc approx_distinct approx_count_distinct approx_quantile any_value first last
+    arg_max arg_min bool_and bool_or logical_and logical_or every group_concat array_agg kurtosis skewness product
+    geomean mad entropy count_if total grouping
+
+    row_number rank dense_rank percent_rank cume_dist ntile lag lead first_value last_value nth_value
+
+    abs ceil floor round trunc sign sqrt cbrt exp ln log log2 log10 power mod greatest least pi sin cos tan asin acos
+    atan atan2 degrees radians is_nan is_inf isfinite width_bucket safe_divide bit_count
+
+    coalesce nullif if iff isnull zeroifnull case cast try_cast and or exists
+
+    lower upper initcap length trim btrim substring substring_index left right replace translate concat concat_ws
+    str_position contains starts_with ends_with prefix suffix split_part split regexp_like regexp_replace
+    regexp_extract regexp_full_match reverse ascii pad format printf to_char format_number collate levenshtein md5
+
+    date time datetime timestamp to_date str_to_date str_to_time time_to_str date_format ts_or_ds_to_date unix_to_time
+    time_to_unix from_unixtime unix_timestamp parse_date date_trunc timestamp_trunc date_part extract year month day
+    quarter week week_of_year day_of_week dayofweek_iso day_of_year hour minute second datediff timestampdiff date_add
+    date_sub dateadd timestamp_add timestamp_sub datetime_add datetime_sub last_day date_from_parts
+    timestamp_from_parts dayname monthname age now curdate getdate current_date current_time current_timestamp
+    current_datetime localtimestamp date_bin julian julianday
+
+    array array_size array_contains cardinality row json_extract json_extract_scalar explode unnest
+    """
+)
+"""Names as they are written, and the parser's own where it has one for several spellings."""
+
+STRUCTURE: tuple[type[exp.Expr], ...] = tuple(
+    getattr(exp, name)
+    for name in _words(
+        """
+        Select SetOperation Subquery With CTE From Join Table TableAlias Where Group Having Qualify Order Ordered
+        Limit Offset Fetch LimitOptions Distinct Values Unnest Rollup Cube GroupingSets
+
+        Column Identifier Alias Star Literal Boolean Null Var Tuple Paren Not Neg In Between Is Like ILike SimilarTo
+        Escape Any All EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Add Sub Mul Div IntDiv Mod DPipe BitwiseAnd
+        BitwiseOr
+
+        Window WindowSpec Filter WithinGroup IgnoreNulls RespectNulls AtTimeZone DataType DataTypeParam Interval
+        IntervalSpan Bracket Slice JSONPath JSONPathPart
+        """
+    )
+)
+
+SELECT_PARTS = _words(
+    """
+    with_ expressions distinct from_ joins where group having qualify windows order limit offset
+    this expression alias on
+    """
+)
+"""Of a query, in the parser's names; the last four are those of set operations and of queries in parentheses."""
+
+SYSTEM_SCHEMAS = _words(
+    "information_schema pg_catalog pg_toast sys mysql performance_schema system temp duckdb sqlite"
+)
+SYSTEM_NAMES = SYSTEM_SCHEMAS | _words("sysobjects syscolumns sysusers all_tables all_users user_tables")
+SYSTEM_PREFIXES = ("pg_", "duckdb_", "sqlite_", "pragma_", "svv_", "stl_", "dba_")
+FILES = _words(
+    "parquet csv tsv txt json jsonl ndjson xlsx xls db duckdb sqlite arrow feather avro gz zst blob"
+)
+CREDENTIALS = _words(
+    """
+    password passwd pwd password_hash hashed_password passwd_hash secret secret_key client_secret api_key apikey
+    api_secret api_token access_token refresh_token auth_token session_token private_key
+    """
+)
+"""Columns that no research needs, whatever the table."""
 
 MOST_STEPS = 100_000
 """How many rows a query that builds on itself may be bound to."""
 
 
-class SqlGuard:
-    """`dialect` is the one of the database behind; what another would read differently is refused as well."""
+def check_sql(
+    sql: str, tables: Collection[str] | None = None, dialect: str = DIALECT
+) -> tuple[SqlProblem, ...]:
+    """What keeps `sql` from running; empty: nothing. `tables`: the only ones it may read.
 
-    def __init__(self, dialect: str = DIALECT) -> None:
-        self.dialect = dialect
-
-    def check(self, sql: str, tables: Collection[str] | None = None) -> list[SqlProblem]:
-        """What keeps `sql` from running; empty: nothing. `tables`: the only ones it may read."""
-        allowed = None if tables is None else frozenset(name.lower() for name in tables)
-        return list(_problems(sql, self.dialect, allowed))
+    `dialect` is the one of the database behind; what another would read differently is refused as well.
+    """
+    return _problems(sql, dialect, None if tables is None else frozenset(map(str.lower, tables)))
 
 
 @lru_cache(maxsize=4096)
 def _problems(sql: str, dialect: str, allowed: frozenset[str] | None) -> tuple[SqlProblem, ...]:
-    tree = parsed(sql, dialect)
+    tree = parse(sql, dialect)
     if isinstance(tree, SqlProblem):
         return (tree,)
     try:
@@ -66,9 +130,10 @@ def _foreign(tree: exp.Query) -> Iterator[SqlProblem]:
     """Parts that are on no list."""
     for node in tree.walk():
         if isinstance(node, exp.Func):
-            if not is_allowed(node):
-                yield SqlProblem(SAY("sql.function", name=function_name(node)), snippet(node))
-        elif not is_structure(node):
+            names = [node.name] if isinstance(node, exp.Anonymous) else node.sql_names()
+            if FUNCTIONS.isdisjoint(map(str.lower, names)):
+                yield SqlProblem(SAY("sql.function", name=names[0].lower()), snippet(node))
+        elif not isinstance(node, STRUCTURE):
             yield SqlProblem(SAY("sql.part", name=node.key.upper()), snippet(node))
         yield from _extras(node)
 
@@ -82,7 +147,7 @@ def _extras(node: exp.Expr) -> Iterator[SqlProblem]:
 
 
 def _misused(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
-    scopes = scopes_of(tree)
+    scopes = traverse_scope(tree)
     yield from _tables(tree, scopes, allowed)
     for scope in scopes:
         yield from _whole_tables(scope)
@@ -125,20 +190,14 @@ def _whole_tables(scope: Scope) -> Iterator[SqlProblem]:
     """`*`, or the name of a table in the place of a column: whatever it has, now and later, is handed out."""
     if isinstance(scope.expression.parent, exp.Exists):
         return
-    for star in stars_of(scope):
-        if any(isinstance(source, exp.Table) for source in starred(scope, star).values()):
-            yield SqlProblem(SAY("sql.star"), snippet(star))
-    if renames_a_table(scope):
-        yield SqlProblem(SAY("sql.renamed"), snippet(scope.expression))
-    for column in _whole_rows(scope):
-        yield SqlProblem(SAY("sql.whole_row", name=column.name), snippet(column))
-
-
-def _whole_rows(scope: Scope) -> Iterator[exp.Column]:
+    for star in table_stars(scope):
+        yield SqlProblem(SAY("sql.star"), snippet(star))
     tables = tables_of(scope)
-    for node in own_nodes(scope):
+    if any(map(alias_columns, tables.values())):
+        yield SqlProblem(SAY("sql.renamed"), snippet(scope.expression))
+    for node in walk_in_scope(scope.expression):
         if isinstance(node, exp.Column) and not node.table and node.name.lower() in tables:
-            yield node
+            yield SqlProblem(SAY("sql.whole_row", name=node.name), snippet(node))
 
 
 def _products(scope: Scope) -> Iterator[SqlProblem]:
@@ -150,7 +209,7 @@ def _products(scope: Scope) -> Iterator[SqlProblem]:
     if any(join.args.get("using") or join.method for join in joins):
         return
     groups = [{name} for name in sources_of(scope)]
-    for node in own_nodes(scope):
+    for node in walk_in_scope(scope.expression):
         if isinstance(node, exp.Predicate | exp.In | exp.Binary):
             groups = _joined(groups, _sides(node, scope))
     apart = [group for group in groups if group & tables.keys()]
@@ -160,7 +219,7 @@ def _products(scope: Scope) -> Iterator[SqlProblem]:
 
 def _sides(node: exp.Expr, scope: Scope) -> set[str]:
     """The sources that a comparison is about; a column without a table may be anybody's."""
-    columns = [column for column in own_nodes(scope, node) if isinstance(column, exp.Column)]
+    columns = [column for column in walk_in_scope(node) if isinstance(column, exp.Column)]
     if len(columns) > 1 and any(not column.table for column in columns):
         return set(sources_of(scope))
     return {column.table.lower() for column in columns}

@@ -1,29 +1,28 @@
 """Statements changed so that a rule is kept: columns masked or left out, `*` spelt out, a limit, a time filter."""
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator
+from functools import lru_cache
 
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
-from sqlglot.optimizer.scope import Scope
+from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
 
-from moot.modules.governance.infrastructure.sql.guard import SqlGuard
+from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.statement import (
     DIALECT,
     Columns,
     SqlProblem,
     Unclear,
+    alias_columns,
     columns_of,
     origin_of,
-    own_nodes,
     pairs,
-    parsed,
-    scopes_of,
-    starred,
-    stars_of,
+    parse,
+    table_stars,
     tables_of,
 )
 
-CLEAR = {"sql.star", "sql.product", "sql.credential", "sql.system_table"}
+CLEAR = {"sql.product", "sql.credential", "sql.system_table"}
 """Problems of a statement that leave it clear which columns it reads."""
 
 
@@ -39,77 +38,60 @@ def rewrite(
     columns: Columns | None = None,
 ) -> str | None:
     """The statement as it may run, the same text where nothing had to change. None: it cannot be done safely."""
-    original = parsed(sql)
-    if isinstance(original, SqlProblem):
-        return None
-    try:
-        tree = original.copy()
-        spell_out(tree, columns)
+
+    def change(tree: exp.Query) -> None:
+        _spell_out(tree, columns)
         Masking(mask, drop, columns).apply(tree)
         if time_column:
             _filter_time(tree, time_column, since, until, columns)
         if limit is not None:
             _limit(tree, limit)
-        written, before = (each.sql(dialect=DIALECT, comments=False) for each in (tree, original))
-    except (Unclear, SqlglotError, RecursionError):
-        return None
-    rewritten = sql if written == before else written
-    return None if SqlGuard().check(rewritten) else rewritten
+
+    rewritten = _change(sql, change)
+    return None if rewritten is None or check_sql(rewritten) else rewritten
 
 
-def exposes(sql: str, fields: Collection[str], columns: Columns | None = None) -> list[str]:
-    """Which of these columns the statement returns or probes; all of them when nobody can tell."""
-    tree = parsed(sql)
-    problems = {problem.message.key for problem in SqlGuard().check(sql)}
-    if isinstance(tree, SqlProblem) or problems - CLEAR:
-        return list(fields)
-    try:
-        copy = tree.copy()
-        spell_out(copy, columns)
-        found = {name for scope in scopes_of(copy) for name in probed(scope, fields, columns)}
-    except (Unclear, SqlglotError, RecursionError):
-        return list(fields)
-    return [field for field in fields if field.lower() in found]
+@lru_cache(maxsize=1024)
+def is_exposing(sql: str, fields: tuple[str, ...]) -> bool:
+    """Whether a statement returns or probes one of these columns, or nobody can tell."""
+    problems = {problem.message.key for problem in check_sql(sql)}
+    return bool(problems - CLEAR) or _change(sql, Masking(fields, (), None).apply) != sql
 
 
+@lru_cache(maxsize=1024)
 def is_filtered(sql: str, column: str, since: str, until: str) -> bool:
     """Whether a statement reads only rows whose time lies from `since` on and before `until`."""
-    return _is_kept(sql, lambda tree: _filter_time(tree, column, since, until, None))
+    return _change(sql, lambda tree: _filter_time(tree, column, since, until, None)) == sql
 
 
+@lru_cache(maxsize=1024)
 def is_limited(sql: str, most: int) -> bool:
     """Whether a statement asks for so many rows at most."""
-    return _is_kept(sql, lambda tree: _limit(tree, most))
+    return _change(sql, lambda tree: _limit(tree, most)) == sql
 
 
-def _is_kept(sql: str, change: Callable[[exp.Query], None]) -> bool:
-    """Whether what a rule would change is so already."""
-    tree = parsed(sql)
-    if isinstance(tree, SqlProblem):
-        return False
+def _change(sql: str, change: Callable[[exp.Query], None]) -> str | None:
+    """The same text where that changes nothing; None: it cannot be done."""
+    original = parse(sql)
+    if isinstance(original, SqlProblem):
+        return None
     try:
-        changed = tree.copy()
-        change(changed)
+        tree = original.copy()
+        change(tree)
+        after, before = (each.sql(dialect=DIALECT, comments=False) for each in (tree, original))
     except (Unclear, SqlglotError, RecursionError):
-        return False
-    return bool(changed == tree)
+        return None
+    return sql if after == before else after
 
 
-def spell_out(tree: exp.Query, known: Columns | None) -> None:
+def _spell_out(tree: exp.Query, known: Columns | None) -> None:
     """Names the columns in the place of every star that stands for a table's."""
-    for scope in scopes_of(tree):
-        if isinstance(scope.expression.parent, exp.Exists):
-            continue
-        for star in stars_of(scope):
-            if any(isinstance(source, exp.Table) for source in starred(scope, star).values()):
-                named = [exp.column(column, table=source) for source, column in pairs(scope, star, known)]
-                _replace(scope.expression, star, named)
-
-
-def _replace(select: exp.Expr, star: exp.Expr, named: Sequence[exp.Expr]) -> None:
-    before = select.expressions
-    at = next(place for place, projection in enumerate(before) if projection is star)
-    select.set("expressions", [*before[:at], *named, *before[at + 1 :]])
+    for scope in traverse_scope(tree):
+        for star in table_stars(scope):
+            named = [exp.column(column, table=source) for source, column in pairs(scope, star, known)]
+            shown = scope.expression.expressions
+            at = next(place for place, projection in enumerate(shown) if projection is star)
+            scope.expression.set("expressions", [*shown[:at], *named, *shown[at + 1 :]])
 
 
 def _limit(tree: exp.Query, most: int) -> None:
@@ -126,7 +108,7 @@ def _filter_time(
     tree: exp.Query, column: str, since: str | None, until: str | None, known: Columns | None
 ) -> None:
     bounds = [(kind, moment) for kind, moment in ((exp.GTE, since), (exp.LT, until)) if moment is not None]
-    for scope in scopes_of(tree):
+    for scope in traverse_scope(tree):
         for alias in _timed(scope, column, known):
             for kind, moment in bounds:
                 test = kind(this=exp.column(column, table=alias), expression=exp.Literal.string(moment))
@@ -189,7 +171,7 @@ class Masking:
     def apply(self, tree: exp.Query) -> None:
         if not self._hidden:
             return
-        for scope in scopes_of(tree):
+        for scope in traverse_scope(tree):
             self._refuse_tests(scope)
             if isinstance(scope.expression, exp.Select):
                 self._hide(scope)
@@ -202,7 +184,7 @@ class Masking:
         select = scope.expression
         states = [(projection, self._shown(scope, projection)) for projection in select.expressions]
         kept = [
-            _masked(projection) if state == "mask" else projection
+            _mask(projection) if state == "mask" else projection
             for projection, state in states
             if state != "gone"
         ]
@@ -213,7 +195,7 @@ class Masking:
 
     def _shown(self, scope: Scope, projection: exp.Expr) -> str | None:
         """What becomes of a projection, in the words of `_state`."""
-        own = [node for node in own_nodes(scope, projection) if isinstance(node, exp.Column)]
+        own = [node for node in walk_in_scope(projection) if isinstance(node, exp.Column)]
         states = {self._state(scope, column) for column in own} - {None}
         if states and projection.find(exp.AggFunc, exp.Window):
             raise Unclear
@@ -230,10 +212,8 @@ class Masking:
     def _refuse_tests(self, scope: Scope) -> None:
         returned = set()
         if isinstance(scope.expression, exp.Select):
-            returned = {
-                id(node) for shown in scope.expression.expressions for node in own_nodes(scope, shown)
-            }
-        for node in own_nodes(scope):
+            returned = {id(node) for shown in scope.expression.expressions for node in walk_in_scope(shown)}
+        for node in walk_in_scope(scope.expression):
             if isinstance(node, exp.Column) and id(node) not in returned and self._state(scope, node):
                 raise Unclear
             if isinstance(node, exp.Join) and (node.method == "NATURAL" or _using(node) & self._hidden):
@@ -242,7 +222,7 @@ class Masking:
     def _note(self, scope: Scope, changed: dict[str, bool]) -> None:
         if changed and not _handed_on(scope.expression):
             raise Unclear
-        if True in changed.values() and _renamed(scope.expression):
+        if True in changed.values() and alias_columns(scope.expression.parent):
             raise Unclear
         self._changed[id(scope.expression)] = changed
 
@@ -257,19 +237,7 @@ class Masking:
         }
 
 
-def probed(scope: Scope, fields: Collection[str], known: Columns | None) -> Iterator[str]:
-    """Those of `fields`, in small letters, that a query reads from a table."""
-    wanted = {field.lower() for field in fields}
-    for node in own_nodes(scope):
-        if isinstance(node, exp.Column):
-            source = origin_of(node, scope, known)
-            if not isinstance(source, Scope):
-                yield from _names(node, qualified=source is not None) & wanted
-        elif isinstance(node, exp.Join):
-            yield from wanted if node.method == "NATURAL" else _using(node) & wanted
-
-
-def _masked(projection: exp.Expr) -> exp.Expr:
+def _mask(projection: exp.Expr) -> exp.Expr:
     own = projection.this if isinstance(projection, exp.Column) else None
     name = projection.args.get("alias") or own or exp.to_identifier(MASKED)
     return exp.Alias(this=exp.Literal.string(MASKED), alias=name)
@@ -291,11 +259,6 @@ def _by_position(select: exp.Expr) -> bool:
     return any(
         isinstance(part.this if isinstance(part, exp.Ordered) else part, exp.Literal) for part in written
     )
-
-
-def _renamed(query: exp.Expr) -> bool:
-    alias = query.parent.args.get("alias") if query.parent else None
-    return isinstance(alias, exp.TableAlias) and bool(alias.columns)
 
 
 def _handed_on(query: exp.Expr) -> bool:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import sqlglot
 from sqlglot import exp
 from sqlglot.errors import ParseError, SqlglotError
-from sqlglot.optimizer.scope import Scope, traverse_scope, walk_in_scope
+from sqlglot.optimizer.scope import Scope
 
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import Message
@@ -40,7 +40,7 @@ class SqlProblem(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def parsed(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
+def parse(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
     """The one query `sql` is. The tree is shared: copy it before changing it."""
     odd = next(_odd(sql), None)
     if odd:
@@ -51,10 +51,10 @@ def parsed(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
         return SqlProblem(_unreadable(e), sql[:SNIPPET])
     if len(found) != 1 or not isinstance(found[0], QUERIES):
         return SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
-    return _spelt_alike(found[0])
+    return _spell_alike(found[0])
 
 
-def _spelt_alike(tree: exp.Query) -> exp.Query:
+def _spell_alike(tree: exp.Query) -> exp.Query:
     """`WITH Monthly AS … FROM monthly`: the parser would take them for two."""
     written = {cte.alias.lower(): cte.alias for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
@@ -121,11 +121,6 @@ class Unclear(Exception):
     """Nobody can tell from the statement alone."""
 
 
-def scopes_of(tree: exp.Query) -> list[Scope]:
-    """Inner queries first."""
-    return traverse_scope(tree)
-
-
 def sources_of(scope: Scope) -> dict[str, exp.Table | Scope]:
     """What the query reads, by the name it goes by there; names in small letters."""
     return {name.lower(): source for name, (_, source) in scope.selected_sources.items()}
@@ -142,16 +137,13 @@ def columns_of(table: exp.Table, known: Columns | None) -> list[str] | None:
     return None
 
 
-def own_nodes(scope: Scope, below: exp.Expr | None = None) -> Iterator[exp.Expr]:
-    """The nodes of this query, or of a part of it, without those of queries inside it."""
-    yield from walk_in_scope(below or scope.expression)
-
-
-def stars_of(scope: Scope) -> list[exp.Expr]:
-    """`*` and `t.*` among what the query returns."""
-    if not isinstance(scope.expression, exp.Select):
+def table_stars(scope: Scope) -> list[exp.Expr]:
+    """`*` and `t.*` among what a query returns that stand for a table's columns; in EXISTS they stand for nothing."""
+    query = scope.expression
+    if not isinstance(query, exp.Select) or isinstance(query.parent, exp.Exists):
         return []
-    return [projection for projection in scope.expression.expressions if projection.is_star]
+    stars = [projection for projection in query.expressions if projection.is_star]
+    return [s for s in stars if any(isinstance(of, exp.Table) for of in starred(scope, s).values())]
 
 
 def starred(scope: Scope, star: exp.Expr) -> dict[str, exp.Table | Scope]:
@@ -167,14 +159,9 @@ def outputs(scope: Scope, known: Columns | None) -> list[str]:
         return outputs(scope.set_operation_scopes[0], known)
     if not isinstance(query, exp.Select):
         raise Unclear
-    names: list[str] = []
-    for projection in query.expressions:
-        names += spelt_out(scope, projection, known) if projection.is_star else [projection.alias_or_name]
-    return names
-
-
-def spelt_out(scope: Scope, star: exp.Expr, known: Columns | None) -> list[str]:
-    return [name for _, name in pairs(scope, star, known)]
+    shown = query.expressions
+    spelt_out = [pairs(scope, each, known) if each.is_star else [("", each.alias_or_name)] for each in shown]
+    return [name for each in spelt_out for _, name in each]
 
 
 def pairs(scope: Scope, star: exp.Expr, known: Columns | None) -> list[tuple[str, str]]:
@@ -207,11 +194,6 @@ def origin_of(column: exp.Column, scope: Scope, known: Columns | None) -> exp.Ta
     return None
 
 
-def renames_a_table(scope: Scope) -> bool:
-    """`FROM customers AS t(a, b)`: columns under names that say nothing about what they are."""
-    return any(_alias_columns(table) for table in tables_of(scope).values())
-
-
 def _may_have(scope: Scope, alias: str, column: str, known: Columns | None) -> bool:
     """Whether an unqualified `column` may be this source's; a table nobody knows may have any."""
     try:
@@ -233,11 +215,11 @@ def _renamed(scope: Scope, name: str) -> list[str]:
     for written, (node, source) in scope.selected_sources.items():
         if written.lower() == name:
             holder = source.expression.parent if isinstance(source, Scope) else None
-            return _alias_columns(node) or _alias_columns(holder)
+            return alias_columns(node) or alias_columns(holder)
     return []
 
 
-def _alias_columns(node: exp.Expr | None) -> list[str]:
+def alias_columns(node: exp.Expr | None) -> list[str]:
     alias = node.args.get("alias") if node else None
     return [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
 

@@ -7,13 +7,13 @@ sound because CEL's `&&` is false as soon as one side is, and `||` and `!` follo
 An atom may be true more often than what it stands for: `>` is at its bound too, and so is `within` for `endsWith`.
 """
 
+from collections.abc import Sequence
 from typing import Final, Literal, NamedTuple
 
 from moot.modules.governance.infrastructure.cel.program import Program
-from moot.modules.governance.infrastructure.cel.tree import Node, Path, Value, kinds_of_value
+from moot.modules.governance.infrastructure.cel.tree import EACH, Node, Path, Value, kinds_of_value
 
-Op = Literal["==", "!=", ">", "<", "starts", "within", "there", "absent"]
-Constant = bool | int | float | str
+Op = Literal["==", "!=", ">", "<", "within", "there", "absent"]
 
 
 class Atom(NamedTuple):
@@ -24,15 +24,13 @@ class Atom(NamedTuple):
 
     term: Path
     op: Op
-    values: frozenset[Constant] = frozenset()
+    values: frozenset[Value] = frozenset()
     asked: bool = False
 
 
 Cover = tuple[Atom, ...]
 
-COSTS: Final[dict[Op, int]] = {
-    "==": 1, "starts": 2, "within": 3, ">": 4, "<": 4, "absent": 5, "!=": 8, "there": 9,
-}  # fmt: skip
+COSTS: Final[dict[Op, int]] = {"==": 1, "within": 3, ">": 4, "<": 4, "absent": 5, "!=": 8, "there": 9}
 """How likely an atom is to hold for an innocent decision, by guess."""
 FLAG: Final = 6
 NEGATED: Final[dict[Op, Op]] = {"==": "!=", "!=": "==", ">": "<", "<": ">", "there": "absent"}
@@ -40,11 +38,13 @@ MIRRORED: Final[dict[Op, Op]] = {">": "<", "<": ">"}
 COMPARISONS: Final[dict[str, Op]] = {
     "_==_": "==", "_!=_": "!=", "_>_": ">", "_>=_": ">", "_<_": "<", "_<=_": "<",
 }  # fmt: skip
-TEXTUAL: Final[dict[str, Op]] = {"startsWith": "starts", "endsWith": "within", "contains": "within"}
+ON_TEXT: Final = {"startsWith", "endsWith", "contains"}
 
 
 def cover(program: Program) -> Cover | None:
     """None: only CEL can tell."""
+    if any(EACH in path for path in program.paths):
+        return None
     return _cover(program, program.checked.root, negated=False)
 
 
@@ -53,7 +53,7 @@ def _cover(program: Program, node: Node, *, negated: bool) -> Cover | None:
         case Node("call", "!_", (inner,)):
             return _cover(program, inner, negated=not negated)
         case Node("call", "_&&_" | "_||_" as function):
-            covers = [_cover(program, member, negated=negated) for member in _flat(node, function)]
+            covers = [_cover(program, member, negated=negated) for member in _flatten(node, function)]
             return _all_of(covers) if (function == "_&&_") != negated else _any_of(covers)
     atom = _atom(program, node)
     if atom is None or not negated:
@@ -78,9 +78,9 @@ def _cost(atom: Atom) -> int:
     return FLAG if any(isinstance(value, bool) for value in atom.values) else COSTS[atom.op]
 
 
-def _flat(node: Node, function: str) -> list[Node]:
+def _flatten(node: Node, function: str) -> list[Node]:
     if (node.kind, node.name) == ("call", function):
-        return [member for arg in node.args for member in _flat(arg, function)]
+        return [member for arg in node.args for member in _flatten(arg, function)]
     return [node]
 
 
@@ -90,32 +90,21 @@ def _atom(program: Program, node: Node) -> Atom | None:
     match node:
         case Node("call", name, (Node("constant", value=value), right)) if name in COMPARISONS:
             op = COMPARISONS[name]
-            return _made(program, right, MIRRORED.get(op, op), [value])
+            return _compare(program, right, MIRRORED.get(op, op), [value])
         case Node("call", name, (left, Node("constant", value=value))) if name in COMPARISONS:
-            return _made(program, left, COMPARISONS[name], [value])
-        case Node("call", name, (left, Node("constant", value=str() as text))) if name in TEXTUAL:
-            return _made(program, left, TEXTUAL[name], [text])
-        case Node("call", "@in", (left, Node("items", "", items))):
-            return _made(
-                program, left, "==", [item.value for item in items if item.kind == "constant"], len(items)
-            )
-    return _made(program, node, "==", [True])
+            return _compare(program, left, COMPARISONS[name], [value])
+        case Node("call", name, (left, Node("constant", value=str() as text))) if name in ON_TEXT:
+            return _compare(program, left, "within", [text])
+        case Node("call", "@in", (left, Node("items", "", items))) if all(
+            i.kind == "constant" for i in items
+        ):
+            return _compare(program, left, "==", [item.value for item in items])
+    return _compare(program, node, "==", [True])
 
 
-def _made(
-    program: Program, node: Node, op: Op, values: list[Value], wanted: int | None = None
-) -> Atom | None:
+def _compare(program: Program, node: Node, op: Op, values: Sequence[Value]) -> Atom | None:
+    """Only a value of one kind, and constants of the same."""
     term = program.references.path(node)
-    kinds = None if term is None else _kinds(program, term)
-    usable = [value for value in values if isinstance(value, Constant) and kinds_of_value(value) == kinds]
-    if term is None or len(usable) != (len(values) if wanted is None else wanted):
+    if term is None or any(kinds_of_value(value) != program.kinds(term) for value in values):
         return None
-    return Atom(term, op, frozenset(usable))
-
-
-def _kinds(program: Program, path: Path) -> set[str]:
-    """The one kind its values are, once the guards have passed."""
-    if path in program.paths:
-        return set(program.paths[path])
-    kind = program.fields[str(path[0])].kind
-    return {"number" if kind == "integer" else kind}
+    return Atom(term, op, frozenset(values))

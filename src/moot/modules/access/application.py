@@ -14,8 +14,9 @@ from moot.modules.access.domain.rate_limit import (
     ATTEMPTS_A_MINUTE,
     PATIENCE,
     REQUESTS_A_MINUTE,
-    Attempts,
     Bucket,
+    Buckets,
+    network_of,
 )
 from moot.modules.access.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -31,12 +32,10 @@ from moot.shared.domain.errors import (
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
-__all__ = ["SCOPES", "AccessService", "ApiKey", "IssuedKey", "Scope"]
+__all__ = ["AccessService", "ApiKey"]
 
 logger = structlog.get_logger(__name__)
 
-TRUSTED_FOR = 1.0
-"""Seconds until a key is looked up again, and so until its revocation is felt."""
 NOTED_EVERY = 60.0
 """Seconds between two writes of when a key was used."""
 WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
@@ -47,11 +46,6 @@ class IssuedKey(NamedTuple):
 
     key: ApiKey
     secret: str
-
-
-class _Trusted(NamedTuple):
-    key: ApiKey
-    since: float
 
 
 class AccessService:
@@ -66,9 +60,8 @@ class AccessService:
         pause: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
         self._keys, self._clock, self._seconds, self._pause = keys, clock, seconds, pause
-        self._trusted: dict[str, _Trusted] = {}
-        self._buckets: dict[str, Bucket] = {}
-        self._attempts = Attempts()
+        self._known: set[str] = set()
+        self._requests, self._attempts = Buckets(REQUESTS_A_MINUTE), Buckets(ATTEMPTS_A_MINUTE)
         self._noted: dict[str, float] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -93,7 +86,7 @@ class AccessService:
         return await self._stored().list()
 
     async def revoke(self, key_id: str) -> ApiKey:
-        """Effective in every process within a second."""
+        """From the next request on, in every process."""
         await self._stored().revoke(key_id, self._clock.now())
         key = await self._stored().get(key_id)
         if key is None:
@@ -109,8 +102,8 @@ class AccessService:
         if presented is None:
             await self._attempt(address, patience=0.0)
             raise Unauthenticated(SAY("key_missing"))
-        key = await self._verified(presented, address)
-        self._ration(key)
+        key = await self._verify(presented, address)
+        self._take(self._requests.of(key.id, self._seconds()), "too_many", name=key.name)
         self._note_use(key)
         if not key.allows(needed):
             message = SAY("scope_missing", needed=needed, name=key.name, held=key.scopes)
@@ -121,51 +114,34 @@ class AccessService:
         """Wait for what is still being written."""
         await asyncio.gather(*self._writing)
 
-    async def _verified(self, presented: str, address: str) -> ApiKey:
-        digest = digest_of(presented)
-        trusted = self._trusted.get(digest)
-        if trusted is None:
-            return await self._first_seen(presented, digest, address)
-        if self._seconds() - trusted.since >= TRUSTED_FOR:
-            return await self._look_up(presented, digest)
-        return trusted.key
-
-    async def _first_seen(self, presented: str, digest: str, address: str) -> ApiKey:
+    async def _verify(self, presented: str, address: str) -> ApiKey:
         """What was never right may be a guess, and guesses take turns. One that was right has cost nothing."""
-        attempts = await self._attempt(address, patience=PATIENCE)
-        key = await self._look_up(presented, digest)
-        attempts.give_back()
+        digest, key_id = digest_of(presented), id_of(presented)
+        attempts = None if digest in self._known else await self._attempt(address, patience=PATIENCE)
+        key = await self._keys.get(key_id) if self._keys and key_id else None
+        if key is None or not key.opens_with(digest):
+            self._known.discard(digest)
+            raise Unauthenticated(SAY("key_refused"))
+        if attempts is not None:
+            attempts.give_back()
+            self._known.add(digest)
+            REDACT.learn(presented)
         return key
 
     async def _attempt(self, address: str, *, patience: float) -> Bucket:
-        now = self._seconds()
-        attempts = self._attempts.of(address, now)
-        wait = attempts.take(now, patience)
-        if wait > patience:
-            seconds = math.ceil(wait)
-            message = SAY("attempts.too_many", address=address, limit=ATTEMPTS_A_MINUTE, seconds=seconds)
-            raise TooManyRequests(message, retry_after=seconds)
-        if wait:
+        attempts = self._attempts.of(network_of(address), self._seconds())
+        if wait := self._take(attempts, "attempts.too_many", patience, address=address):
             await self._pause(wait)
         return attempts
 
-    async def _look_up(self, presented: str, digest: str) -> ApiKey:
-        since, key_id = self._seconds(), id_of(presented)
-        key = await self._keys.get(key_id) if self._keys and key_id else None
-        if key is None or not key.opens_with(digest):
-            self._trusted.pop(digest, None)
-            raise Unauthenticated(SAY("key_refused"))
-        self._trusted[digest] = _Trusted(key, since)
-        REDACT.learn(presented)
-        return key
-
-    def _ration(self, key: ApiKey) -> None:
-        now = self._seconds()
-        wait = self._buckets.setdefault(key.id, Bucket(REQUESTS_A_MINUTE, now)).take(now)
-        if wait:
+    def _take(self, bucket: Bucket, refusal: str, patience: float = 0.0, **about: str) -> float:
+        """Seconds to wait, at most `patience`."""
+        wait = bucket.take(self._seconds(), patience)
+        if wait > patience:
             seconds = math.ceil(wait)
-            message = SAY("too_many", name=key.name, limit=REQUESTS_A_MINUTE, seconds=seconds)
+            message = SAY(refusal, limit=bucket.per_minute, seconds=seconds, **about)
             raise TooManyRequests(message, retry_after=seconds)
+        return wait
 
     def _note_use(self, key: ApiKey) -> None:
         """Beside the request, which does not wait for it."""
