@@ -73,7 +73,7 @@ async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(ev
     ):
         found = 0
         for company in listed:
-            named = await everybody.mentioned(sentence.format(company.name))
+            named = await everybody.find_in(sentence.format(company.name))
             found += [[m.company.symbol for m in n.matches] for n in named] == [[company.symbol]]
         assert found >= least * len(listed), sentence
 

@@ -229,18 +229,19 @@ async def test_a_missing_column_and_a_missing_file_are_named(folder):
 
 def imported(tmp_path: Path, text: str, encoding: str = "utf-8", name: str = "mine.csv"):
     (tmp_path / name).write_bytes(text.encode(encoding))
-    return read_import(tmp_path / name)
+    facts, _ = read_import(tmp_path / name)
+    return facts
 
 
 def test_tushare_headers_are_known_and_its_units_are_measured(tmp_path):
-    got = imported(
-        tmp_path,
+    (tmp_path / "mine.csv").write_text(
         "ts_code,trade_date,open,high,low,close,pre_close,change,pct_chg,vol,amount\n"
         "000001.SZ,20240102,9.39,9.42,9.21,9.21,9.39,-0.18,-1.9169,1158366.45,1075742.25\n",
     )
+    got, guessed = read_import(tmp_path / "mine.csv")
     [bar] = got[DATASETS["bars"]]
     assert (bar.volume, bar.amount) == (115_836_645, 1_075_742_250.0)
-    said = [note.in_locale("en-US") for note in got.guessed]
+    said = [note.in_locale("en-US") for note in guessed]
     assert said[0].startswith("Read as daily bars: symbol = ts_code, trade_date = trade_date, open = open")
     assert said[1] == "Assumed units: volume: lots, amount: thousand."
 
@@ -284,8 +285,8 @@ def test_valuations_reports_and_companies_are_told_apart(tmp_path):
 
 
 def test_a_mapping_may_describe_the_imported_file(folder):
-    got = read_import(folder / "my_bars.csv", folder / "moot-data.yaml")
-    assert (len(got[DATASETS["bars"]]), got.guessed) == (3, ())
+    got, guessed = read_import(folder / "my_bars.csv", folder / "moot-data.yaml")
+    assert (len(got[DATASETS["bars"]]), guessed) == (3, [])
     (folder / "other.csv").write_text(BARS)
     with pytest.raises(InvalidInput, match=r"moot-data.yaml does not describe other.csv"):
         read_import(folder / "other.csv", folder / "moot-data.yaml")

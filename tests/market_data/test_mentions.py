@@ -33,7 +33,7 @@ async def named(text: str) -> list[tuple[str, list[str]]]:
         Market.US: FakeMarketDataProvider(US),
         Market.DEMO: demo_market(),
     }
-    found = await Directory(sources).mentioned(text)
+    found = await Directory(sources).find_in(text)
     return [(one.text, [match.company.symbol for match in one.matches]) for one in found]
 
 
@@ -49,7 +49,7 @@ async def named(text: str) -> list[tuple[str, list[str]]]:
         ("四川长虹分红，长虹的估值", [("四川长虹", ["600839.SH"])]),  # each company once
         ("长虹怎么样", [("长虹", ["600839.SH"])]),
         ("Is Apple stock cheap?", [("Apple", ["AAPL"])]),
-        ("should I hold $AAPL or BRK.B", [("$AAPL", ["AAPL"]), ("BRK.B", ["BRK.B"])]),
+        ("should I hold $AAPL or BRK.B", [("AAPL", ["AAPL"]), ("BRK.B", ["BRK.B"])]),
         ("how is Mirage Hill doing", [("Mirage Hill", ["900001.DEMO"])]),
         ("貴州茅台", [("貴州茅台", ["600519.SH"])]),
         ("ＣＡＴＬ的估值", [("CATL", ["300750.SZ"])]),
@@ -101,20 +101,20 @@ async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(tm
     for sentence in ("{}现在能买吗？", "帮我研究一下{}", "What do you think of {}?"):
         found = 0
         for company in listed:
-            told = await everybody.mentioned(sentence.format(company.name))
+            told = await everybody.find_in(sentence.format(company.name))
             found += [[match.company.symbol for match in one.matches] for one in told] == [[company.symbol]]
         assert found >= 0.99 * len(listed), sentence
 
 
 async def test_a_market_without_its_list_hides_only_its_own() -> None:
     directory = Directory({Market.CN: Failing(Unavailable("down")), Market.DEMO: demo_market()})
-    found = await directory.mentioned("贵州茅台 和 900001 比呢")
+    found = await directory.find_in("贵州茅台 和 900001 比呢")
     assert [one.text for one in found] == ["900001"]
 
 
 async def test_a_list_that_changes_is_read_again() -> None:
     source = FakeMarketDataProvider(A_SHARES)
     directory = Directory({Market.CN: source})
-    assert await directory.mentioned("宁德时代的估值") == []
+    assert await directory.find_in("宁德时代的估值") == []
     source.directory = Batch([*A_SHARES, *MORE])
-    assert [one.text for one in await directory.mentioned("宁德时代的估值")] == ["宁德时代"]
+    assert [one.text for one in await directory.find_in("宁德时代的估值")] == ["宁德时代"]

@@ -15,6 +15,7 @@ from moot.cli.options import ask_secret, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
+from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
 from moot.shared.domain.validation import checked
@@ -29,7 +30,6 @@ T = TypeVar("T")
 OTHER = "other"
 OTHER_ALIAS = "custom"
 LAST_PRIORITY = 10_000
-BY_REQUEST = ("akshare", "yfinance")
 SEARCHES = ("bocha", "searxng")
 
 Changes = dict[str, str | None]

@@ -9,7 +9,7 @@ from pydantic import SecretStr
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.market_data.application.sql import DatabaseTool
-from moot.modules.market_data.application.sync import Replay, SyncedSource, SyncService
+from moot.modules.market_data.application.sync import BY_REQUEST, Replay, SyncedSource, SyncService
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
@@ -30,7 +30,6 @@ from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
 
-BY_REQUEST = ("akshare", "yfinance")
 KNOWN = ("tushare", *BY_REQUEST, "files")
 REPLAY = Replay(moment_of_reading, is_replay)
 

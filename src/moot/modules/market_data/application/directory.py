@@ -47,7 +47,7 @@ class Directory:
             raise _ambiguous(text, meant)
         raise self._none(text, failures)
 
-    async def mentioned(self, text: str) -> list[Named]:
+    async def find_in(self, text: str) -> list[Named]:
         """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
         indexes: list[MentionIndex] = []
         for market in self.sources:

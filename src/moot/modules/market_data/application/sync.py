@@ -25,6 +25,8 @@ from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
 M = TypeVar("M", bound=BaseModel)
 
+BY_REQUEST = ("akshare", "yfinance")
+"""Sources that need no token, and are asked once a setting names them."""
 FRESH_FOR = timedelta(hours=20)
 """What comes whole, and days that are not complete yet, are fetched again after this long."""
 PUBLISHED_AT_HOUR = 18

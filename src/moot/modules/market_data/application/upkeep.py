@@ -147,7 +147,7 @@ INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
 
 Holding = tuple[Coverage, timedelta]
 """What is kept of a dataset, and how old it is."""
-ReadImport = Callable[[Path, Path | None], Mapping[Dataset[Any], Batch[Any]]]
+ReadImport = Callable[[Path, Path | None], tuple[Mapping[Dataset[Any], Batch[Any]], Sequence[Message]]]
 
 
 @dataclass(frozen=True)
@@ -213,13 +213,13 @@ class MarketDataUpkeep:
         """Read a file a user has and keep it; rows that make no sense are refused by name."""
         now = self.syncing.clock.now()
         done = []
-        found = await asyncio.to_thread(self.read_import, file, mapping)
+        found, guessed = await asyncio.to_thread(self.read_import, file, mapping)
         for dataset, batch in found.items():
             groups = _by_subject(dataset, batch)
             for subject, facts in groups.items():
                 self.syncing.store.store(dataset, subject, facts, covered=_span(facts), at=now)
             done.append(Import(dataset.label, len(batch), len(groups), batch.refused))
-        return Imports(done, getattr(found, "guessed", ()))
+        return Imports(done, guessed)
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""

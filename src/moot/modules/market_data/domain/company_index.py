@@ -6,7 +6,7 @@ In a sentence they are known by the part of a name that only one of them has and
 import difflib
 import re
 import tomllib
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntEnum, StrEnum
@@ -134,11 +134,12 @@ def _stem(code: str) -> str:
 _CODE = re.compile(
     r"(?<![A-Z0-9])([A-Z]{2,5}[.:_-]?)?\d{6}([.:_-]?[A-Z]{2,5})?(?![A-Z0-9]|\s*[元块万亿股手%])"
 )
-_WORD = re.compile(r"(?:\$|(?:NASDAQ|NYSE|US)[.:])?(?P<word>[A-Z0-9&]+(?:[.\-][A-Z0-9]+)*)")
+_WORD = re.compile(r"[A-Z0-9&]+(?:[.\-][A-Z0-9]+)*")
+_WORD_BEFORE = re.compile(r"[A-Z0-9][.&-]?$")
+_WORD_AFTER = re.compile(r"(?!\.US\b)[.&-]?[A-Z0-9]")
 _CLASS = re.compile(r"(?<=[^\x00-\x7f])([AB]|-[A-Z]{1,3})$")  # 万科A, 九号公司-WD
 _IN_LAW = {"CO", "LTD", "INC", "CORP", "CORPORATION", "COMPANY", "LIMITED", "PLC", "LLC"}
 _SHARE = re.compile(r"\s*(的|这只)?(股票|股价|股份|证券)")
-_MOST_WORDS = 6
 _NO_NAME = " ?？!！。.,，"
 
 
@@ -166,19 +167,17 @@ class Named:
 
 
 class MentionIndex:
-    """Everything a list of companies may be called in a sentence; `holders` counts those who share a part."""
+    """Everything a list of companies may be called in a sentence; `full_names` tell who shares a part of a name."""
 
     def __init__(self, companies: Sequence[Company]) -> None:
         self.names: dict[str, list[tuple[Grade, Match]]] = defaultdict(list)
-        self.holders: Counter[str] = Counter()
+        self.full_names = [simplify(f"{bare_name(c.name)} {_english(c.name_en)}") for c in companies]
         self.lengths: dict[str, set[int]] = defaultdict(set)
         for company in companies:
-            self.holders.update(_shared(company))
             for key, (grade, how) in _spoken(company).items():
                 self.names[key].append((grade, Match(company, how, whole=grade is not Grade.PART)))
-        for name in self.names:
-            if not name.isascii():
-                self.lengths[name[0]].add(len(name))
+                if not key.isdigit():  # six digits are read as codes only
+                    self.lengths[key[0]].add(len(key))
 
 
 def names_in(text: str, indexes: Sequence[MentionIndex]) -> list[Named]:
@@ -187,10 +186,10 @@ def names_in(text: str, indexes: Sequence[MentionIndex]) -> list[Named]:
     capitals = "".join(c.upper() if len(c.upper()) == 1 else c for c in simplify(written))
     found: dict[tuple[int, int], list[tuple[Grade, Match]]] = defaultdict(list)
     for index in indexes:
-        for start, end, key in {*_codes(capitals), *_words(capitals), *_spans(capitals, index.lengths)}:
-            own = sum(each.holders[key] for each in indexes) < 2
+        for start, end, key in {*_codes(capitals), *_spans(capitals, index.lengths)}:
             called = index.names.get(key, ())
-            found[start, end] += [one for one in called if own or one[0] is not Grade.PART]
+            shared = any(grade is Grade.PART for grade, _ in called) and not _is_own(key, indexes)
+            found[start, end] += [one for one in called if one[0] is not Grade.PART or not shared]
     kept: list[Named] = []
     for (start, end), all_called in sorted(
         found.items(), key=lambda item: (item[0][0] - item[0][1], item[0])
@@ -199,6 +198,11 @@ def names_in(text: str, indexes: Sequence[MentionIndex]) -> list[Named]:
         if called and all(end <= other.start or other.end <= start for other in kept):
             kept.append(Named(start, end, written[start:end], _meant(called)))
     return _once(sorted(kept, key=lambda named: named.start))
+
+
+def _is_own(part: str, indexes: Sequence[MentionIndex]) -> bool:
+    """Whether a single company has it in its name."""
+    return sum(part in name for index in indexes for name in index.full_names) < 2
 
 
 def _meant(called: Sequence[tuple[Grade, Match]]) -> tuple[Match, ...]:
@@ -227,7 +231,7 @@ def _plausible(grade: Grade, written: str, capitals: str, start: int, end: int) 
 
 def _plausible_latin(grade: Grade, text: str, before: str, after: str) -> bool:
     """A word that stands alone: a code in capitals, a name of one word with one at least."""
-    if any(character.isascii() and character.isalnum() for character in before[-1:] + after[:1]):
+    if _WORD_BEFORE.search(before) or _WORD_AFTER.match(after):
         return False
     if grade is Grade.CODE:
         return text.isupper() or any(map(str.isdigit, text))
@@ -241,18 +245,6 @@ def _edge(character: str, allowed: str) -> bool:
 def _codes(capitals: str) -> Iterator[tuple[int, int, str]]:
     for found in _CODE.finditer(capitals):
         yield found.start(), found.end(), canonical(found[0]) or found[0]
-
-
-def _words(capitals: str) -> Iterator[tuple[int, int, str]]:
-    """Up to six words in Latin letters, one after the other."""
-    found = list(_WORD.finditer(capitals))
-    for first in range(len(found)):
-        for phrase in (
-            found[first : last + 1] for last in range(first, min(first + _MOST_WORDS, len(found)))
-        ):
-            key = " ".join(word["word"] for word in phrase)
-            if not key.isdigit():
-                yield phrase[0].start(), phrase[-1].end(), key.removesuffix(".US")
 
 
 def _spans(capitals: str, lengths: dict[str, set[int]]) -> Iterator[tuple[int, int, str]]:
@@ -288,13 +280,6 @@ def _spoken(company: Company) -> dict[str, tuple[Grade, How]]:
     return {simplify(key): (grade, how) for keys, grade, how in found for key in keys if len(key) > 1}
 
 
-def _shared(company: Company) -> set[str]:
-    """What of its name stands in others perhaps: every part of a Chinese one, the beginning of an English one."""
-    name = _CLASS.sub("", bare_name(company.name))
-    parts = {name[start:end] for start in range(len(name)) for end in range(start + 2, len(name) + 1)}
-    return {simplify(part) for part in (*parts, *_parts(company))}
-
-
 def _parts(company: Company) -> Iterator[str]:
     """How a name is shortened: 贵州茅台 to either half, an English name to all but its last word."""
     name = _CLASS.sub("", bare_name(company.name))
@@ -320,7 +305,7 @@ def _english(name: str) -> str:
 
 def _spaced(text: str) -> str:
     capitals = half_width(text).upper()
-    return " ".join(m["word"] for m in _WORD.finditer(capitals)) if capitals.isascii() else fold(capitals)
+    return " ".join(_WORD.findall(capitals)) if capitals.isascii() else fold(capitals)
 
 
 def nicknames() -> dict[str, list[str]]:

@@ -5,11 +5,8 @@ Money is CNY (or the market's own currency), volume is shares, ratios and margin
 listed at the end, one line each: how a kind is kept, fetched and asked for follows from its line.
 """
 
-from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, time, timedelta
-from operator import attrgetter
+from datetime import date, datetime, timedelta
 from typing import Annotated, Any, Generic, Literal, Self, TypeVar
 
 from pydantic import AwareDatetime, BaseModel, Field, model_validator
@@ -225,17 +222,6 @@ class Dataset(Generic[M_co]):
     def label(self) -> Message:
         """As people call it."""
         return SAY(f"dataset.{self.name}")
-
-    def between(self, facts: Sequence[Any], start: date, end: date, market: Market) -> Sequence[Any]:
-        """Of facts in the order of their days, those of the days asked for."""
-        if self.whole:
-            return facts
-        first, last = start, end
-        if self.model.model_fields[self.day].annotation is not date:
-            zone = TIME_ZONES[market]
-            first, last = datetime.combine(start, time.min, zone), datetime.combine(end, time.max, zone)
-        day = attrgetter(self.day)
-        return facts[bisect_left(facts, first, key=day) : bisect_right(facts, last, key=day)]
 
     def covers(self, day: Any, start: date, end: date, market: Market) -> bool:
         """Whether a row of that day is asked for; one without a day is, to be refused by name."""

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
 
 from moot.modules.market_data.domain.facts import DailyBar
 from moot.modules.market_data.domain.texts import SAY
@@ -80,35 +79,22 @@ class LimitBand:
     down: int
     inward: bool = False
 
-    def prices(self, pre_close: float) -> "LimitPrices":
-        """At least a tick either way, and never below a tick."""
+    def prices(self, pre_close: float) -> tuple[float, float]:
+        """The lowest and the highest of a day. At least a tick either way, and never below a tick."""
         reference = Decimal(str(pre_close))
         down, up = (reference * (100 + percent) / 100 for percent in (-self.down, self.up))
         low = down.quantize(TICK, ROUND_CEILING if self.inward else ROUND_HALF_UP)
         high = up.quantize(TICK, ROUND_FLOOR if self.inward else ROUND_HALF_UP)
-        return LimitPrices(float(max(min(low, reference - TICK), TICK)), float(max(high, reference + TICK)))
-
-
-class LimitPrices(NamedTuple):
-    low: float
-    high: float
+        return float(max(min(low, reference - TICK), TICK)), float(max(high, reference + TICK))
 
 
 @dataclass(frozen=True)
-class Limit:
-    """From `since` on, this band."""
+class Rule:
+    """From `since` on, this band or none; `sessions`: the first ones of shares listed from then on."""
 
     since: date
-    band: LimitBand
-
-
-@dataclass(frozen=True)
-class FirstDays:
-    """For shares listed from `since` on: another band, or none, in their first sessions."""
-
-    since: date
-    sessions: int
     band: LimitBand | None
+    sessions: int = 0
 
 
 BOARDS: dict[Board, re.Pattern[str]] = {
@@ -119,42 +105,42 @@ BOARDS: dict[Board, re.Pattern[str]] = {
     Board.DEMO: re.compile(r"\d{6}\.DEMO"),
 }
 
-LIMITS: dict[Board, tuple[Limit, ...]] = {
-    Board.MAIN: (Limit(date(1996, 12, 16), LimitBand(10, 10)),),  # 10 % from this day, no limit before
+LIMITS: dict[Board, tuple[Rule, ...]] = {
+    Board.MAIN: (Rule(date(1996, 12, 16), LimitBand(10, 10)),),  # 10 % from this day, no limit before
     Board.CHINEXT: (
-        Limit(date(2009, 10, 30), LimitBand(10, 10)),  # opened with the main board's 10 %
-        Limit(date(2020, 8, 24), LimitBand(20, 20)),  # registration reform: old and new shares alike
+        Rule(date(2009, 10, 30), LimitBand(10, 10)),  # opened with the main board's 10 %
+        Rule(date(2020, 8, 24), LimitBand(20, 20)),  # registration reform: old and new shares alike
     ),
-    Board.STAR: (Limit(date(2019, 7, 22), LimitBand(20, 20)),),  # opened with 20 %
+    Board.STAR: (Rule(date(2019, 7, 22), LimitBand(20, 20)),),  # opened with 20 %
     # 30 % since the select tier of the NEEQ, whose rules the exchange kept when it opened on 2021-11-15.
     # Beijing cuts its limit prices inward to the fen instead of rounding them.
-    Board.BSE: (Limit(date(2020, 7, 27), LimitBand(30, 30, inward=True)),),
-    Board.DEMO: (Limit(date.min, LimitBand(10, 10)),),
+    Board.BSE: (Rule(date(2020, 7, 27), LimitBand(30, 30, inward=True)),),
+    Board.DEMO: (Rule(date.min, LimitBand(10, 10)),),
 }
 
 # A board that is not here treats shares under special treatment like all others.
-ST_LIMITS: dict[Board, tuple[Limit, ...]] = {
+ST_LIMITS: dict[Board, tuple[Rule, ...]] = {
     Board.MAIN: (
-        Limit(date(1998, 4, 22), LimitBand(5, 5)),  # special treatment begins, with 5 %
+        Rule(date(1998, 4, 22), LimitBand(5, 5)),  # special treatment begins, with 5 %
         # Trading rules of both exchanges, published 2026-04-24, in force 2026-07-06: 10 % as for other shares.
-        Limit(date(2026, 7, 6), LimitBand(10, 10)),
+        Rule(date(2026, 7, 6), LimitBand(10, 10)),
     ),
-    Board.DEMO: (Limit(date.min, LimitBand(5, 5)),),
+    Board.DEMO: (Rule(date.min, LimitBand(5, 5)),),
 }
 
-FIRST_DAYS: dict[Board, tuple[FirstDays, ...]] = {
+FIRST_DAYS: dict[Board, tuple[Rule, ...]] = {
     Board.MAIN: (
-        FirstDays(date(1996, 12, 16), 1, None),  # no limit on the first day
-        FirstDays(date(2014, 1, 1), 1, LimitBand(44, 36)),  # 144 % and 64 % of the issue price
-        FirstDays(date(2023, 4, 10), 5, None),  # registration for all boards: five days without a limit
+        Rule(date(1996, 12, 16), None, 1),  # no limit on the first day
+        Rule(date(2014, 1, 1), LimitBand(44, 36), 1),  # 144 % and 64 % of the issue price
+        Rule(date(2023, 4, 10), None, 5),  # registration for all boards: five days without a limit
     ),
     Board.CHINEXT: (
-        FirstDays(date(2009, 10, 30), 1, None),  # as on the main board
-        FirstDays(date(2014, 1, 1), 1, LimitBand(44, 36)),  # as on the main board
-        FirstDays(date(2020, 8, 24), 5, None),  # registration reform: five days without a limit
+        Rule(date(2009, 10, 30), None, 1),  # as on the main board
+        Rule(date(2014, 1, 1), LimitBand(44, 36), 1),  # as on the main board
+        Rule(date(2020, 8, 24), None, 5),  # registration reform: five days without a limit
     ),
-    Board.STAR: (FirstDays(date(2019, 7, 22), 5, None),),  # five days without a limit, from the opening on
-    Board.BSE: (FirstDays(date(2020, 7, 27), 1, None),),  # the first day without a limit
+    Board.STAR: (Rule(date(2019, 7, 22), None, 5),),  # five days without a limit, from the opening on
+    Board.BSE: (Rule(date(2020, 7, 27), None, 1),),  # the first day without a limit
 }
 
 LOTS: dict[Board, int] = {  # the fewest shares that may be bought
@@ -170,9 +156,6 @@ SETTLEMENT: dict[Market, int] = {  # sessions that must pass before shares may b
     Market.DEMO: 1,
     Market.US: 0,  # shares may be sold on the day they were bought; money settles later
 }
-
-
-Row = TypeVar("Row", Limit, FirstDays)
 
 
 def board_of(symbol: Symbol) -> Board | None:
@@ -197,15 +180,15 @@ def price_limit(
 
 def is_limit_up(bar: DailyBar, band: LimitBand | None) -> bool:
     """Closed at the highest price allowed. The bar must have raw prices; a suspended day has no limit to reach."""
-    return band is not None and not bar.suspended and round(bar.close, 2) >= band.prices(bar.pre_close).high
+    return band is not None and not bar.suspended and round(bar.close, 2) >= band.prices(bar.pre_close)[1]
 
 
 def is_limit_down(bar: DailyBar, band: LimitBand | None) -> bool:
     """Closed at the lowest price allowed; see `is_limit_up`."""
-    return band is not None and not bar.suspended and round(bar.close, 2) <= band.prices(bar.pre_close).low
+    return band is not None and not bar.suspended and round(bar.close, 2) <= band.prices(bar.pre_close)[0]
 
 
-def _in_force(rows: Iterable[Row], day: date) -> Row | None:
+def _in_force(rows: Iterable[Rule], day: date) -> Rule | None:
     """The last row that had begun; rows are in order of time."""
     return next((row for row in reversed(tuple(rows)) if row.since <= day), None)
 

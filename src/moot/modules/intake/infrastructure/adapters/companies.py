@@ -12,7 +12,7 @@ class DirectoryCompanies:
         self._directory = directory
 
     async def mentioned(self, text: str) -> Sequence[Mention]:
-        return [_mention(named.text, named.matches) for named in await self._directory.mentioned(text)]
+        return [_mention(named.text, named.matches) for named in await self._directory.find_in(text)]
 
     async def find(self, text: str) -> Sequence[Mention]:
         try:

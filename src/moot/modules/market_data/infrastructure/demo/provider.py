@@ -47,12 +47,13 @@ class DemoMarket:
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        found = dataset.between(self._all().facts(dataset, subject), start, end, Market.DEMO)
+        facts = self._all().facts(dataset, subject)
         if dataset is COMPANIES:
-            return Batch(found)
-        midnight = moment(_today(self._moment(self._clock.now())), 0)
-        public = (fact for fact in found if fact.available_at < midnight)
-        return Batch(fact for fact in public if getattr(fact, "symbol", None) in (subject, None))
+            return Batch(facts)
+        midnight, days = moment(_today(self._moment(self._clock.now())), 0), (start, end, Market.DEMO)
+        own = (fact for fact in facts if getattr(fact, "symbol", None) in (subject, None))
+        public = (fact for fact in own if fact.available_at < midnight)
+        return Batch(fact for fact in public if dataset.covers(getattr(fact, dataset.day), *days))
 
     def _all(self) -> "_World":
         """History is written ahead to the end of next year, so that one writing serves for many days."""

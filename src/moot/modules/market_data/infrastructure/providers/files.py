@@ -197,7 +197,8 @@ class FilesProvider:
             there = facts.values()
             return Batch((f for batch in there for f in batch), (r for batch in there for r in batch.refused))
         found, days = facts.get(subject, Batch()), (start, end, Symbol.parse(subject).market)
-        return Batch(dataset.between(found, *days), found.refused)
+        wanted = (fact for fact in found if dataset.covers(getattr(fact, dataset.day), *days))
+        return Batch(wanted, found.refused)
 
     def _load(self, dataset: Dataset[Any], table: TableMapping) -> dict[str, Batch[Any]]:
         paths = sorted(self._folder.glob(table.path)) if table.path else []
@@ -213,12 +214,8 @@ class FilesProvider:
         return kept[1]
 
 
-class Imported(dict[Dataset[Any], Batch[Any]]):
-    """The facts of a file by kind, and what was assumed about its columns in order to read them."""
-
-    def __init__(self, facts: dict[Dataset[Any], Batch[Any]], guessed: Iterable[Message] = ()) -> None:
-        super().__init__(facts)
-        self.guessed = tuple(guessed)
+Imported = tuple[dict[Dataset[Any], Batch[Any]], list[Message]]
+"""The facts of a file by kind, and what was assumed about its columns in order to read them."""
 
 
 def read_import(path: Path, mapping: Path | None = None) -> Imported:
@@ -231,7 +228,7 @@ def read_import(path: Path, mapping: Path | None = None) -> Imported:
     tables = {d: t for d, t in read_mapping(mapping).items() if Path(t.path).name in ("", path.name)}
     if not tables:
         raise InvalidInput(SAY("files.not_in_mapping", file=path.name, mapping=mapping.name), field="mapping")
-    return Imported({d: read_facts(d, table, frame, path.name) for d, table in tables.items()})
+    return {d: read_facts(d, table, frame, path.name) for d, table in tables.items()}, []
 
 
 def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
@@ -244,4 +241,4 @@ def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
         for _, complaint in complaints(dataset, made.table):
             raise InvalidInput(SAY("files.guess_incomplete", file=path.name, why=complaint), field="file")
     facts = {d: read_facts(d, made.table, frame, path.name) for d, made in guesses.items()}
-    return Imported(facts, (note for made in guesses.values() for note in made.notes))
+    return facts, [note for made in guesses.values() for note in made.notes]
