@@ -14,15 +14,12 @@ _NO_LANGUAGE = re.compile(
     r"https?://[!-~]+|www\.[!-~]+|[\w.%+-]{1,64}@[\w.-]{1,80}|`[^`]*`"
     r"|\$?[A-Za-z]{0,6}[.:_-]?\d[A-Za-z0-9_.%-]*"
 )
-_QUOTED = re.compile(r"“[^”]*”|「[^」]*」|『[^』]*』|《[^》]*》|\"[^\"]*\"")
 _HIRAGANA, _KATAKANA = re.compile("[ぁ-ゖ]+"), re.compile("[ァ-ヺー]+")
 _HANGUL, _HAN = re.compile("[가-힣ㄱ-ㅎㅏ-ㅣᄀ-ᇿ]+"), re.compile("[㐀-䶿一-鿿々〆]+")
 _WORD = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’&.-][A-Za-zÀ-ɏ]+)*")
 _TAG = re.compile(r"(?P<language>[a-z]{2,3})(-[a-z]{4})?(-(?P<region>[a-z]{2}|\d{3}))?")
 _HOME = {"zh": "zh-CN", "en": "en-US", "ja": "ja-JP", "ko": "ko-KR"}
 _NAMES = {"chinese": "zh-CN", "english": "en-US", "japanese": "ja-JP", "korean": "ko-KR"}
-_A_NAME = 0.1
-"""What words in a script are worth that are rather a name in a sentence of another language."""
 _ENOUGH = 1000
 """Characters; a text does not change its language after that."""
 
@@ -30,7 +27,15 @@ _ENOUGH = 1000
 def detect(text: str) -> Tongue | None:
     """The language of the words between the names; None where nothing tells."""
     plain = _NO_LANGUAGE.sub(" ", unicodedata.normalize("NFKC", text[:_ENOUGH]))
-    return _tongue(_QUOTED.sub(" ", plain)) or _tongue(plain)
+    english = _english(plain)
+    scores: dict[Tongue, float] = {
+        "en-US": english,
+        "ko-KR": _korean(plain, english),
+        "ja-JP": _japanese(plain, english),
+    }
+    scores["zh-CN"] = _chinese(plain, max(scores.values()))
+    best = max(scores, key=lambda tongue: scores[tongue])
+    return best if scores[best] > 0 else None
 
 
 def locale_of(handed: str | None, text: str, default: str) -> str:
@@ -57,21 +62,6 @@ def words() -> Mapping[str, Mapping[str, Any]]:
     return tomllib.loads((Path(__file__).parent / "words.toml").read_text(encoding="utf-8"))
 
 
-def _tongue(text: str) -> Tongue | None:
-    english, korean = _english(text), _korean(text)
-    japanese = _japanese(text, english)
-    if english and not _count("korean", text):
-        korean = min(korean, _A_NAME)
-    scores: dict[Tongue, float] = {
-        "en-US": english,
-        "ko-KR": korean,
-        "ja-JP": japanese,
-        "zh-CN": _chinese(text, max(english, korean, japanese)),
-    }
-    best = max(scores, key=lambda tongue: scores[tongue])
-    return best if scores[best] > 0 else None
-
-
 def _english(text: str) -> float:
     """Small words count most; among other scripts a word in capitals is a term or a name."""
     found = _WORD.findall(text)
@@ -88,33 +78,29 @@ def _is_term(word: str) -> bool:
     return word.lower() in _list("terms") or (word.isupper() and len(word) < 6)
 
 
-def _korean(text: str) -> float:
-    return len("".join(_HANGUL.findall(text))) + 2.0 * _count("korean", text)
+def _korean(text: str, english: float) -> float:
+    """Beside English and without an ending of its own it is a name."""
+    return 0 if english and not _count("korean", text) else len("".join(_HANGUL.findall(text)))
 
 
 def _japanese(text: str, english: float) -> float:
     """Hiragana is grammar, unless it is the one word that a question in another language is about."""
     han, runs, katakana = "".join(_HAN.findall(text)), _HIRAGANA.findall(text), _KATAKANA.findall(text)
     if len(runs) == 1 and (_count("chinese_alone", text) or english >= 4):
-        return _A_NAME
-    native = bool(han) and not runs and _only_japanese(han)
-    words_of_its_own = 2.0 * sum(map(len, runs)) + (0.7 if english else 1.0) * len("".join(katakana))
-    return words_of_its_own + (0.5 * len(han) if runs or native else 0) + (2 if native else 0)
+        return 0
+    own = len(han) if runs or _only_japanese(han) else 0
+    return 2 * len("".join(runs)) + len("".join(katakana)) + own
 
 
 def _chinese(text: str, others: float) -> float:
     """Characters without a Chinese small word beside another language are a name."""
     han, small = "".join(_HAN.findall(text)), _count("chinese", text)
-    if not han or _only_japanese(han):
-        return 0
-    named = (others >= 1 and not small and len(han) <= 6 * others) or (others >= 6 and small < 2)
-    return _A_NAME if named else 0.5 * len(han) + 2 * small
+    named = others >= 1 and not small and len(han) <= 6 * others
+    return 0 if named or _only_japanese(han) else 0.5 * len(han) + 2 * small
 
 
 def _only_japanese(han: str) -> bool:
     """Whether characters are Japan's: together they make a Japanese word, or no Chinese set has them all."""
-    if _count("chinese_alone", han):
-        return False
     foreign = not _fits(han, "gb2312") and not _fits(han, "big5")
     return _count("japanese", han) > _count("chinese", han) or (foreign and _fits(han, "shift_jis"))
 

@@ -79,41 +79,51 @@ def _key(turn: str, step: Step, asked: dict[str, Any]) -> str:
 
 
 def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
-    say = Wording(language)
+    say, verdict = Wording(language), _verdict(result, Wording(language))
+    heard = [item for item in result.expert_results if item.data]
+    views = tuple(_opinion(item, say) for item in heard)
     failed = [
         f"{say(f'node.{item.expert_type}')}: {say('report.expert_failed', error=item.error)}"
         for item in result.expert_results
         if item.data is None
     ]
+    risks = tuple(_line(risk, LONGEST_RISK) for risk in (result.verdict or {}).get("risk_warnings", ()))
+    cited = Citation(
+        title=SAY("steps.session", symbol=result.symbol).in_locale(language),
+        source=f"session:{result.session_id}",
+        published_at=result.as_of.isoformat() if result.as_of else None,
+    )
     return Finding(
         step_id=step.id,
         status="completed" if result.overall_status == "completed" else "partial",
-        text="\n\n".join(_text(result, say)),
-        citations=(_citation(result, language),),
+        text="\n\n".join(_text(result, verdict, views, risks, say)),
+        citations=(cited,),
         session_id=result.session_id or None,
         warnings=(*result.notices, *failed),
-        figures=dict(_figures(result, say, language)),
-        facts=dict(measured(_evidence(result), language)),
-        verdict=_verdict(result, say),
-        views=tuple(_opinion(item, say) for item in result.expert_results if item.data),
-        risks=tuple(_line(risk, LONGEST_RISK) for risk in (result.verdict or {}).get("risk_warnings", ())),
+        figures={**_figures(result, say, language), **{view.who: view.says for view in views}},
+        facts=dict(
+            measured({item.expert_type: (item.data or {}).get("evidence", []) for item in heard}, language)
+        ),
+        verdict=verdict,
+        views=views,
+        risks=risks,
         spent=Spent.model_validate(result.usage.model_dump()),
     )
 
 
-def _text(result: ResearchResult, say: Wording) -> Iterator[str]:
+def _text(
+    result: ResearchResult, verdict: View | None, views: Sequence[View], risks: Sequence[str], say: Wording
+) -> Iterator[str]:
     yield f"**{result.symbol}** · {_ruling(result, say)}"
-    verdict = result.verdict or {}
-    if verdict:
-        yield _line(str(verdict["reasoning"]).splitlines()[0], LONGEST_REASONING)
-    if result.debate_outcome:
-        yield "\n".join(_theses(result.debate_outcome, say))
-    if risks := verdict.get("risk_warnings"):
-        yield "\n".join(
-            [f"**{say('report.risk_warnings')}**", *(f"- {_line(risk, LONGEST_RISK)}" for risk in risks)]
-        )
-    views = [_view(item, say) for item in result.expert_results if item.data]
-    yield "\n".join([f"**{say('report.experts')}**", *views])
+    if verdict is not None:
+        yield verdict.why
+    if outcome := result.debate_outcome:
+        sides = {side: outcome[f"{side}_case"]["core_thesis"] for side in ("bull", "bear")}
+        yield "\n".join(f"- **{say(f'report.{side}')}**: {_line(thesis)}" for side, thesis in sides.items())
+    if risks:
+        yield "\n".join([f"**{say('report.risk_warnings')}**", *(f"- {risk}" for risk in risks)])
+    told = [f"- **{view.who}** ({view.says}): {_line(view.why)}" for view in views]
+    yield "\n".join([f"**{say('report.experts')}**", *told])
 
 
 def _ruling(result: ResearchResult, say: Wording) -> str:
@@ -129,51 +139,38 @@ def _ruling(result: ResearchResult, say: Wording) -> str:
     )
 
 
-def _theses(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
-    for side in ("bull", "bear"):
-        yield f"- **{say(f'report.{side}')}**: {_line(outcome[f'{side}_case']['core_thesis'])}"
-
-
-def _view(item: ExpertResultItem, say: Wording) -> str:
-    summary = summarise(item.expert_type, item.data or {})
-    signal = f"{say.literal(summary.signal)}, {say('report.confidence')} {summary.confidence:.0%}"
-    return f"- **{say(f'node.{item.expert_type}')}** ({signal}): {_line(summary.reasoning)}"
-
-
-def _figures(result: ResearchResult, say: Wording, language: Locale) -> Iterator[tuple[str, str]]:
-    verdict = result.verdict
-    yield SAY("steps.figure.symbol").in_locale(language), result.symbol
-    ruling = say.literal(verdict["action"]) if verdict else say.literal(result.verdict_status)
-    yield say("report.verdict"), ruling
-    if verdict:
-        yield say("report.confidence"), f"{verdict['confidence']:.0%}"
-        yield SAY("steps.figure.position").in_locale(language), f"{verdict['position_percent']:.0%}"
-    for item in result.expert_results:
-        if item.data:
-            summary = summarise(item.expert_type, item.data)
-            view = f"{say.literal(summary.signal)} {summary.confidence:.0%}"
-            yield say(f"node.{item.expert_type}"), view
+def _figures(result: ResearchResult, say: Wording, language: Locale) -> dict[str, str]:
+    verdict, symbol = result.verdict, SAY("steps.figure.symbol").in_locale(language)
+    if verdict is None:
+        return {symbol: result.symbol, say("report.verdict"): say.literal(result.verdict_status)}
+    return {
+        symbol: result.symbol,
+        say("report.verdict"): say.literal(verdict["action"]),
+        say("report.confidence"): f"{verdict['confidence']:.0%}",
+        SAY("steps.figure.position").in_locale(language): f"{verdict['position_percent']:.0%}",
+    }
 
 
 def _verdict(result: ResearchResult, say: Wording) -> View | None:
     verdict = result.verdict
     if verdict is None:
         return None
-    return View(
-        who=say("report.verdict"),
-        says=f"{say.literal(verdict['action'])} {verdict['confidence']:.0%}",
-        why=_line(str(verdict["reasoning"]).splitlines()[0], LONGEST_REASONING),
-        leaning=leaning(verdict["action"], verdict["confidence"]),
-    )
+    reasoning = str(verdict["reasoning"]).splitlines()[0]
+    return _view(say("report.verdict"), verdict["action"], verdict["confidence"], reasoning, say)
 
 
 def _opinion(item: ExpertResultItem, say: Wording) -> View:
     summary = summarise(item.expert_type, item.data or {})
+    who = say(f"node.{item.expert_type}")
+    return _view(who, summary.signal, summary.confidence, summary.reasoning, say)
+
+
+def _view(who: str, signal: str, confidence: float, why: str, say: Wording) -> View:
     return View(
-        who=say(f"node.{item.expert_type}"),
-        says=f"{say.literal(summary.signal)} {summary.confidence:.0%}",
-        why=_line(summary.reasoning, LONGEST_REASONING),
-        leaning=leaning(summary.signal, summary.confidence),
+        who=who,
+        says=f"{say.literal(signal)} {confidence:.0%}",
+        why=_line(why, LONGEST_REASONING),
+        leaning=leaning(signal, confidence),
     )
 
 
@@ -201,18 +198,6 @@ def _shown(fact: Mapping[str, Any]) -> str:
     if unit in ("%", "x"):
         return f"{number}{unit}"
     return f"{unit} {number}" if unit and unit != "index" else number
-
-
-def _evidence(result: ResearchResult) -> dict[str, Any]:
-    return {item.expert_type: item.data.get("evidence", []) for item in result.expert_results if item.data}
-
-
-def _citation(result: ResearchResult, language: Locale) -> Citation:
-    return Citation(
-        title=SAY("steps.session", symbol=result.symbol).in_locale(language),
-        source=f"session:{result.session_id}",
-        published_at=result.as_of.isoformat() if result.as_of else None,
-    )
 
 
 def _line(text: str, longest: int = LONGEST_LINE) -> str:

@@ -10,8 +10,8 @@ from typing import Any
 
 import structlog
 
-from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.findings import Citation, Finding, StepStatus
+from moot.modules.intake.application.ports import Task
+from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
@@ -36,11 +36,13 @@ AGENT, SEARCH = "researcher", "web_search"
 class Notebook:
     """What a step has asked and been told.
 
-    `calls` counts those that failed too. `passages` are what the tools said, as a reader may see it.
+    `calls` counts those that failed too. `passages` are what the tools said, as a reader may see it, `read` those of
+    strangers. `limit` says why nothing more is looked up.
     """
 
-    opening: Sequence[ChatMessage]
+    step: Step
     task: Task
+    opening: Sequence[ChatMessage]
     began: float = field(default_factory=time.monotonic)
     turns: list[ChatMessage] = field(default_factory=list)
     calls: int = 0
@@ -50,19 +52,6 @@ class Notebook:
     passages: list[str] = field(default_factory=list)
     sources: dict[tuple[str, str], Citation] = field(default_factory=dict)
     limit: str | None = None
-    """Why nothing more is looked up."""
-
-    @property
-    def citations(self) -> tuple[Citation, ...]:
-        return tuple(self.sources.values())
-
-    @property
-    def calls_left(self) -> int:
-        return self.task.limits.max_tool_calls - self.calls
-
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self.began
 
     def asks_anew(self, reply: ChatResult) -> bool:
         """Whether any of its calls is one that has not been made before."""
@@ -71,30 +60,51 @@ class Notebook:
         self.asked |= calls
         return bool(new)
 
-    def told(self, reply: ChatResult, outcomes: Sequence[ToolOutcome]) -> None:
+    def keep(self, reply: ChatResult, outcomes: Sequence[ToolOutcome]) -> None:
         """A whole turn, in the order of its calls; services refuse a call that nothing answers."""
-        self.turns.append(
-            ChatMessage(role="assistant", content=reply.content, tool_calls=list(reply.tool_calls))
-        )
+        said = ChatMessage(role="assistant", content=reply.content, tool_calls=list(reply.tool_calls))
+        self.turns.append(said)
         for call, outcome in zip(reply.tool_calls, outcomes, strict=True):
             content = as_data(outcome.text, self.task.reader) if outcome.tainted else outcome.text
             self.turns.append(ChatMessage(role="tool", content=content, tool_call_id=call.id))
-            self._keep(outcome)
+            self.limit = outcome.text if outcome.ends else self.limit
+            self.passages += [] if outcome.failed else [outcome.text]
+            self.read += [outcome.text] if outcome.tainted else []
+            self._tell(call.name, outcome)
+            for citation in outcome.citations:
+                self.sources.setdefault((citation.url or citation.title, citation.source), citation)
 
     def messages(self) -> list[ChatMessage]:
-        kept = list(_clipped(self.turns, self.task.say("steps.left_out")))
+        kept = list(_clip(self.turns, self.task.say("steps.left_out")))
         return [*self.opening, *reversed(kept)]
 
-    def _keep(self, outcome: ToolOutcome) -> None:
-        if outcome.ends:
-            self.limit = outcome.text
-        if outcome.failed:
-            return
-        self.passages.append(outcome.text)
+    def finding(self, text: str | None) -> Finding:
+        """What the tools said, where no model sums it up; a step that was told nothing has failed."""
+        if text is None and not self.passages:
+            return Finding(step_id=self.step.id, status="failed", error=self.limit)
+        label = self.task.say("steps.quoted", title=self.step.title)
+        told = text or "\n\n".join([label, *self.passages])
+        return Finding(
+            step_id=self.step.id,
+            status="partial" if self.limit else "completed",
+            text=told,
+            citations=tuple(self.sources.values()),
+            warnings=tuple(([self.limit] if self.limit else []) + self._doubts(told)),
+        )
+
+    def _doubts(self, text: str) -> list[str]:
+        """A claim that nobody looked up, and an address that no tool has given."""
+        known = "\n".join([*self.passages, *(message.content for message in self.opening)])
+        strange = sorted({url for url in URL.findall(text) if url.rstrip("/.,;:") not in known})
+        doubts = [] if self.sources else [self.task.say("steps.unsourced")]
+        return doubts + ([self.task.say("steps.strange_source", urls=strange)] if strange else [])
+
+    def _tell(self, name: str, outcome: ToolOutcome) -> None:
+        tell, step = self.task.errand.tell, self.step.id
+        told = {"failed": outcome.failed, "tainted": outcome.tainted, "text": outcome.text[:LONGEST_TOLD]}
+        tell("tool_result", step=step, name=name, **told)
         for citation in outcome.citations:
-            self.sources.setdefault((citation.url or citation.title, citation.source), citation)
-        if outcome.tainted:
-            self.read.append(outcome.text)
+            tell("citation", step=step, **citation.model_dump())
 
 
 class Researcher:
@@ -105,16 +115,14 @@ class Researcher:
 
     async def research(self, step: Step, task: Task) -> Finding:
         """What could be found out; what is known already is read as words of strangers."""
-        notes = Notebook(self._opening(step, task), task)
+        notes = Notebook(step, task, self._opening(step, task))
         notes.read += [task.background] if task.background else []
         try:
-            text = await self._look_up(step, notes)
-            if text is None:
-                return await self._sum_up(step, notes)
-            return _finding(step, "partial" if notes.limit else "completed", text, notes, notes.limit)
+            return notes.finding(await self._look_up(notes) or await self._sum_up(notes))
         except AppError as e:
             logger.warning("research step without its model", step=step.id, error=str(e))
-            return _quote(step, notes, e.in_locale(task.reader))
+            notes.limit = e.in_locale(task.reader)
+            return notes.finding(None)
 
     def _opening(self, step: Step, task: Task) -> list[ChatMessage]:
         asked = task.say("steps.task", goal=task.goal, title=step.title, description=step.description)
@@ -130,38 +138,41 @@ class Researcher:
             },
         )
 
-    async def _look_up(self, step: Step, notes: Notebook) -> str | None:
+    async def _look_up(self, notes: Notebook) -> str | None:
         """The model's own last word; None where a limit came first."""
+        say = notes.task.say
         try:
             async with asyncio.timeout(notes.task.limits.step_timeout * LOOKING_UP):
                 while notes.limit is None:
-                    reply = await self._ask(step, notes, self._toolbox.tools)
-                    if not reply.tool_calls:
-                        return _last_word(reply, notes)
-                    await self._turn(step, reply, notes)
+                    reply = await self._ask(notes, self._toolbox.tools)
+                    if reply.tool_calls:
+                        await self._turn(reply, notes)
+                        continue
+                    notes.limit = say("steps.limit.length") if reply.finish_reason == "length" else None
+                    return reply.content.strip() or None
         except TimeoutError:
-            notes.limit = notes.task.say("steps.limit.time")
+            notes.limit = say("steps.limit.time")
         return None
 
-    async def _turn(self, step: Step, reply: ChatResult, notes: Notebook) -> None:
+    async def _turn(self, reply: ChatResult, notes: Notebook) -> None:
         """All calls at the same time, each told in its place; those beyond the limit are not made.
 
         Whoever asks only what was asked before will not stop by himself.
         """
+        task, most = notes.task, notes.task.limits.max_tool_calls
         if not notes.asks_anew(reply):
-            notes.limit = notes.task.say("steps.limit.repeated")
+            notes.limit = task.say("steps.limit.repeated")
             return
         asked = [(call.name, _arguments(call.arguments)) for call in reply.tool_calls]
         for name, given in asked:
-            notes.task.errand.tell("tool_call", step=step.id, name=name, arguments=given)
-        beyond = notes.task.say("steps.limit.calls", most=notes.task.limits.max_tool_calls)
-        left, first = notes.calls_left, notes.calls + 1
+            task.errand.tell("tool_call", step=notes.step.id, name=name, arguments=given)
+        beyond = task.say("steps.limit.calls", most=most)
+        left, first = most - notes.calls, notes.calls + 1
         notes.calls += min(left, len(asked))
         made = (self._call(*call, notes, iteration) for iteration, call in enumerate(asked[:left], first))
         outcomes = [*await asyncio.gather(*made), *(ToolOutcome(beyond, failed=True) for _ in asked[left:])]
-        notes.told(reply, outcomes)
-        _tell(step, reply, outcomes, notes.task.errand)
-        if notes.limit is None and notes.calls_left == 0:
+        notes.keep(reply, outcomes)
+        if notes.limit is None and notes.calls == most:
             notes.limit = beyond
 
     async def _call(
@@ -178,33 +189,29 @@ class Researcher:
             read=tuple(notes.read),
             iteration=iteration,
             tokens=notes.tokens,
-            seconds=notes.seconds,
+            seconds=time.monotonic() - notes.began,
         )
 
-    async def _sum_up(self, step: Step, notes: Notebook) -> Finding:
+    async def _sum_up(self, notes: Notebook) -> str | None:
         """Of what there is, without another look."""
-        why = notes.limit or notes.task.say("steps.limit.silent")
-        notes.limit = why
+        notes.limit = why = notes.limit or notes.task.say("steps.limit.silent")
         if not notes.passages:
-            return Finding(step_id=step.id, status="failed", error=why)
-        asked = notes.task.say("steps.sum_up", why=why)
-        notes.turns.append(ChatMessage(role="user", content=asked))
+            return None
+        notes.turns.append(ChatMessage(role="user", content=notes.task.say("steps.sum_up", why=why)))
         try:
             async with asyncio.timeout(notes.task.limits.step_timeout * SUMMING_UP):
-                reply = await self._ask(step, notes, [])
+                text = (await self._ask(notes, [])).content.strip()
         except TimeoutError:
-            return _quote(step, notes, why)
-        text = reply.content.strip()
-        says_more = text and why not in text
-        return _finding(step, "partial", text, notes, why) if says_more else _quote(step, notes, why)
+            return None
+        return text if text and why not in text else None
 
-    async def _ask(self, step: Step, notes: Notebook, tools: Sequence[Tool]) -> ChatResult:
+    async def _ask(self, notes: Notebook, tools: Sequence[Tool]) -> ChatResult:
         reply = await self._llm.chat(
             notes.messages(),
             tools,
             temperature=0.3,
             caller_module="intake",
-            caller_agent=f"{AGENT}:{step.id}"[:50],
+            caller_agent=f"{AGENT}:{notes.step.id}"[:50],
         )
         notes.tokens += reply.usage.total_tokens or 0
         return reply
@@ -216,15 +223,15 @@ def as_data(text: str, locale: Locale) -> str:
     return f"{SAY('steps.outside').in_locale(locale)}\n<outside_text>\n{quoted}\n</outside_text>"
 
 
-def _clipped(turns: Sequence[ChatMessage], left_out: str) -> Iterator[ChatMessage]:
+def _clip(turns: Sequence[ChatMessage], left_out: str) -> Iterator[ChatMessage]:
     """From the last to the first, each as long as there is room; a message stays, only its words go."""
     room = MOST_CHARACTERS
     for message in reversed(turns):
         words = message.content
-        if len(words) > room:
-            words = words[:room] + left_out
-        room = max(0, room - len(message.content))
-        yield message if words == message.content else message.model_copy(update={"content": words})
+        yield (
+            message.model_copy(update={"content": words[:room] + left_out}) if len(words) > room else message
+        )
+        room = max(0, room - len(words))
 
 
 def _arguments(said: str) -> dict[str, Any] | str:
@@ -234,44 +241,3 @@ def _arguments(said: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return said
     return given if isinstance(given, dict) else said
-
-
-def _tell(step: Step, reply: ChatResult, outcomes: Sequence[ToolOutcome], errand: Errand) -> None:
-    for call, outcome in zip(reply.tool_calls, outcomes, strict=True):
-        told = {"failed": outcome.failed, "tainted": outcome.tainted, "text": outcome.text[:LONGEST_TOLD]}
-        errand.tell("tool_result", step=step.id, name=call.name, **told)
-        for citation in outcome.citations:
-            errand.tell("citation", step=step.id, **citation.model_dump())
-
-
-def _last_word(reply: ChatResult, notes: Notebook) -> str | None:
-    if reply.finish_reason == "length":
-        notes.limit = notes.task.say("steps.limit.length")
-    return reply.content.strip() or None
-
-
-def _finding(step: Step, status: StepStatus, text: str, notes: Notebook, why: str | None = None) -> Finding:
-    return Finding(
-        step_id=step.id,
-        status=status,
-        text=text,
-        citations=notes.citations,
-        warnings=tuple(w for w in (why, *_doubts(text, notes)) if w),
-    )
-
-
-def _quote(step: Step, notes: Notebook, why: str) -> Finding:
-    """What the tools said, where no model sums it up; a step that was told nothing has failed."""
-    if not notes.passages:
-        return Finding(step_id=step.id, status="failed", error=why)
-    label = notes.task.say("steps.quoted", title=step.title)
-    return _finding(step, "partial", "\n\n".join([label, *notes.passages]), notes, why)
-
-
-def _doubts(text: str, notes: Notebook) -> list[str]:
-    """A claim that nobody looked up, and an address that no tool has given."""
-    doubts = [] if notes.sources else [SAY("steps.unsourced")]
-    known = "\n".join([*notes.passages, *(message.content for message in notes.opening)])
-    strange = sorted({url for url in URL.findall(text) if url.rstrip("/.,;:") not in known})
-    doubts += [SAY("steps.strange_source", urls=strange)] if strange else []
-    return [doubt.in_locale(notes.task.reader) for doubt in doubts]

@@ -13,6 +13,7 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
+from pydantic import BaseModel
 
 from moot.modules.intake.application.intake_state import (
     OPTIONS,
@@ -25,6 +26,7 @@ from moot.modules.intake.application.intake_state import (
 )
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Errand, Task
+from moot.modules.intake.domain.answer import Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
@@ -40,13 +42,8 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
 )
 from moot.shared.domain.errors import AppError
 
-COORDINATOR, HUMAN_FEEDBACK, APPROVAL, RESEARCH_TEAM, REPORTER = (
-    "coordinator",
-    "human_feedback",
-    "approval",
-    "research_team",
-    "reporter",
-)
+COORDINATOR, HUMAN_FEEDBACK, APPROVAL = "coordinator", "human_feedback", "approval"
+RESEARCH_TEAM, REPORTER = "research_team", "reporter"
 SEARCH = "web_search"
 LONGEST_QUERY = 400
 MOST_EDITS = 5
@@ -54,6 +51,53 @@ Update = dict[str, Any]
 Node = Callable[..., Awaitable[Update]]
 Run = Runtime[Keeper]
 Compiled = CompiledStateGraph[IntakeState, Keeper, IntakeState, IntakeState]
+
+
+class Known(BaseModel, frozen=True):
+    """The state of a question as the nodes after the coordinator read it."""
+
+    messages: list[dict[str, Any]]
+    locale: str
+    understanding: Understanding
+    limits: Limits = Limits()
+    style: Style = "research"
+    background: list[Citation] = []
+    plan: Plan | None = None
+    plan_iterations: int = 0
+    escalation: dict[str, Any] | None = None
+    edits: list[str] = []
+    findings: list[Finding] = []
+    earlier: list[dict[str, Any]] = []
+    warnings: list[str] = []
+
+    @property
+    def room(self) -> Limits:
+        """What a person wants changed is not counted against the planner, but not for ever."""
+        most = self.limits.max_plan_iterations + min(len(self.edits), MOST_EDITS)
+        return self.limits.model_copy(update={"max_plan_iterations": most})
+
+    @property
+    def current_warnings(self) -> list[str]:
+        """Without the word that somebody has to approve the plan: that is no news any more."""
+        told = (self.escalation or {}).get("told")
+        return [warning for warning in self.warnings if warning != told]
+
+    def task(self, errand: Errand) -> Task:
+        question, background = question_of({"messages": self.messages}), quote_sources(self.background)
+        return Task(question, self.locale, errand, self.limits, background)
+
+    def inquiry(self, errand: Errand) -> Inquiry:
+        return Inquiry(
+            question_of({"messages": self.messages}),
+            self.understanding,
+            errand,
+            limits=self.room,
+            background=self.background,
+            findings=self.findings,
+            edits=self.edits,
+            previous=self.plan,
+            iteration=self.plan_iterations,
+        )
 
 
 @dataclass(frozen=True)
@@ -114,60 +158,64 @@ class LangGraphIntake(IntakeGraph):
         """What the web says about it, in its own words, helps the planner; that it says nothing stops nobody."""
         if all(tool.name != SEARCH for tool in self._parts.toolbox.tools):
             return {"goto": PLANNER}
-        task, tell = _task(state, runtime), runtime.context.errand.tell
+        errand = runtime.context.errand
+        task = _read(state).task(errand)
         query = {"query": task.goal[:LONGEST_QUERY], "count": task.limits.max_search_results}
-        tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
+        errand.tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
         outcome = await self._parts.toolbox.call(SEARCH, query, task, iteration=0)
         found = [] if outcome.failed else [each.model_dump(mode="json") for each in outcome.citations]
         for citation in found:
-            tell("citation", step=BACKGROUND_INVESTIGATOR, **citation)
+            errand.tell("citation", step=BACKGROUND_INVESTIGATOR, **citation)
         return {"background": found, "goto": PLANNER}
 
     async def _plan(self, state: IntakeState, runtime: Run) -> Update:
-        errand = runtime.context.errand
-        planned = await self._parts.planner.plan(_inquiry(state, errand))
-        if planned.code == "limit" and state.get("escalation"):
-            return {"warnings": [*state.get("warnings", []), *planned.warnings], "goto": HUMAN_FEEDBACK}
-        return _draw_up(state, planned, errand)
+        known, errand = _read(state), runtime.context.errand
+        planned = await self._parts.planner.plan(known.inquiry(errand))
+        if planned.code == "limit" and known.escalation:
+            return {"warnings": [*known.warnings, *planned.warnings], "goto": HUMAN_FEEDBACK}
+        return _draw_up(known, planned, errand)
 
     async def _ask_a_person(self, state: IntakeState) -> Update:
         """What the rules want approved is nobody's to accept beforehand."""
-        escalation = state.get("escalation")
-        if state.get("auto_accepted_plan") and not escalation:
+        known = _read(state)
+        if state.get("auto_accepted_plan") and not known.escalation:
             return {"goto": RESEARCH_TEAM}
-        asked = {"escalation_id": escalation["id"]} if escalation else {}
+        asked = {"escalation_id": known.escalation["id"]} if known.escalation else {}
         said = interrupt({"plan": state["plan"], "options": OPTIONS, **asked})
         if said["decision"] == "edit_plan":
-            return {"edits": [*state.get("edits", []), said.get("text", "")], "goto": PLANNER}
+            return {"edits": [*known.edits, said.get("text", "")], "goto": PLANNER}
         if said["decision"] == "accepted":
-            return {"goto": APPROVAL if escalation else RESEARCH_TEAM}
-        if state.get("findings"):
-            return {"warnings": _warnings(state), "escalation": None, "goto": REPORTER}
+            return {"goto": APPROVAL if known.escalation else RESEARCH_TEAM}
+        if known.findings:
+            return {"warnings": known.current_warnings, "escalation": None, "goto": REPORTER}
         return {"rejected": True, "goto": END}
 
     async def _see_whether_approved(self, state: IntakeState, runtime: Run) -> Update:
         """The very plan that was escalated is put to the rules again, in the name of whoever had asked for it."""
-        escalation = state["escalation"]
-        assert escalation is not None
-        draft, errand = Plan.model_validate(escalation["draft"]), runtime.context.errand
-        inquiry = _inquiry(state, replace(errand, caller=escalation["requester"]))
+        known, errand = _read(state), runtime.context.errand
+        assert known.escalation is not None
+        draft = Plan.model_validate(known.escalation["draft"])
+        inquiry = known.inquiry(replace(errand, caller=known.escalation["requester"]))
         planned = await self._parts.planner.review_again(draft, inquiry)
-        if planned.code == "rejected" and not state.get("findings"):
-            told = {"warnings": _warnings(state), "reply": planned.reason}
+        if planned.code == "rejected" and not known.findings:
+            told = {"warnings": known.current_warnings, "reply": planned.reason}
             return {"rejected": True, "escalation": None, **told, "goto": END}
-        update = _draw_up(state, planned, errand)
+        update = _draw_up(known, planned, errand)
         if planned.plan == draft and update["goto"] == HUMAN_FEEDBACK:
             return update | {"goto": RESEARCH_TEAM}
         return update
 
     async def _research(self, state: IntakeState, runtime: Run) -> Update:
-        plan, before, keeper = Plan.model_validate(state["plan"]), _findings(state), runtime.context
-        done = {finding.step_id: finding for finding in [*_known(state, plan), *keeper.findings, *before]}
-        told = {finding.step_id for finding in before}
+        known, keeper = _read(state), runtime.context
+        plan, before = known.plan, {finding.step_id: finding for finding in known.findings}
+        assert plan is not None
+        done = {
+            finding.step_id: finding for finding in [*_find_earlier(known, plan), *keeper.findings]
+        } | before
         for step in plan.steps:
-            if step.id in done.keys() - told:
+            if step.id in done.keys() - before.keys():
                 _tell_step(step, done[step.id], keeper.errand)
-        await keeper.keep(plan=plan, understanding=_understanding(state), locale=plan.locale)
+        await keeper.keep(plan=plan, understanding=known.understanding, locale=plan.locale)
         async with asyncio.TaskGroup() as writing:
 
             def on_step(step: Step, finding: Finding | None) -> None:
@@ -175,24 +223,25 @@ class LangGraphIntake(IntakeGraph):
                 if finding is not None:
                     writing.create_task(keeper.keep_finding(finding))
 
-            found = await self._parts.team.work(plan, _task(state, runtime), done=done, on_step=on_step)
-        more = state.get("plan_iterations", 1) < _room_for_edits(state).max_plan_iterations
-        all_of_it = {finding.step_id: finding for finding in [*before, *found]}
+            task = known.task(keeper.errand)
+            found = await self._parts.team.work(plan, task, done=done, on_step=on_step)
+        more = state.get("plan_iterations", 1) < known.room.max_plan_iterations
+        all_of_it = before | {finding.step_id: finding for finding in found}
         return {
             "findings": [finding.model_dump(mode="json") for finding in all_of_it.values()],
             "goto": PLANNER if more else REPORTER,
         }
 
     async def _report(self, state: IntakeState, runtime: Run) -> Update:
-        plan, errand = state.get("plan"), runtime.context.errand
+        known, errand = _read(state), runtime.context.errand
         answer = await self._parts.reporter.write(
             question_of(state),
-            Plan.model_validate(plan) if plan else None,
-            _findings(state),
-            locale=state["locale"],
-            style=cast(Any, state.get("style", "research")),
-            background=_citations(state),
-            warnings=state.get("warnings", []),
+            known.plan,
+            known.findings,
+            locale=known.locale,
+            style=known.style,
+            background=known.background,
+            warnings=known.warnings,
             errand=errand,
         )
         told = answer.model_dump(mode="json")
@@ -204,83 +253,36 @@ async def _by_goto(state: IntakeState) -> str:
     return state["goto"]
 
 
-def _draw_up(state: IntakeState, planned: Planned, errand: Errand) -> Update:
-    """A plan goes to a person, even one that somebody else has to approve; without one it ends."""
-    update: Update = {
-        "plan_iterations": planned.iteration,
-        "warnings": [*_warnings(state), *planned.warnings],
-        "escalation": None,
-    }
+def _read(state: IntakeState) -> Known:
+    return Known.model_validate({name: value for name, value in state.items() if value is not None})
+
+
+def _draw_up(known: Known, planned: Planned, errand: Errand) -> Update:
+    """A plan goes to a person, even one that somebody else has to approve; without one it ends.
+
+    What was found out under an earlier plan is told all the same.
+    """
     plan = planned.draft if planned.code == "escalated" else planned.plan
+    warnings = [*known.current_warnings, *planned.warnings]
+    update: Update = {"plan_iterations": planned.iteration, "warnings": warnings, "escalation": None}
+    if plan is None and known.findings:
+        return update | {"warnings": [*warnings, planned.reason], "goto": REPORTER}
     if plan is None:
-        return update | _unplanned(state, update["warnings"], planned.reason)
-    update["plan"] = _joined(state, plan).model_dump(mode="json")
+        return update | {"error": {"code": "NO_PLAN", "message": planned.reason}, "goto": END}
+    update["plan"] = _join(known, plan).model_dump(mode="json")
     asked = {"escalation_id": planned.escalation_id} if planned.escalation_id else {}
     errand.tell("plan", plan=update["plan"], iteration=planned.iteration, **asked)
     if asked:
-        return update | _escalate(plan, update["warnings"], planned, errand)
+        escalation = {
+            "id": planned.escalation_id,
+            "draft": plan.model_dump(mode="json"),
+            "requester": errand.caller,
+            "told": planned.reason,
+        }
+        update |= {"escalation": escalation, "warnings": [*warnings, planned.reason]}
+        return update | {"goto": HUMAN_FEEDBACK}
     enough = plan.has_enough_context or not plan.steps
     return update | {"goto": REPORTER if enough else HUMAN_FEEDBACK}
-
-
-def _unplanned(state: IntakeState, warnings: list[str], reason: str) -> Update:
-    """What was found out under an earlier plan is told all the same."""
-    if state.get("findings"):
-        return {"goto": REPORTER, "warnings": [*warnings, reason]}
-    return {"goto": END, "error": {"code": "NO_PLAN", "message": reason}}
-
-
-def _escalate(plan: Plan, warnings: list[str], planned: Planned, errand: Errand) -> Update:
-    escalation = {
-        "id": planned.escalation_id,
-        "draft": plan.model_dump(mode="json"),
-        "requester": errand.caller,
-        "told": planned.reason,
-    }
-    return {"escalation": escalation, "warnings": [*warnings, planned.reason], "goto": HUMAN_FEEDBACK}
-
-
-def _warnings(state: IntakeState) -> list[str]:
-    """Without the word that somebody has to approve the plan: that is no news any more."""
-    told = (state.get("escalation") or {}).get("told")
-    return [warning for warning in state.get("warnings", []) if warning != told]
-
-
-def _task(state: IntakeState, runtime: Run) -> Task:
-    background = quote_sources(_citations(state))
-    return Task(question_of(state), state["locale"], runtime.context.errand, _limits(state), background)
-
-
-def _inquiry(state: IntakeState, errand: Errand) -> Inquiry:
-    return Inquiry(
-        question_of(state),
-        _understanding(state),
-        errand,
-        limits=_room_for_edits(state),
-        background=_citations(state),
-        findings=_findings(state),
-        edits=state.get("edits", []),
-        previous=Plan.model_validate(state["plan"]) if state.get("plan") else None,
-        iteration=state.get("plan_iterations", 0),
-    )
-
-
-def _limits(state: IntakeState) -> Limits:
-    return Limits.model_validate(state.get("limits") or {})
-
-
-def _room_for_edits(state: IntakeState) -> Limits:
-    """What a person wants changed is not counted against the planner, but not for ever."""
-    limits, edits = _limits(state), min(len(state.get("edits", [])), MOST_EDITS)
-    return limits.model_copy(update={"max_plan_iterations": limits.max_plan_iterations + edits})
-
-
-def _understanding(state: IntakeState) -> Understanding:
-    return Understanding.model_validate(state["understanding"])
-
-
-def _citations(state: IntakeState) -> list[Citation]:
-    return [Citation.model_validate(each) for each in state.get("background", [])]
 
 
 def _tell_step(step: Step, finding: Finding | None, errand: Errand) -> None:
@@ -292,22 +294,16 @@ def _tell_step(step: Step, finding: Finding | None, errand: Errand) -> None:
     errand.tell("step", **about)
 
 
-def _findings(state: IntakeState) -> list[Finding]:
-    return [Finding.model_validate(each) for each in state.get("findings", [])]
-
-
-def _joined(state: IntakeState, plan: Plan) -> Plan:
+def _join(known: Known, plan: Plan) -> Plan:
     """With the steps of the plan before that have been done."""
-    if not state.get("plan"):
-        return plan
-    done = {finding.step_id for finding in _findings(state)} - {step.id for step in plan.steps}
-    before = (step for step in Plan.model_validate(state["plan"]).steps if step.id in done)
+    done = {finding.step_id for finding in known.findings} - {step.id for step in plan.steps}
+    before = [step for step in (known.plan.steps if known.plan else ()) if step.id in done]
     return plan.model_copy(update={"steps": (*before, *plan.steps)})
 
 
-def _known(state: IntakeState, plan: Plan) -> list[Finding]:
+def _find_earlier(known: Known, plan: Plan) -> list[Finding]:
     """What an earlier turn has found out about the same company by the same experts is not researched again."""
-    earlier = {(each["symbol"], tuple(each["experts"])): each["finding"] for each in state.get("earlier", [])}
+    earlier = {(each["symbol"], tuple(each["experts"])): each["finding"] for each in known.earlier}
     return [
         Finding.model_validate(earlier[step.symbol, step.experts]).model_copy(update={"step_id": step.id})
         for step in plan.steps
