@@ -136,7 +136,7 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
         ({"end_date": "2026-02-30"}, "end_date: '2026-02-30' is not a date; write YYYY-MM-DD."),
         (
             {"end_date": "9999-12-31"},
-            "end_date: '9999-12-31' is out of range. Allowed: 1990-01-01 - 2199-12-31.",
+            "end_date: '9999-12-31' is out of range. Allowed: 1990-01-01 - 9998-12-31.",
         ),
         (
             {"created_after": "2026-06-30T10:00:00"},

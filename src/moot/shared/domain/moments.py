@@ -8,7 +8,7 @@ from pydantic import BeforeValidator
 
 from moot.shared.domain.validation import refuse
 
-FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(2199, 12, 31)
+FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(9998, 12, 31)
 """From before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
 
 
