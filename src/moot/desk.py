@@ -274,10 +274,8 @@ class Moot(Desk):
         except AppError as e:
             return {"ok": False, "detail": str(e)}
         head = self.database.head()
-        detail = (
-            f"revision {current}" if current == head else f"revision {current}, needs {head}: moot db upgrade"
-        )
-        return {"ok": current == head, "detail": detail}
+        needed = "" if current == head else f", needs {head}: moot db upgrade"
+        return {"ok": not needed, "detail": f"revision {current}{needed}"}
 
 
 def _keep_secret(settings: Settings) -> None:

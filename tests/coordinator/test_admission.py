@@ -89,7 +89,7 @@ class Free(FakeSessions):
 
 async def test_what_was_accepted_before_is_never_refused() -> None:
     doors, store = Doors(1, 0), Free()
-    doors.sessions = Sessions(doors, repository=store, record=store, at_once=1, waiting=0)
+    doors.sessions = Sessions(doors, repository=store, at_once=1, waiting=0)
     await store.save_session(accepted := a_session(status="queued", retry_count=1, experts=[MACRO]))
     first = doors.enter(0)
     await settled()

@@ -79,16 +79,16 @@ def test_the_builder_takes_the_documented_parameters():
 
 
 @pytest.mark.accepts("A0-02", "A0-03", "A1N-12")
-def test_the_router_sends_one_message_per_selected_expert_and_is_no_node():
+async def test_the_router_sends_one_message_per_selected_expert_and_is_no_node():
     selected = state(selected_experts=["macro_intelligence", "catalyst_detective"])
-    sends = route_to_experts(selected)
+    sends = await route_to_experts(selected)
     assert [send.node for send in sends] == ["macro_intelligence_node", "catalyst_detective_node"]
     assert all(isinstance(send, Send) for send in sends)
     assert "route_to_experts" not in build_research_graph(FakeResearch()).get_graph().nodes
 
 
-def test_with_nobody_left_to_ask_the_router_goes_on_to_the_aggregator():
-    assert route_to_experts(state(selected_experts=[])) == "aggregator_node"
+async def test_with_nobody_left_to_ask_the_router_goes_on_to_the_aggregator():
+    assert await route_to_experts(state(selected_experts=[])) == "aggregator_node"
 
 
 @pytest.mark.accepts("A0-04", "A1S-48", "A1S-49", "A1N-27")

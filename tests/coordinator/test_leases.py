@@ -120,8 +120,8 @@ class TestALease:
     async def test_that_is_released_can_be_taken_at_once(self, store: Store) -> None:
         mine, other = await store.a_session(), await store.a_session(owner="second")
         await store.repository.release("first", NOON)
-        assert await store.repository.left_behind(NOON, 10) == [mine.id]
-        assert other.id not in await store.repository.left_behind(NOON, 10)
+        assert await store.repository.find_left_behind(NOON, 10) == [mine.id]
+        assert other.id not in await store.repository.find_left_behind(NOON, 10)
 
 
 async def test_what_is_left_behind_is_found_oldest_first(store: Store) -> None:
@@ -129,14 +129,14 @@ async def test_what_is_left_behind_is_found_oldest_first(store: Store) -> None:
     await store.a_session(created_at=NOON - MINUTE, owner="second")
     await store.repository.renew("second", [], NOON)
     expired = NOON + MINUTE
-    found = await store.repository.left_behind(expired, 4)
+    found = await store.repository.find_left_behind(expired, 4)
     assert [s for s in found if s in {session.id for session in sessions}] == [
         sessions[1].id,
         sessions[2].id,
         sessions[0].id,
     ]
-    assert len(await store.repository.left_behind(expired, 2)) == 2
-    assert await store.repository.left_behind(NOON, 4) == []
+    assert len(await store.repository.find_left_behind(expired, 2)) == 2
+    assert await store.repository.find_left_behind(NOON, 4) == []
 
 
 class TestAnOwnerThatLostItsLease:

@@ -112,7 +112,7 @@ class StoppingJudge(FakeJudge):
         return await super().run_verdict(symbol, debate_outcome)
 
 
-class NoCalls:
+class Silent(SqlResearchSessionRepository):
     """The record of a desk whose experts call nobody."""
 
     async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
@@ -152,13 +152,12 @@ class Process:
         self.research = research or FakeResearch(dict.fromkeys(ALL, FOUND))
         self.debate, self.judge = debate or FakeDebate(), judge or FakeJudge()
         self.trail = trail or AuditTrail(database)
-        self.repository = SqlResearchSessionRepository(self.trail)
+        self.repository = Silent(self.trail)
         layers = NodeLayers(repository=self.repository, clock=clock, policy=policy)
         engine = LangGraphResearchOrchestrator(self.research, self.debate, self.judge, layers=layers)
         self.sessions = Sessions(
             engine,
             repository=self.repository,
-            record=NoCalls(),  # type: ignore[arg-type]
             clock=clock,
             lease_seconds=60,
             policy=policy,
@@ -380,9 +379,9 @@ class TestResuming:
         second = Process(database, hours)
         with pytest.raises(SessionHeld):
             await second.sessions.resume(session_id, WORKSPACE)
-        assert await second.sessions.left_behind() == []
+        assert await second.sessions.find_left_behind() == []
         later(hours)
-        assert await second.sessions.left_behind() == [session_id]
+        assert await second.sessions.find_left_behind() == [session_id]
 
     async def test_is_refused_for_what_has_ended_or_is_not_here(self, database: Database, hours) -> None:
         process = Process(database, hours)
@@ -442,7 +441,7 @@ async def test_an_owner_that_was_away_for_too_long_stops_and_says_so(database: D
     await asyncio.wait_for(stop.reached.wait(), PATIENCE)
     later(hours)
     other = Process(database, hours)
-    while not (found := await other.sessions.left_behind()):
+    while not (found := await other.sessions.find_left_behind()):
         await asyncio.sleep(0.01)
     (session_id,) = found
     finished = await other.sessions.resume(session_id, WORKSPACE)

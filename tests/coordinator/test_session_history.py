@@ -3,7 +3,7 @@
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import uuid4
 
 import pytest
 from sqlalchemy import text, update
@@ -33,19 +33,6 @@ def trail(database: Database) -> AuditTrail:
 @pytest.fixture
 def repository(trail: AuditTrail) -> SqlResearchSessionRepository:
     return SqlResearchSessionRepository(trail)
-
-
-class NoCalls:
-    """A record of sessions that never asked a model."""
-
-    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
-        return []
-
-    async def api_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
-        return []
-
-    async def verify(self, session_id: UUID, locale: Any) -> Any:
-        raise NotImplementedError
 
 
 class TestAList:
@@ -200,7 +187,7 @@ class TestASession:
         for session in (first, *retries, theirs):
             await repository.save_session(session)
 
-        history = SessionHistory(repository, NoCalls())
+        history = SessionHistory(repository)
         assert (await history.session(first.id, DESK)).retries == [retry.id for retry in retries]
         child = await history.session(retries[0].id, DESK)
         assert (child.parent_session_id, child.retries) == (first.id, [])
@@ -209,7 +196,7 @@ class TestASession:
         session = a_session()
         await repository.save_session(session)
         with pytest.raises(Conflict, match="still running") as running:
-            await SessionHistory(repository, NoCalls()).result(session.id, DESK)
+            await SessionHistory(repository).result(session.id, DESK)
         assert running.value.code == "SESSION_RUNNING"
 
 

@@ -57,7 +57,7 @@ async def test_texts_go_and_everything_else_stays(desk, recorder):
     before = await history.result(session.id, "default")
     calls = await history.llm_calls(session.id, "default", include_text=False)
 
-    planned = await desk.coordinator.session_pruning().planned(NEW_YEAR, "default")
+    planned = await desk.coordinator.session_pruning().plan(NEW_YEAR, "default")
     assert planned == Pruned(sessions=1, calls=3)
     gone = await prune(desk)
     assert (gone.sessions, gone.calls) == (1, 3)
@@ -164,7 +164,7 @@ async def test_there_is_nothing_left_to_do_the_second_time(desk, recorder):
     await prune(desk)
     links = (await desk.verify(session.id)).links
     assert await prune(desk) == Pruned()
-    assert await desk.coordinator.session_pruning().planned(NEW_YEAR, "default") == Pruned()
+    assert await desk.coordinator.session_pruning().plan(NEW_YEAR, "default") == Pruned()
     assert (await desk.verify(session.id)).links == links
 
 
@@ -189,4 +189,4 @@ async def test_a_day_to_come_is_refused(desk):
 async def test_a_desk_without_a_record_has_nothing_to_prune(home):
     async with Moot(Settings(home=home, persistence=False)) as desk:
         with pytest.raises(Unavailable, match="MOOT_PERSISTENCE"):
-            await desk.coordinator.session_pruning().planned(NEW_YEAR, "default")
+            await desk.coordinator.session_pruning().plan(NEW_YEAR, "default")

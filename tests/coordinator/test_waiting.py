@@ -73,9 +73,9 @@ async def test_a_session_waits_for_a_person_and_then_goes_on_to_the_same_result(
     process = Process(database, hours, policy=policy)
     session_id = await waiting(process)
     assert (await process.session(session_id)).status == "waiting"
-    assert await process.sessions.left_behind() == []
+    assert await process.sessions.find_left_behind() == []
     later(hours)
-    assert await Process(database, hours).sessions.left_behind() == [], "nobody takes it up on their own"
+    assert await Process(database, hours).sessions.find_left_behind() == [], "nobody takes it up on their own"
     with pytest.raises(SessionWaiting):
         await process.sessions.resume(session_id, WORKSPACE)
 

@@ -144,7 +144,7 @@ BAD = {
     "no experts": (("900001.DEMO", "--experts", ","), "experts: choose at least one."),
     "limit out of range": (
         ("900001.DEMO", "--limit", "99"),
-        "options.financial_auditor.limit: 99 is out of range. Allowed: 1-20.",
+        "options.financial_auditor.limit: 99 is out of range. Allowed: <= 20.",
     ),
     "limit of a wrong type": (
         ("900001.DEMO", "--limit", "many"),

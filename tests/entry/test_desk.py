@@ -166,6 +166,6 @@ async def test_a_store_that_was_gone_at_the_end_gets_the_end_later(desk, monkeyp
     assert result.overall_status == "completed"
     async with asyncio.timeout(PATIENCE):
         while (session := await desk.session(UUID(result.session_id))).status == "running":
-            assert session.id not in await desk.coordinator.sessions.left_behind()
+            assert session.id not in await desk.coordinator.sessions.find_left_behind()
             await asyncio.sleep(0.01)
     assert (session.status, session.audit_gaps, len(refused)) == ("completed", 0, 2)

@@ -16,7 +16,7 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.presentation.rest.research_routes import research_service
-from moot.modules.coordinator.presentation.rest.session_routes import preferred
+from moot.modules.coordinator.presentation.rest.session_routes import choose_type
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.clock import TickingClock
 from tests.fakes.coordinator import MACRO, TECHNICAL, FakeDebate, FakeJudge, FakeResearch
@@ -134,7 +134,10 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
         ({"trigger_source": " "}, "trigger_source: must not be blank."),
         ({"start_date": "soon"}, "start_date: 'soon' is not a date; write YYYY-MM-DD."),
         ({"end_date": "2026-02-30"}, "end_date: '2026-02-30' is not a date; write YYYY-MM-DD."),
-        ({"end_date": "9999-12-31"}, "end_date: '9999-12-31' is out of range. Allowed: <= 2199-12-31."),
+        (
+            {"end_date": "9999-12-31"},
+            "end_date: '9999-12-31' is out of range. Allowed: 1990-01-01 - 9998-12-31.",
+        ),
         (
             {"created_after": "2026-06-30T10:00:00"},
             "created_after: '2026-06-30T10:00:00' is not a date; write YYYY-MM-DD, or a time with its zone",
@@ -225,4 +228,4 @@ async def test_a_report_that_cannot_be_given_says_why(client):
     ],
 )
 def test_a_client_gets_the_form_it_prefers(accept, given):
-    assert preferred(accept, ["text/markdown", "text/html", "application/json"]) == given
+    assert choose_type(accept, ["text/markdown", "text/html", "application/json"]) == given

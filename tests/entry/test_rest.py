@@ -170,7 +170,7 @@ BAD = {
     ),
     "limit": (
         question(options={"financial_auditor": {"limit": 99}}),
-        "options.financial_auditor.limit: 99 is out of range. Allowed: 1-20.",
+        "options.financial_auditor.limit: 99 is out of range. Allowed: <= 20.",
     ),
     "future": (question(as_of="2027-01-01"), "as_of: '2027-01-01' lies in the future."),
     "not an object": ([1, 2], "body: must be an object, not list."),

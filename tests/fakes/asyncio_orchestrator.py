@@ -23,7 +23,7 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
     create_expert_node,
     create_judge_node,
 )
-from moot.shared.infrastructure.execution_context import execution_context
+from moot.shared.infrastructure.execution_context import current_context
 
 
 class AsyncioResearchOrchestrator(IResearchOrchestrationPort):
@@ -45,7 +45,7 @@ class AsyncioResearchOrchestrator(IResearchOrchestrationPort):
 
     async def run(self, request: ResearchRequest) -> ResearchResult:
         state = initial_state(request)
-        with execution_context() as context:
+        with current_context().active() as context:
             for update in await asyncio.gather(*(self._experts[e](state) for e in request.experts)):
                 state = _applied(state, update)
             for node in [aggregator_node, *([] if request.skip_debate else self._after)]:

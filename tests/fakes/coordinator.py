@@ -19,7 +19,6 @@ from moot.modules.coordinator.domain.ports.research_expert_gateway import IResea
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
-    SessionRecord,
 )
 from moot.shared.domain.leases import Lease
 
@@ -104,7 +103,7 @@ class FakeJudge(IJudgeGateway):
         return await _give(self._answer, VERDICT)
 
 
-class FakeSessions(IResearchSessionRepository, SessionRecord):
+class FakeSessions(IResearchSessionRepository):
     """Keeps sessions in memory; `broken` makes every write fail, as a full disk would."""
 
     lasting = True

@@ -182,7 +182,7 @@ def prune(
 ) -> None:
     async def work(desk: "Moot") -> None:
         pruning = desk.coordinator.session_pruning()
-        planned = await pruning.planned(last, workspace)
+        planned = await pruning.plan(last, workspace)
         if not planned.calls:
             tell("session_files.nothing", day=last)
             return

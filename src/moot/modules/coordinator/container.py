@@ -10,10 +10,8 @@ from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NO_RECORD,
     NOTHING_KEPT,
     IResearchSessionRepository,
-    SessionRecord,
     refuse,
 )
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
@@ -63,8 +61,7 @@ class CoordinatorContainer:
         trading: TradingStates,
     ) -> None:
         sessions: SessionFactory = trail.database.session if trail else nullcontext
-        self._repository = SqlResearchSessionRepository(trail) if trail else NOTHING_KEPT
-        self._record = _record(trail, llm_platform)
+        self._repository = _repository(trail, llm_platform)
         self._trail = trail
         self._directory = market_data
         self._clock, self._currency = clock, settings.currency
@@ -83,7 +80,6 @@ class CoordinatorContainer:
         self.sessions = Sessions(
             self._orchestrator,
             repository=self._repository,
-            record=self._record,
             clock=clock,
             currency=settings.currency,
             lease_seconds=settings.lease_seconds,
@@ -102,13 +98,13 @@ class CoordinatorContainer:
         )
 
     def replay_service(self) -> ReplayService:
-        return ReplayService(self._engine, self._repository, self._record)
+        return ReplayService(self._engine, self._repository)
 
     def session_history(self) -> SessionHistory:
-        return SessionHistory(self._repository, self._record, self._currency)
+        return SessionHistory(self._repository, self._currency)
 
     def session_packs(self) -> SessionPacks:
-        return SessionPacks(self.session_history(), self._record, examine_record)
+        return SessionPacks(self._repository, self._currency, examine_record)
 
     def session_pruning(self) -> SessionPruning:
         if self._trail is None:
@@ -126,8 +122,8 @@ def check_session_pack(data: bytes, locale: Locale) -> PackVerification:
     return check_pack(data, examine_record, locale)
 
 
-def _record(trail: AuditTrail | None, platform: LLMPlatformContainer) -> SessionRecord:
+def _repository(trail: AuditTrail | None, platform: LLMPlatformContainer) -> IResearchSessionRepository:
     llm, external = platform.llm_call_logs(), platform.external_call_logs()
     if not (trail and llm and external):
-        return NO_RECORD
+        return NOTHING_KEPT
     return SqlSessionRecord(trail, llm, external, platform.close_calls_of)

@@ -8,8 +8,8 @@ from pydantic import BeforeValidator
 
 from moot.shared.domain.validation import refuse
 
-FIRST_DAY = date(1990, 1, 1)
-"""Before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
+FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(9998, 12, 31)
+"""From before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
 
 
 def read_day(value: Any) -> date:
@@ -17,7 +17,7 @@ def read_day(value: Any) -> date:
     day = _read(date.fromisoformat, value) if isinstance(value, str) else value
     if type(day) is not date:
         raise refuse("date_malformed", got=repr(value))
-    return _not_too_early(day, value)
+    return _within_calendar(day, value)
 
 
 def read_moment(value: Any) -> date | datetime:
@@ -25,10 +25,10 @@ def read_moment(value: Any) -> date | datetime:
     is_text = isinstance(value, str)
     moment = _read(date.fromisoformat, value) or _read(datetime.fromisoformat, value) if is_text else value
     if isinstance(moment, datetime) and moment.tzinfo is not None:
-        _not_too_early(moment.date(), value)
+        _within_calendar(moment.date(), value)
         return moment
     if type(moment) is date:
-        return _not_too_early(moment, value)
+        return _within_calendar(moment, value)
     raise refuse("moment_malformed", got=repr(value))
 
 
@@ -43,7 +43,9 @@ def _read(parse: Callable[[str], date], text: str) -> date | None:
         return None
 
 
-def _not_too_early(day: date, value: Any) -> date:
+def _within_calendar(day: date, value: Any) -> date:
     if day < FIRST_DAY:
         raise refuse("too_early", got=repr(value), allowed=[f">= {FIRST_DAY}"])
+    if day > LAST_DAY:
+        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_DAY}"])
     return day

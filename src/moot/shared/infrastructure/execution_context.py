@@ -106,17 +106,6 @@ def current_context() -> ExecutionContext:
     return current_execution_ctx.get() or ExecutionContext(session_id="")
 
 
-@contextmanager
-def execution_context() -> Iterator[ExecutionContext]:
-    """The context of whatever is under way here, or else a bare one for the length of the block."""
-    context = current_execution_ctx.get()
-    if context is not None:
-        yield context
-        return
-    with ExecutionContext(session_id="").active() as bare:
-        yield bare
-
-
 def current_replay() -> ReplayContext | None:
     """The replay under way here."""
     context = current_execution_ctx.get()

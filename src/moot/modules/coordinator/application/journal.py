@@ -28,7 +28,6 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     IdempotencyKey,
     IResearchSessionRepository,
     Past,
-    SessionRecord,
 )
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -49,14 +48,8 @@ class Journal:
     The sessions in `unstored` have ended, and nobody should take them for unfinished until that is stored.
     """
 
-    def __init__(
-        self,
-        repository: IResearchSessionRepository,
-        record: SessionRecord,
-        clock: Clock,
-        lease_seconds: float,
-    ) -> None:
-        self.repository, self._record, self.clock = repository, record, clock
+    def __init__(self, repository: IResearchSessionRepository, clock: Clock, lease_seconds: float) -> None:
+        self.repository, self.clock = repository, clock
         self.held = LeaseHolder(repository, clock, lease_seconds)
         self.unstored: dict[UUID, asyncio.Task[None]] = {}
         self._closing = asyncio.Event()
@@ -95,8 +88,8 @@ class Journal:
         session = await self.repository.known_session(run.session_id, None)
         nodes = await self.repository.get_node_executions_by_session(session.id)
         told = await self.repository.events_after(session.id, 0)
-        await self._record.close_calls(session.id)
-        calls = await self._record.llm_calls(session.id, include_text=False)
+        await self.repository.close_calls(session.id)
+        calls = await self.repository.llm_calls(session.id, include_text=False)
         run.session = session.model_copy(update={"status": "running"})
         run.request = request_of(session, nodes)
         run.lease_token = lease.token
@@ -118,7 +111,7 @@ class Journal:
                 await self._pause(run)
                 raise
             except (Exception, asyncio.CancelledError) as e:
-                await run.stored()
+                await run.wait_until_stored()
                 if run.stopped not in ("interrupted", "taken over"):
                     await self._close(run, _outcome_of_error(run.session, e))
                 raise
@@ -138,13 +131,13 @@ class Journal:
 
     async def _pause(self, run: Run) -> None:
         """Leave the session as it stands, for a person to decide; all it has told is stored by then."""
-        await run.stored()
+        await run.wait_until_stored()
         await self.repository.settle()
         if run.lease_token is not None:
             await self.repository.pause(run.session_id, run.lease_token)
 
     async def _close(self, run: Run, outcome: dict[str, Any]) -> None:
-        await run.stored()
+        await run.wait_until_stored()
         now = self.clock.now()
         took = round((now - run.session.created_at).total_seconds() * 1000)
         outcome |= {"completed_at": now, "duration_ms": took, "audit_gaps": run.tally.audit_gaps}

@@ -18,7 +18,6 @@ from moot.modules.coordinator.domain.ports.research_orchestration import IResear
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     IResearchSessionRepository,
     Past,
-    SessionRecord,
 )
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict
@@ -83,15 +82,14 @@ class ReplayService:
         self,
         engine: Callable[[IResearchSessionRepository], IResearchOrchestrationPort],
         repository: IResearchSessionRepository,
-        record: SessionRecord,
     ) -> None:
-        self._engine, self._repository, self._record = engine, repository, record
+        self._engine, self._repository = engine, repository
 
     async def replay(self, session_id: UUID, workspace_id: str) -> Replay:
         """Raises `SessionNotFound`; `Conflict` for a session that cannot be replayed, which says why."""
         past = await self._repository.past_session(session_id, workspace_id)
-        calls = await self._record.llm_calls(session_id, include_text=True)
-        others = await self._record.api_calls(session_id, include_text=False)
+        calls = await self._repository.llm_calls(session_id, include_text=True)
+        others = await self._repository.api_calls(session_id, include_text=False)
         _refuse(past, calls)
         rerun = Rerun()
         with _context(past, calls, others).active() as context:

@@ -7,7 +7,7 @@ make itself bold.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape
-from typing import Any
+from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
 
@@ -17,11 +17,10 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.messages import Locale
 
 
-class Wording:
+class Wording(NamedTuple):
     """The coordinator's words in one language."""
 
-    def __init__(self, locale: Locale) -> None:
-        self.locale = locale
+    locale: Locale
 
     def __call__(self, key: str, /, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.locale)

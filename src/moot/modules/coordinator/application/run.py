@@ -32,7 +32,6 @@ from moot.shared.infrastructure.execution_context import (
     ExecutionContext,
     LeaseLost,
     Tally,
-    current_execution_ctx,
 )
 
 logger = structlog.get_logger(__name__)
@@ -112,7 +111,7 @@ class Run:
             for listener in filter(None, (self.watch, self.overheard)):
                 show(listener, event)
 
-    async def stored(self) -> None:
+    async def wait_until_stored(self) -> None:
         """Return when the session is, or cannot be, stored."""
         if self.storing is not None:
             await asyncio.wait([self.storing])
@@ -139,13 +138,6 @@ class Run:
             self.task.cancel()
 
 
-def current_run() -> Run | None:
-    """The run a node belongs to; None when the node is called by itself, or replayed."""
-    context = current_execution_ctx.get()
-    run: Run | None = context.run if context else None
-    return run
-
-
 def show(watch: Watch, event: SessionEvent) -> None:
     try:
         watch(event)
@@ -153,7 +145,11 @@ def show(watch: Watch, event: SessionEvent) -> None:
         logger.warning("watcher failed", event_type=event.type, exc_info=True)
 
 
-SIGNALS = {"debate": "direction", "judge": "action"}
+OWN_EVENTS: Mapping[str, tuple[EventType, str, tuple[str, ...]]] = {
+    "debate": ("debate", "direction", ()),
+    "judge": ("verdict", "action", ("position_percent",)),
+}
+"""What these two come to is told by itself too: as what, which way it points, and what else of it."""
 
 
 def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
@@ -162,38 +158,30 @@ def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, 
 
 
 def tell_node(node: NodeExecution) -> Iterator[Told]:
-    """How a node ended; what debate and judge came to is told by itself too."""
+    """How a node ended, and which way it points."""
     known = {"node": node.node_type, "duration_ms": node.duration_ms}
     if node.status == "failed":
         yield "node_failed", known | {"error": node.error_message}
         return
-    result = node.result_data or {}
-    ended = {"status": node.status, "reused": node.reused}
-    yield "node_finished", known | ended | _view(node.node_type, result)
-    if result and node.node_type == "debate":
-        yield "debate", _some(result, "direction", "confidence")
-    if result and node.node_type == "judge":
-        yield "verdict", _some(result, "action", "position_percent", "confidence")
+    known |= {"status": node.status, "reused": node.reused}
+    result = node.result_data
+    if not result or node.node_type not in OWN_EVENTS:
+        yield "node_finished", known | _view(node.node_type, result or {})
+        return
+    kind, signal, others = OWN_EVENTS[node.node_type]
+    sure = {"confidence": result.get("confidence")}
+    yield "node_finished", known | {"signal": result.get(signal)} | sure
+    yield kind, {name: result.get(name) for name in (signal, *others)} | sure
 
 
 def tell_end(session: ResearchSession) -> dict[str, Any]:
     return session.model_dump(include={"status", "verdict_status", "verdict_action", "reason"})
 
 
-def _view(node_type: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    """Which way an expert, the debate or the judge points, and how sure they are of it."""
-    if node_type in SIGNALS:
-        return (
-            {"signal": result.get(SIGNALS[node_type]), "confidence": result.get("confidence")}
-            if result
-            else {}
-        )
+def _view(node_type: str, result: dict[str, Any]) -> dict[str, Any]:
+    """What an expert sees, and how sure they are of it."""
     try:
-        summary = summarise(ExpertType(node_type), dict(result))
+        summary = summarise(ExpertType(node_type), result)
     except (KeyError, TypeError, ValueError):  # whoever reads the result will say what is missing in it
         return {}
     return {"signal": summary.signal, "confidence": summary.confidence}
-
-
-def _some(result: Mapping[str, Any], *names: str) -> dict[str, Any]:
-    return {name: result.get(name) for name in names}

@@ -20,11 +20,7 @@ from moot.modules.coordinator.domain.model.session import (
     SessionStatus,
     VerdictAction,
 )
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NO_RECORD,
-    IResearchSessionRepository,
-    SessionRecord,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
@@ -80,10 +76,8 @@ class Pruned(BaseModel):
 
 
 class SessionHistory:
-    def __init__(
-        self, repository: IResearchSessionRepository, record: SessionRecord = NO_RECORD, currency: str = ""
-    ) -> None:
-        self._repository, self._record, self._currency = repository, record, currency
+    def __init__(self, repository: IResearchSessionRepository, currency: str = "") -> None:
+        self._repository, self._currency = repository, currency
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         return await self._repository.list_sessions(wanted)
@@ -128,25 +122,25 @@ class SessionHistory:
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
         """The answer the session gave, from its record; raises `SessionRunning` until it has ended."""
         past = await self._repository.past_session(session_id, workspace_id)
-        calls = await self._record.llm_calls(session_id, include_text=False)
+        calls = await self._repository.llm_calls(session_id, include_text=False)
         return past_result(*past, calls, self._currency)
 
     async def llm_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
         await self._repository.known_session(session_id, workspace_id)
-        return await self._record.llm_calls(session_id, include_text=include_text)
+        return await self._repository.llm_calls(session_id, include_text=include_text)
 
     async def api_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
         await self._repository.known_session(session_id, workspace_id)
-        return await self._record.api_calls(session_id, include_text=include_text)
+        return await self._repository.api_calls(session_id, include_text=include_text)
 
     async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Whether the record of the session is still what was written, in the reader's language or its own."""
         session = await self._repository.known_session(session_id, workspace_id)
-        return await self._record.verify(session_id, locale or session.locale)
+        return await self._repository.verify(session_id, locale or session.locale)
 
     async def _retries(self, session: ResearchSession) -> list[UUID]:
         """Oldest first; of very many, the newest page."""
@@ -154,10 +148,6 @@ class SessionHistory:
             workspace_id=session.workspace_id, parent_session_id=session.id, page_size=MOST_PER_PAGE
         )
         return [child.id for child in reversed((await self._repository.list_sessions(children)).items)]
-
-
-LAST_DAY = date(2199, 12, 31)
-"""The day after the last one there is could not be counted."""
 
 
 def _moment_in_utc(value: Any) -> datetime:
@@ -172,7 +162,6 @@ def _some_text(text: str) -> str:
     return text
 
 
-SomeDay = Annotated[Day, Field(le=LAST_DAY)]
 Moment = Annotated[datetime, BeforeValidator(_moment_in_utc)]
 
 TWO_FORMS = {
@@ -192,8 +181,8 @@ class SessionQuery(Strict):
     trigger_source: Annotated[str, AfterValidator(_some_text)] | None = Field(
         default=None, description="how they were started: api, cli, sdk, …"
     )
-    start_date: SomeDay | None = Field(default=None, description="first day (UTC)")
-    end_date: SomeDay | None = Field(default=None, description="last day (UTC)")
+    start_date: Day | None = Field(default=None, description="first day (UTC)")
+    end_date: Day | None = Field(default=None, description="last day (UTC)")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
     created_after: Moment | None = Field(default=None, description="from this moment on; or start_date")

@@ -14,9 +14,11 @@ from pydantic_core import from_json, to_json
 
 from moot.modules.coordinator.application.report import render_page, render_report
 from moot.modules.coordinator.application.results import past_result
-from moot.modules.coordinator.application.session_history import SessionHistory
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
-from moot.modules.coordinator.domain.ports.research_session_repository import Examine, SessionRecord
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    Examine,
+    IResearchSessionRepository,
+)
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.errors import AppError
@@ -86,20 +88,16 @@ class SessionPack(NamedTuple):
 
 
 class SessionPacks:
-    def __init__(self, history: SessionHistory, record: SessionRecord, examine: Examine) -> None:
-        self._history, self._record, self._examine = history, record, examine
+    def __init__(self, repository: IResearchSessionRepository, currency: str, examine: Examine) -> None:
+        self._repository, self._currency, self._examine = repository, currency, examine
 
     async def pack(self, session_id: UUID, workspace_id: str, locale: Locale) -> SessionPack:
         """Raises `SessionNotFound`, or `Conflict` while the session runs. The same record makes the same bytes."""
-        currency = (await self._history.result(session_id, workspace_id)).usage.currency
-        chain = await self._record.chain(session_id)
-        files = {**record_files(chain), **answer_files(chain, currency)}
-        files[MANIFEST] = manifest_file(chain, files, currency, moot_version())
+        await self._repository.past_session(session_id, workspace_id)
+        chain = await self._repository.chain(session_id)
+        files = {**record_files(chain), **answer_files(chain, self._currency)}
+        files[MANIFEST] = manifest_file(chain, files, self._currency, version("moot"))
         return SessionPack(zip_files(files), self._examine(chain, locale))
-
-
-def moot_version() -> str:
-    return version("moot")
 
 
 def record_files(chain: Chain) -> dict[str, bytes]:
@@ -155,7 +153,7 @@ def _json(content: Any) -> bytes:
 def check_pack(data: bytes, examine: Examine, locale: Locale) -> PackVerification:
     """Raises `BrokenPack`, which names the first thing that does not hold."""
     try:
-        return _checked(unzip_files(data), examine, locale)
+        return _verify(unzip_files(data), examine, locale)
     except AppError:
         raise
     except Exception as e:  # bulkhead: a file made to do harm may break any reader, and must get no further
@@ -163,13 +161,13 @@ def check_pack(data: bytes, examine: Examine, locale: Locale) -> PackVerificatio
         raise BrokenPack(SAY("pack.unreadable", reason=reason)) from e
 
 
-def _checked(files: Files, examine: Examine, locale: Locale) -> PackVerification:
+def _verify(files: Files, examine: Examine, locale: Locale) -> PackVerification:
     manifest = _manifest(files)
     chain = _chain(files)
     found = examine(chain, locale)
     if not found.intact:
         raise BrokenPack(found.explanation)
-    compared = manifest.moot == moot_version()
+    compared = manifest.moot == version("moot")
     made = record_files(chain) | (answer_files(chain, manifest.currency) if compared else {})
     made[MANIFEST] = manifest_file(chain, files, manifest.currency, manifest.moot)
     for name, content in made.items():

@@ -32,11 +32,9 @@ from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NO_RECORD,
     NOTHING_KEPT,
     IdempotencyKey,
     IResearchSessionRepository,
-    SessionRecord,
 )
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
@@ -62,7 +60,6 @@ class Sessions:
         orchestrator: IResearchOrchestrationPort,
         *,
         repository: IResearchSessionRepository = NOTHING_KEPT,
-        record: SessionRecord = NO_RECORD,
         clock: Clock | None = None,
         currency: str = "",
         lease_seconds: float = 15.0,
@@ -72,9 +69,9 @@ class Sessions:
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
         self._repository = repository
-        self._history = SessionHistory(repository, record, currency)
+        self._history = SessionHistory(repository, currency)
         self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
-        self._journal = Journal(repository, record, self._clock, lease_seconds)
+        self._journal = Journal(repository, self._clock, lease_seconds)
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
@@ -134,14 +131,16 @@ class Sessions:
         if await self._repository.wake(session_id):
             self.submit(session_id)
 
-    async def left_behind(self) -> list[UUID]:
+    async def find_left_behind(self) -> list[UUID]:
         """Sessions that nobody runs and that have not ended, of all workspaces."""
-        found = await self._repository.left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
+        found = await self._repository.find_left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
         return [session_id for session_id in found if session_id not in self]
 
     async def interrupted(self, workspace: str) -> list[ResearchSession]:
         """Those of one workspace."""
-        found = [await self._repository.get_session_by_id(i, workspace) for i in await self.left_behind()]
+        found = [
+            await self._repository.get_session_by_id(i, workspace) for i in await self.find_left_behind()
+        ]
         return [session for session in found if session is not None]
 
     async def cancel(self, session_id: UUID, workspace: str) -> None:
@@ -186,7 +185,7 @@ class Sessions:
         while True:
             try:
                 await self._policy.upkeep()
-                for session_id in await self.left_behind():
+                for session_id in await self.find_left_behind():
                     logger.info("session taken up again", session_id=str(session_id))
                     self.submit(session_id)
             except AppError as e:  # the store may be back next time
@@ -252,9 +251,9 @@ class Sessions:
         return self._begin(run, work())
 
     async def _run(self, run: Run) -> ResearchResult:
-        return _require_answer(await self._journal.keep(run, self._researched(run)))
+        return _require_answer(await self._journal.keep(run, self._research(run)))
 
-    async def _researched(self, run: Run) -> ResearchResult:
+    async def _research(self, run: Run) -> ResearchResult:
         request, session = run.request, run.session
         await self._policy.session_begins(request.node_types)
         run.overheard = self._policy.hear
@@ -262,7 +261,7 @@ class Sessions:
             result = await self._orchestrator.run(await self._policy.admit(request))
         finally:
             await self._policy.session_ends()
-        await run.stored()
+        await run.wait_until_stored()
         return result.model_copy(
             update={
                 "session_id": str(session.id) if self._repository.lasting else "",

@@ -135,12 +135,6 @@ class SessionWaiting(OfSession, Conflict, code="SESSION_WAITING"):
             self.details |= {"escalation_id": str(needed.escalation_id), "why": str(needed.why)}
 
 
-class RecordedFailure(AppError):
-    """What a node failed with before its process died."""
-
-    code = "NODE_FAILED"
-
-
 class Abstention(AppError):
     """The judge heard the debate and declines to rule. Not a failure, and never a rating."""
 

@@ -1,19 +1,19 @@
 """What a session's record can hold, read back and verified; and taking the texts of its calls out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, RowMapping, exists, func, or_, select, update
+from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, update
 
 from moot.modules.coordinator.application.session_history import Pruned
-from moot.modules.coordinator.domain.ports.research_session_repository import SessionRecord
 from moot.modules.coordinator.infrastructure.session_repository import (
     NODE,
     SESSION,
     SESSION_END,
+    SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
 from moot.modules.governance.container import DECISION_KINDS
@@ -53,7 +53,7 @@ class SessionPruning:
         self._trail, self._database, self._clock = trail, trail.database, clock
         trail.vouches_for(*RECORD_KINDS.values())
 
-    async def planned(self, before: date, workspace: str) -> Pruned:
+    async def plan(self, before: date, workspace: str) -> Pruned:
         """How many sessions and calls would lose their texts."""
         moment = self._moment(before)
         calls = [
@@ -108,10 +108,12 @@ class SessionPruning:
     async def _empty_session(self, session_id: UUID, total: Pruned) -> None:
         for bodies in ALL_BODIES:
             while rows := await self._some(bodies, bodies.kind.rows.c.session_id == session_id):
-                emptied = ({**_vouched(row, bodies), **bodies.emptied} for row in rows)
+                emptied = ({name: row[name] for name in bodies.kind.columns} for row in rows)
                 await asyncio.gather(
                     *(
-                        self._trail.append(bodies.kind, row, session_id=session_id, write="update")
+                        self._trail.append(
+                            bodies.kind, {**row, **bodies.emptied}, session_id=session_id, write="update"
+                        )
                         for row in emptied
                     )
                 )
@@ -121,11 +123,7 @@ class SessionPruning:
     async def _empty_loose(self, bodies: Bodies, ids: Sequence[UUID]) -> None:
         calls = bodies.kind.rows
         emptied = update(calls).where(calls.c.id.in_(ids)).values(dict(bodies.emptied))
-
-        def work(db: Connection) -> None:
-            db.execute(emptied)
-
-        await self._database.write(work)
+        await self._database.write(lambda db: db.execute(emptied))
 
     async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
         some = select(bodies.kind.rows).where(bodies.remain(), *conditions).limit(BATCH)
@@ -144,11 +142,9 @@ def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnEle
     yield or_(ended, loose & (calls.c.created_at < before))
 
 
-def _vouched(row: Mapping[Any, Any], bodies: Bodies) -> dict[str, Any]:
-    return {name: row[name] for name in bodies.kind.columns}
+class SqlSessionRecord(SqlResearchSessionRepository):
+    """Sessions with all that was written down while they ran."""
 
-
-class SqlSessionRecord(SessionRecord):
     def __init__(
         self,
         trail: AuditTrail,
@@ -156,8 +152,8 @@ class SqlSessionRecord(SessionRecord):
         external: ExternalAPICallLogQueryService,
         close_calls: Callable[[UUID], Awaitable[None]],
     ) -> None:
-        self._trail, self._llm, self._external = trail, llm, external
-        self._close_calls = close_calls
+        super().__init__(trail)
+        self._llm, self._external, self._close_calls = llm, external, close_calls
         trail.vouches_for(*RECORD_KINDS.values())
 
     async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:

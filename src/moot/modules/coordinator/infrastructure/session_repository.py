@@ -203,7 +203,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             rows = await db.scalars(by_start)
             return [NodeExecution.model_validate(row, from_attributes=True) for row in rows]
 
-    async def left_behind(self, now: datetime, at_most: int) -> list[UUID]:
+    async def find_left_behind(self, now: datetime, at_most: int) -> list[UUID]:
         oldest_first = (
             select(ResearchSessionRow.id)
             .where(self.free(now))

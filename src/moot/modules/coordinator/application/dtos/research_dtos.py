@@ -59,20 +59,16 @@ class NoOptions(Options):
 
 
 OPTIONS: Mapping[ExpertType, type[Options]] = {
+    **dict.fromkeys(ExpertType, NoOptions),
     ExpertType.TECHNICAL_ANALYST: TechnicalOptions,
     ExpertType.FINANCIAL_AUDITOR: AuditorOptions,
 }
-
-
-def options_of(expert: ExpertType) -> type[Options]:
-    return OPTIONS.get(expert, NoOptions)
-
 
 ExpertOptions: Any = create_model(
     "ExpertOptions",
     __base__=Strict,
     __doc__="Per expert, what that expert understands.",
-    **{expert.value: (options_of(expert) | None, None) for expert in ExpertType},  # type: ignore[call-overload]
+    **{expert.value: (options | None, None) for expert, options in OPTIONS.items()},  # type: ignore[call-overload]
 )
 
 

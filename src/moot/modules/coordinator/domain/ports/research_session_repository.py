@@ -121,7 +121,7 @@ class IResearchSessionRepository(Leases):
     async def release(self, owner: str, now: datetime) -> None:
         return
 
-    async def left_behind(self, now: datetime, at_most: int) -> list[UUID]:
+    async def find_left_behind(self, now: datetime, at_most: int) -> list[UUID]:
         """Sessions that have not ended and that nobody holds, oldest first."""
         return []
 
@@ -134,10 +134,6 @@ class IResearchSessionRepository(Leases):
 
     async def request_cancel(self, session_id: UUID) -> None:
         """Ask the owner, wherever it is, to cancel the session."""
-
-
-class SessionRecord:
-    """What others wrote down while a session ran; as it stands here, nothing."""
 
     async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
         """Every model call of the session, in the order in which they were made."""
@@ -163,4 +159,3 @@ Examine = Callable[[Chain, Locale], Verification]
 """Whether a chain holds, said in that language. Needs nothing but the chain."""
 
 NOTHING_KEPT = IResearchSessionRepository()
-NO_RECORD = SessionRecord()

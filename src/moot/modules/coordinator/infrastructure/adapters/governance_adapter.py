@@ -7,7 +7,6 @@ from uuid import UUID
 
 import structlog
 
-from moot.modules.coordinator.application.run import current_run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNotFound, SessionStopped
 from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
@@ -51,18 +50,18 @@ class GovernanceAdapter(NodePolicy):
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         asked = request.model_dump(mode="json", include=ASKED)
-        allowed = await self._allowed("research_request", asked, request.symbol)
+        allowed = await self._ask_rules("research_request", asked, request.symbol)
         changed = {name: allowed[name] for name in CHANGEABLE if allowed.get(name) != asked[name]}
         return ResearchRequest.model_validate(request.model_dump() | changed) if changed else request
 
     async def authorise(self, node_type: str, symbol: str, options: Payload) -> Payload:
         asked = {"node": node_type, "symbol": symbol, "options": options}
-        return dict((await self._allowed("node", asked, symbol, node_type))["options"])
+        return dict((await self._ask_rules("node", asked, symbol, node_type))["options"])
 
     async def review(self, node_type: str, result: Payload) -> Payload:
         if node_type != "judge":
             return result
-        allowed = await self._allowed("verdict", result, result["symbol"])
+        allowed = await self._ask_rules("verdict", result, result["symbol"])
         changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
         if not changed:
             return allowed
@@ -103,11 +102,11 @@ class GovernanceAdapter(NodePolicy):
         if self._agent.escalations is not None:
             await self._agent.escalations.sweep()
 
-    async def _allowed(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
+    async def _ask_rules(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
         """`asked` as the rules allow it; what was decided already is not asked again."""
         decision_id = f"{kind}:{about}" if about else kind
         context = current_context()
-        if context.answers != "live" and (known := await self._known(context, decision_id)):
+        if context.answers != "live" and (known := await self._find_decision(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked
             raise _refusal(explain(known), known.result, context)
@@ -126,7 +125,7 @@ class GovernanceAdapter(NodePolicy):
         _tell(decision, decision_id, context)
         return _obey(decision, context)
 
-    async def _known(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
+    async def _find_decision(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
         if self._agent.log is None or not context.session_id:
             return None
         made = await self._agent.log.of_session(UUID(context.session_id), context.workspace)
@@ -186,12 +185,9 @@ def _refusal(
 def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> None:
     """What needs no word is not told: that a node may do what it always does."""
     record = decision.record
-    if record is None or (record.status == "approved" and not record.result.violations):
+    if not (record and context.run) or (record.status == "approved" and not record.result.violations):
         return
-    run = current_run()
-    if run is None:
-        return
-    run.note(
+    context.run.note(
         "decision",
         decision=decision_id,
         decision_id=str(record.id),

@@ -7,7 +7,7 @@ from typing import Any, Generic, TypeVar
 
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from moot.modules.coordinator.application.dtos.research_dtos import options_of
+from moot.modules.coordinator.application.dtos.research_dtos import OPTIONS
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
@@ -50,7 +50,7 @@ class ResearchGatewayAdapter(Gateway[ResearchContainer], IResearchExpertGateway)
         self, expert_type: ExpertType, symbol: str, options: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """The catalyst detective answers with an object; the coordinator knows dicts only."""
-        setting, asked = _setting(), checked(options_of(expert_type), options or {})
+        setting, asked = _setting(), checked(OPTIONS[expert_type], options or {})
         service = self._container().service(expert_type)
         result = await service.run(**asked.arguments(symbol, setting["as_of"]), **setting)
         return result if isinstance(result, dict) else result.model_dump(mode="json")

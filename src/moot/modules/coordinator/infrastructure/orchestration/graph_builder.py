@@ -41,7 +41,7 @@ def build_research_graph(
     for expert in ExpertType:
         graph.add_node(node_name(expert), around(expert, create_expert_node(expert, gateway)))
         graph.add_edge(node_name(expert), AGGREGATOR)
-    graph.add_conditional_edges(START, _to_experts, [*map(node_name, ExpertType), AGGREGATOR])
+    graph.add_conditional_edges(START, route_to_experts, [*map(node_name, ExpertType), AGGREGATOR])
     graph.add_node(AGGREGATOR, aggregator_node)
     last = AGGREGATOR
     if debate_gateway is not None:
@@ -54,11 +54,9 @@ def build_research_graph(
     return graph.compile()
 
 
-async def _to_experts(state: ResearchGraphState) -> list[Send] | str:
-    """LangGraph runs a function that is not async in a thread, which takes longer than the function."""
-    return route_to_experts(state)
+async def route_to_experts(state: ResearchGraphState) -> list[Send] | str:
+    """One `Send` per selected expert; with none left to ask, straight on to the aggregator.
 
-
-def route_to_experts(state: ResearchGraphState) -> list[Send] | str:
-    """One `Send` per selected expert; with none left to ask, straight on to the aggregator."""
+    LangGraph runs a function that is not async in a thread, which takes longer than the function.
+    """
     return [Send(node_name(expert), state) for expert in state["selected_experts"]] or AGGREGATOR

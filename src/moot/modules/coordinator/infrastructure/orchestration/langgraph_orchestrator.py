@@ -17,7 +17,7 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     initial_state,
 )
 from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
-from moot.shared.infrastructure.execution_context import execution_context
+from moot.shared.infrastructure.execution_context import current_context
 
 
 class LangGraphResearchOrchestrator(IResearchOrchestrationPort):
@@ -37,7 +37,7 @@ class LangGraphResearchOrchestrator(IResearchOrchestrationPort):
 
     async def run(self, request: ResearchRequest) -> ResearchResult:
         graph = self._graph(skip_debate=request.skip_debate)
-        with execution_context() as context:
+        with current_context().active() as context:
             final = await graph.ainvoke(initial_state(request))
             return conclude(request, cast(ResearchGraphState, final), context.tally.failures)
 

@@ -17,7 +17,7 @@ from moot.modules.coordinator.application.results import (
     to_columns,
 )
 from moot.modules.coordinator.application.run import Run, tell_node
-from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout, RecordedFailure
+from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
@@ -38,6 +38,7 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     update_of,
 )
 from moot.shared.domain.clock import Clock, SystemClock
+from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import (
     ExecutionContext,
     current_context,
@@ -136,7 +137,7 @@ def persist_node_execution(
         context = current_context().model_copy(update={"node": node_type, "feedback": None})
         run: Run | None = context.run
         if run is not None and (recorded := (run.recorded or {}).get(node_type)):
-            return _as_recorded(recorded)
+            return _repeat(recorded)
         current_execution_ctx.set(context)  # each node is a task of its own
         if run is not None:
             run.note("node_started", node=node_type)
@@ -210,10 +211,10 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Nod
     return retried_node
 
 
-def _as_recorded(node: NodeExecution) -> StateUpdate:
+def _repeat(node: NodeExecution) -> StateUpdate:
     if node.status == "failed":
-        kind = Abstention if node.error_type == Abstention.code else RecordedFailure
-        raise kind(node.error_message or "")
+        kind = Abstention if node.error_type == Abstention.code else AppError
+        raise kind(node.error_message or "", code=node.error_type)
     return update_of(node.node_type, from_columns(node) if node.status == "success" else {})
 
 

@@ -97,7 +97,7 @@ AS_TEXT_ONLY = {
 QUALITY = re.compile(r";\s*q\s*=\s*([^;\s]*)")
 
 
-def preferred(accept: str | None, offered: Sequence[str]) -> str | None:
+def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
     """The type wanted most; among equals what was named more precisely, then what is offered first."""
     parts = [part.strip() for part in (accept or "").lower().split(",")]
     ranges = {part.partition(";")[0].strip(): _quality(part) for part in parts if part} or {"*/*": 1.0}
@@ -135,7 +135,7 @@ async def report(
     request: Request, session_id: UUID, coordinator: Coordinator, workspace: Workspace
 ) -> Response:
     """In the session's language, from its record alone."""
-    media_type = preferred(request.headers.get("accept"), list(REPORTS))
+    media_type = choose_type(request.headers.get("accept"), list(REPORTS))
     if media_type is None:
         said = SAY("sessions.no_such_type", types=list(REPORTS))
         return answer(request, InvalidInput(said, code="NOT_ACCEPTABLE", allowed=list(REPORTS)), 406)
