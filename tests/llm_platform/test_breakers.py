@@ -247,7 +247,7 @@ class TestWhatCounts:
 
 
 def a_search(server: LocalWeb, bench: Bench, **also: Any) -> WebSearchService:
-    given = {"audit": FakeSearchAudit(), "cache": None, "clock": bench.clock, **also}
+    given = {"audit": FakeSearchAudit(), "kept": None, "clock": bench.clock, **also}
     return WebSearchService(SearxngSearch(server.url, timeout=60), guard=bench.breakers.guard, **given)
 
 
@@ -295,7 +295,7 @@ class TestWebSearch:
         assert "web-search:searxng" in last["error_message"]
 
     async def test_what_the_cache_holds_is_found_all_the_same(self, bench):
-        async with searching(bench, Reply(json.dumps({"results": []})), cache=FakeCache()) as (
+        async with searching(bench, Reply(json.dumps({"results": []})), kept=FakeCache()) as (
             server,
             search,
         ):

@@ -82,16 +82,16 @@ class TestNoCandidate:
             registry.candidates("c")
         with pytest.raises(NoAvailableModel) as by_tags:
             registry.candidates(tags=["zh", "deep"])
-        assert str(by_alias.value) == ("No model named c can be called. Known: a, b, which is switched off.")
-        assert by_tags.value.in_locale("zh-CN") == (
-            "没有可调用的模型（标签为 zh、deep）。已知：a、b（已停用）。"
+        assert str(by_alias.value) == (
+            "No model that fits can be called (c). Known: a, b, which is switched off."
         )
+        assert by_tags.value.in_locale("zh-CN") == ("没有可调用的模型（zh、deep）。已知：a、b（已停用）。")
         assert by_alias.value.details == {"asked": {"alias": "c", "tags": []}, "known": ["a", "b"]}
 
     async def test_all_switched_off_is_not_the_same_as_none(self):
         registry = await registry_of(a_model("b", is_active=False))
         assert not registry.usable()
-        with pytest.raises(NoAvailableModel, match="No model of this desk can be called"):
+        with pytest.raises(NoAvailableModel, match=r"No model that fits can be called \(any of this desk\)"):
             registry.candidates()
 
     async def test_none_at_all_says_how_to_add_one(self):
@@ -174,18 +174,18 @@ class TestWhatIsLearned:
     async def test_a_refusal_is_remembered_for_that_model(self):
         known = Capabilities(json_schema=True, tools=True)
         registry = await registry_of(a_model("a", capabilities=known), a_model("b", capabilities=known))
-        registry.note_capability("a", "json_schema", supported=False)
-        registry.note_capability("a", "tool_choice", supported=False)
-        registry.note_capability("nobody", "tools", supported=False)
+        for refused in ("json_schema", "temperature"):
+            noted = registry.note_refusal(registry.candidates("a")[0], refused)
         a, b = registry.candidates()
-        assert a.capabilities == Capabilities(json_schema=False, tools=True, tool_choice=False)
+        assert a == noted
+        assert a.capabilities == Capabilities(json_schema=False, tools=True, temperature=False)
         assert b.capabilities == known
 
     async def test_it_outlives_a_refresh_but_not_a_change(self, clock):
         shelf = Shelf(a_model("a", updated_at=clock.now()))
         registry = ModelRegistry(shelf)
         await registry.refresh()
-        registry.note_capability("a", "tools", supported=False)
+        registry.note_refusal(registry.candidates()[0], "tools")
         await registry.refresh()
         assert registry.candidates()[0].capabilities.tools is False
         shelf.configs = [a_model("a", updated_at=clock.now())]
@@ -194,5 +194,5 @@ class TestWhatIsLearned:
 
     async def test_the_same_alias_of_another_workspace_is_another_model(self):
         registry = await registry_of(a_model("a"), a_model("a", workspace_id="theirs"))
-        registry.note_capability("a", "tools", supported=False)
+        registry.note_refusal(registry.candidates()[0], "tools")
         assert registry.candidates(workspace="theirs")[0].capabilities.tools is None

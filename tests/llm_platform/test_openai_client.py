@@ -38,9 +38,7 @@ NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
 QUESTION = ChatRequest(messages=[ChatMessage(role="user", content="What of 900001.DEMO?")])
 SEARCH = Tool(name="search", description="Searches.", parameters={"type": "object", "properties": {}})
 SCHEMA = ResponseSchema(name="verdict", json_schema={"type": "object"})
-EVERYTHING = QUESTION.model_copy(
-    update={"tools": [SEARCH], "response_schema": SCHEMA, "tool_choice": "search"}
-)
+EVERYTHING = QUESTION.model_copy(update={"tools": [SEARCH], "response_schema": SCHEMA})
 
 
 @pytest.fixture
@@ -158,29 +156,17 @@ async def test_a_conversation_with_tools_is_told_whole(
         {"role": "tool", "content": "found", "tool_call_id": "c1"},
     ]
     assert body["tools"] == [{"type": "function", "function": SEARCH.model_dump()}]
-    assert body["tool_choice"] == {"type": "function", "function": {"name": "search"}}
     held = {"name": "verdict", "schema": {"type": "object"}, "strict": True}
     assert body["response_format"] == {"type": "json_schema", "json_schema": held}
 
 
 async def test_a_model_that_knows_no_schema_is_not_sent_one(llm_server: LLMServer, model: OpenAIChatModel):
     cannot = config_for(llm_server.url, vendor="OpenAI", capabilities=Capabilities(json_schema=False))
-    await model.complete(cannot, EVERYTHING.model_copy(update={"tool_choice": "required"}))
+    await model.complete(cannot, EVERYTHING)
     body = llm_server.requests[0].body
     assert "response_format" not in body
-    assert body["tool_choice"] == "required"
     assert body["max_completion_tokens"] == 4096
     assert "max_tokens" not in body
-
-
-@pytest.mark.parametrize(("choice", "able"), [("auto", None), ("search", False)])
-async def test_a_choice_of_tools_is_sent_only_where_it_says_something_and_is_understood(
-    llm_server: LLMServer, model: OpenAIChatModel, choice: str, able: bool | None
-):
-    config = config_for(llm_server.url, capabilities=Capabilities(tool_choice=able))
-    await model.complete(config, EVERYTHING.model_copy(update={"tool_choice": choice}))
-    assert "tools" in llm_server.requests[0].body
-    assert "tool_choice" not in llm_server.requests[0].body
 
 
 async def test_without_a_key_none_is_sent_not_even_the_one_of_the_environment(
@@ -281,7 +267,6 @@ async def test_the_wait_a_vendor_asks_for_is_understood(
     [
         ("This response_format type is unavailable now", "json_schema"),
         ("'json_schema' is not one of ['text']", "json_schema"),
-        ("tool_choice must be auto", "tool_choice"),
         ("acme-1 does not support tools", "tools"),
         ('"auto" tool choice requires --enable-auto-tool-choice', "tools"),
         ("Function call is not available", "tools"),

@@ -6,14 +6,13 @@ import pytest
 from sqlalchemy import select
 
 from moot.modules.llm_platform.domain.search import (
-    CACHE_TIME,
-    SearchCache,
+    CACHE_HOURS,
     WebSearchRequest,
     WebSearchResponse,
     WebSearchResultItem,
 )
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
-from moot.modules.llm_platform.infrastructure.web_searches import SqlSearchCache
+from moot.modules.llm_platform.infrastructure.web_searches import SqlSearches
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
@@ -28,8 +27,8 @@ def response(*titles: str) -> WebSearchResponse:
     return WebSearchResponse(query="白酒", total_matches=7, results=items)
 
 
-def at(database: Database, moment: datetime) -> SearchCache:
-    return SqlSearchCache(database, FixedClock(moment))
+def at(database: Database, moment: datetime) -> SqlSearches:
+    return SqlSearches(database, FixedClock(moment))
 
 
 async def test_what_is_put_comes_back_the_same(database):
@@ -44,7 +43,7 @@ async def test_what_is_put_comes_back_the_same(database):
     [("oneDay", 4), ("oneWeek", 12), ("oneMonth", 24), ("oneYear", 48), ("noLimit", 24), (None, 24)],
 )
 async def test_it_is_good_for_its_time_and_not_a_moment_longer(sqlite_database, freshness, hours):
-    assert CACHE_TIME[freshness] == timedelta(hours=hours)
+    assert CACHE_HOURS[freshness] == hours
     request = REQUEST.model_copy(update={"freshness": freshness})
     await at(sqlite_database, NOW).put(KEY, request, response("a"))
     end = NOW + timedelta(hours=hours)

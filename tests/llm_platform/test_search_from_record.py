@@ -22,8 +22,7 @@ from moot.modules.llm_platform.domain.search import WebSearchProvider, WebSearch
 from moot.modules.llm_platform.infrastructure.web_searches import (
     BochaSearch,
     SearxngSearch,
-    SqlSearchCache,
-    SqlSearchRecord,
+    SqlSearches,
 )
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -62,6 +61,13 @@ def find(server: LocalWeb, *titles: str) -> None:
     }
 
 
+class Forgetful(SqlSearches):
+    """Keeps nothing for the next one who asks; the record is as it is."""
+
+    async def get(self, key: str) -> WebSearchResponse | None:
+        return None
+
+
 class Desk:
     """A search service on a database, whose clock can be set."""
 
@@ -88,9 +94,8 @@ class Desk:
         door = WebSearchService(
             self.services[service],
             ExternalCalls(CallAudit(self.trail, clock)),
-            SqlSearchCache(self.database, clock) if cached else None,
+            (SqlSearches if cached else Forgetful)(self.database, clock),
             clock,
-            SqlSearchRecord(self.database),
         )
         with in_session(session, answers):
             return await door.search(request, as_of=as_of)

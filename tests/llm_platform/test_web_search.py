@@ -206,12 +206,6 @@ class TestTheMomentOfTheSession:
         response = await service(FakeSearch(items)).search(REQUEST, as_of=NOW - timedelta(hours=25))
         assert titles(response.results) == ["then"]
 
-    async def test_the_log_says_how_many_were_found_and_kept(self):
-        with capture_logs() as logs:
-            await service(FakeSearch([found("a"), found("a"), found(" ")])).search(REQUEST)
-        (said,) = [log for log in logs if log["event"] == "web search"]
-        assert (said["log_level"], said["found"], said["kept"]) == ("info", 3, 1)
-
 
 class TestOverHttp:
     @staticmethod

@@ -238,7 +238,7 @@ async def try_schema(llm: LLMService, alias: str) -> Trial:
 
 async def try_tools(llm: LLMService, alias: str) -> Trial:
     question = "What is 2 + 3? Use the tool."
-    trial, answer = await _ask(llm, alias, question, tools=[ADD], tool_choice=ADD.name)
+    trial, answer = await _ask(llm, alias, question, tools=[ADD])
     if answer is None:
         return trial
     used = [call for call in answer.tool_calls if call.name == ADD.name]

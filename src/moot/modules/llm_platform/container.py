@@ -31,8 +31,7 @@ from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.modules.llm_platform.infrastructure.web_searches import (
     BochaSearch,
     SearxngSearch,
-    SqlSearchCache,
-    SqlSearchRecord,
+    SqlSearches,
 )
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, unguarded
@@ -71,7 +70,7 @@ class LLMPlatformContainer:
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self._model = OpenAIChatModel()
         self._reader = SqlCallJournal(audit) if audit else None
-        limits = _limits(settings)
+        limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
         self._llm = LLMService(
             self.registry,
             self._model,
@@ -83,9 +82,8 @@ class LLMPlatformContainer:
         )
         self._searches_the_web = bool(settings.bocha_api_key.get_secret_value() or settings.searxng_url)
         self._provider = _search_provider(settings)
-        cache = SqlSearchCache(database, clock) if database else None
-        record = SqlSearchRecord(database) if database else None
-        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), cache, clock, record, guard)
+        searches = SqlSearches(database, clock) if database else None
+        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), searches, clock, guard)
         self._pages = PageFetcher()
 
     async def open(self) -> None:
@@ -158,10 +156,6 @@ def _environment_model(settings: Settings) -> list[LLMConfig]:
         "priority": 0,
     }
     return [checked(ConfigBody, given).config()]
-
-
-def _limits(settings: Settings) -> Limits:
-    return Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
 
 
 def _search_provider(settings: Settings) -> BochaSearch | SearxngSearch:

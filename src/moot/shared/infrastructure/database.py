@@ -33,11 +33,8 @@ from moot.shared.infrastructure import migrations
 from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
 DRIVERS = {
-    "sqlite": "sqlite+aiosqlite",
-    "sqlite+aiosqlite": "sqlite+aiosqlite",
-    "postgres": "postgresql+asyncpg",
-    "postgresql": "postgresql+asyncpg",
-    "postgresql+asyncpg": "postgresql+asyncpg",
+    **dict.fromkeys(("sqlite", "sqlite+aiosqlite"), "sqlite+aiosqlite"),
+    **dict.fromkeys(("postgres", "postgresql", "postgresql+asyncpg"), "postgresql+asyncpg"),
 }
 LIBPQ_NAMES = {"sslmode": "ssl"}
 """Options of a URL as other clients spell them, and as asyncpg does."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel
@@ -51,17 +51,24 @@ class UsageReport(BaseModel, frozen=True):
     total: Used
 
 
-class Typical(BaseModel, frozen=True):
-    """The mean of `calls` calls."""
+class Typical(NamedTuple):
+    """The mean of some calls that succeeded."""
 
-    calls: int
     prompt_tokens: float
     completion_tokens: float
     latency_ms: float
 
-
-UNMEASURED = Typical(calls=0, prompt_tokens=3_500, completion_tokens=1_200, latency_ms=20_000)
-"""An expert's usual call, for a model that has not been asked yet."""
+    @classmethod
+    def of(cls, lines: Iterable[UsageLine]) -> "Typical":
+        """An expert's usual call, for a model that has not been asked yet."""
+        counted = [(line, line.calls - line.failed) for line in lines]
+        calls = sum(count for _, count in counted)
+        if calls == 0:
+            return cls(3_500, 1_200, 20_000)
+        prompt = sum(line.prompt_tokens for line, _ in counted)
+        completion = sum(line.completion_tokens for line, _ in counted)
+        took = sum((line.mean_latency_ms or 0.0) * count for line, count in counted)
+        return cls(prompt / calls, completion / calls, took / calls)
 
 
 class Estimate(BaseModel, frozen=True):
@@ -82,11 +89,10 @@ class CallLogReader(Protocol):
 
     async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]: ...
 
-    async def usage(self, by: By, workspace: str, since: datetime | None) -> list[UsageLine]:
-        """One line for each model, agent or day, in any order."""
-
-    async def typical(self, model_name: str, workspace: str, since: datetime) -> dict[str, Typical]:
-        """The mean successful call to a model, by agent."""
+    async def usage(
+        self, by: By, workspace: str, since: datetime | None, model_name: str | None = None
+    ) -> list[UsageLine]:
+        """One line for each model, agent or day, in any order; of one model alone where it is named."""
 
 
 class LLMCallLogQueryService:
@@ -107,18 +113,6 @@ class ExternalAPICallLogQueryService:
     ) -> list[ExternalCallItem]:
         """In the order in which they were made. Nothing for a session nobody knows."""
         return await self._reader.external_calls(session_id, include_text=include_text)
-
-
-def _mean(measured: Iterable[Typical]) -> Typical:
-    known = list(measured)
-    calls = sum(typical.calls for typical in known)
-    if calls == 0:
-        return UNMEASURED
-    means = {
-        name: sum(getattr(typical, name) * typical.calls for typical in known) / calls
-        for name in ("prompt_tokens", "completion_tokens", "latency_ms")
-    }
-    return Typical(calls=calls, **means)
 
 
 RECENT = timedelta(days=30)
@@ -152,13 +146,13 @@ class UsageService:
 
         `critical_path` are stages one after another, each of agents that run side by side.
         """
-        known = (
-            await self._reader.typical(config.model_name, config.workspace_id, self._clock.now() - RECENT)
-            if self._reader
-            else {}
-        )
-        measured = {agent: typical for agent, typical in known.items() if agent in agents}
-        others = _mean(measured.values())
+        recent = (config.workspace_id, self._clock.now() - RECENT, config.model_name)
+        lines = await self._reader.usage("agent", *recent) if self._reader else []
+        known = [
+            line for line in lines if line.name in agents and line.prompt_tokens and line.mean_latency_ms
+        ]
+        measured = {line.name: Typical.of([line]) for line in known}
+        others = Typical.of(known)
         calls = [measured.get(agent, others) for agent in agents]
         prompt = round(sum(call.prompt_tokens for call in calls))
         completion = round(sum(call.completion_tokens for call in calls))

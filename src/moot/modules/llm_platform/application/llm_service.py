@@ -185,7 +185,6 @@ class LLMService:
         tools: Sequence[Tool] | None = None,
         response_schema: ResponseSchema | None = None,
         *,
-        tool_choice: str = "auto",
         temperature: float = 0.7,
         max_tokens: int | None = None,
         alias: str | None = None,
@@ -200,7 +199,6 @@ class LLMService:
         request = ChatRequest(
             messages=list(messages),
             tools=list(tools or []),
-            tool_choice=tool_choice,
             response_schema=response_schema,
             temperature=temperature,
             max_tokens=min(max_tokens or self._max_tokens, self._max_tokens),
@@ -291,11 +289,9 @@ class LLMService:
 
     def _without(self, unsupported: str | None, config: LLMConfig) -> LLMConfig | None:
         """The same model, to be asked without what it refused, once each; None when that would not help."""
-        known = config.capabilities
-        if unsupported is None or unsupported == "tools" or getattr(known, unsupported) is False:
+        if unsupported in (None, "tools") or getattr(config.capabilities, unsupported) is False:
             return None
-        self._registry.note_capability(config.alias, unsupported, False, _workspace())
-        return config.model_copy(update={"capabilities": known.model_copy(update={unsupported: False})})
+        return self._registry.note_refusal(config, unsupported)
 
     @asynccontextmanager
     async def _on_record(

@@ -70,12 +70,10 @@ class ModelRegistry:
         """Those that may be called, in the same order."""
         return [self._as_learned(config) for config in self.known(workspace) if config.usable]
 
-    def note_capability(
-        self, alias: str, name: str, supported: bool, workspace: str = DEFAULT_WORKSPACE
-    ) -> None:
-        """Remember what a model turned out to do or to refuse, until its config changes."""
-        if config := self._known.get((workspace, alias)):
-            self._learned.setdefault((config.id, config.updated_at), {})[name] = supported
+    def note_refusal(self, config: LLMConfig, name: str) -> LLMConfig:
+        """The model without what it turned out to refuse; so it is known until its config changes."""
+        self._learned.setdefault((config.id, config.updated_at), {})[name] = False
+        return self._as_learned(config)
 
     def knowledge_cutoff(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> date | None:
         """The day up to which a model knows the world, if somebody said so."""
@@ -95,18 +93,13 @@ class ModelRegistry:
         if any(config.alias == alias and config.unreadable for config in known):
             return NoAvailableModel(SAY("config.unreadable", alias=alias), alias=alias)
         asked = {"alias": alias, "tags": list(tags or ())}
-        message = SAY("config.none_fits", asked=_asked(alias, tags), known=[_named(c) for c in known])
+        wanted = alias or asked["tags"] or SAY("config.asked_any")
+        message = SAY("config.none_fits", asked=wanted, known=[_named(config) for config in known])
         return NoAvailableModel(message, asked=asked, known=[config.alias for config in known])
 
 
 def _by_place(configs: Iterable[LLMConfig]) -> dict[tuple[str, str], LLMConfig]:
     return {(config.workspace_id, config.alias): config for config in configs}
-
-
-def _asked(alias: str | None, tags: Sequence[str] | None) -> Message:
-    if alias is not None:
-        return SAY("config.asked_alias", alias=alias)
-    return SAY("config.asked_tags", tags=list(tags)) if tags else SAY("config.asked_any")
 
 
 def _named(config: LLMConfig) -> Message:

@@ -20,8 +20,7 @@ from moot.modules.llm_platform.domain.search import (
     PageSource,
     RecordedSearch,
     SearchAudit,
-    SearchCache,
-    SearchRecord,
+    Searches,
     WebSearchProvider,
     WebSearchRequest,
     WebSearchResponse,
@@ -53,13 +52,12 @@ class WebSearchService:
         self,
         provider: WebSearchProvider,
         audit: SearchAudit,
-        cache: SearchCache | None,
+        kept: Searches | None,
         clock: Clock,
-        record: SearchRecord | None = None,
         guard: Guard = unguarded,
     ) -> None:
-        self._provider, self._audit, self._cache, self._clock = provider, audit, cache, clock
-        self._record, self._guard = record, guard
+        self._provider, self._audit, self._kept = provider, audit, kept
+        self._clock, self._guard = clock, guard
 
     async def search(self, request: WebSearchRequest, *, as_of: datetime | None = None) -> WebSearchResponse:
         """What was public at `as_of`; None: now. Raises what the provider raises.
@@ -70,33 +68,20 @@ class WebSearchService:
         if context is not None and context.answers != "live":
             found = await self._from_record(request, context)
             if found is not None and found.response is not None:
-                return self._refine(request, found.response, _past(as_of, found.asked_at))
+                return _refine(found.response, _past(as_of, found.asked_at))
         past = _past(as_of, self._clock.now())
         if past is not None:
             request = _undated(request)
         response = await self._from_cache(request) or await self._ask(request)
-        return self._refine(request, response, past)
-
-    def _refine(
-        self, request: WebSearchRequest, response: WebSearchResponse, past: datetime | None
-    ) -> WebSearchResponse:
-        results = refine(response.results, as_of=past)
-        logger.info(
-            "web search",
-            service=self._provider.name,
-            query=request.query,
-            found=len(response.results),
-            kept=len(results),
-        )
-        return response.model_copy(update={"results": results})
+        return _refine(response, past)
 
     async def _from_record(
         self, request: WebSearchRequest, context: ExecutionContext
     ) -> RecordedSearch | None:
         """What the session was told when it asked; None when it has to ask again, which a replay never does."""
         found = None
-        if self._record is not None and context.session_id:
-            found = await self._record.find(UUID(context.session_id), [request, _undated(request)])
+        if self._kept is not None and context.session_id:
+            found = await self._kept.find(UUID(context.session_id), [request, _undated(request)])
         if context.answers == "replay":
             if found is None:
                 said = SAY("record.no_search", query=request.query)
@@ -110,10 +95,10 @@ class WebSearchService:
         return found
 
     async def _from_cache(self, request: WebSearchRequest) -> WebSearchResponse | None:
-        if self._cache is None:
+        if self._kept is None:
             return None
         try:
-            response = await self._cache.get(request.key(self._provider.name))
+            response = await self._kept.get(request.key(self._provider.name))
         except Exception:  # bulkhead: a broken cache costs a request, not the answer
             logger.warning("search cache not read", query=request.query, exc_info=True)
             return None
@@ -130,9 +115,9 @@ class WebSearchService:
             except LeftAlone as alone:
                 raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None
             call |= {"response_data": answer.body, "status_code": answer.status_code}
-        if self._cache is not None:
+        if self._kept is not None:
             try:
-                await self._cache.put(request.key(self._provider.name), request, answer.response)
+                await self._kept.put(request.key(self._provider.name), request, answer.response)
             except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
                 logger.warning("search cache not written", query=request.query, exc_info=True)
         return answer.response
@@ -185,6 +170,10 @@ async def _on_record(
     finally:
         took = round((time.monotonic() - started) * 1000)
         await audit.end(call_id, status=status, latency_ms=took, **told)
+
+
+def _refine(response: WebSearchResponse, past: datetime | None) -> WebSearchResponse:
+    return response.model_copy(update={"results": refine(response.results, as_of=past)})
 
 
 def _service_failed(error: Exception) -> bool:

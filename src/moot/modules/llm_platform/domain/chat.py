@@ -44,11 +44,10 @@ class ResponseSchema(Frozen):
 
 
 class ChatRequest(Frozen):
-    """`tool_choice` may be the name of a tool. `max_tokens` bounds the answer, and with it the cost."""
+    """`max_tokens` bounds the answer, and with it the cost."""
 
     messages: list[ChatMessage] = Field(min_length=1)
     tools: list[Tool] = []
-    tool_choice: str = "auto"
     response_schema: ResponseSchema | None = None
     temperature: float = Field(default=0.7, ge=0, le=2)
     max_tokens: int = Field(default=4096, ge=1)

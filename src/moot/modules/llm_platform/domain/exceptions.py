@@ -12,8 +12,8 @@ class ModelTrouble(AppError):
 
     `passing` trouble may be gone in a moment; `retry_after` is what the vendor asked for, in seconds. `billed` says
     that the vendor may charge for it all the same. `outage`: the service itself failed, whatever it was asked, by
-    whom and how often. `unsupported` names what the model cannot do (`json_schema`, `tools`, `tool_choice`), so that
-    it can be asked without.
+    whom and how often. `unsupported` names what the model cannot do (`json_schema`, `tools`), so that it can be
+    asked without.
     """
 
     code = "LLM_SERVICE_ERROR"

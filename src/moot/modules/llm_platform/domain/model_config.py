@@ -46,7 +46,6 @@ class Capabilities(BaseModel, frozen=True, extra="forbid"):
 
     json_schema: bool | None = None
     tools: bool | None = None
-    tool_choice: bool | None = None
     temperature: bool | None = None
     max_tokens: bool | None = None
 

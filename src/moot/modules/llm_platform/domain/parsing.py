@@ -70,7 +70,7 @@ def _object(text: str) -> dict[str, Any]:
     except ValueError as e:
         found = _first_object(text, e)
     if not isinstance(found, dict):
-        raise LLMOutputParseError(SAY("answer.not_an_object", got=_kind(found)))
+        raise LLMOutputParseError(SAY("answer.no_json"))
     return found
 
 
@@ -158,7 +158,3 @@ def _unreadable(error: Exception) -> LLMOutputParseError:
 
 def _where(error: Exception) -> dict[str, Any]:
     return {"json_error": str(error), "position": getattr(error, "pos", None)}
-
-
-def _kind(found: object) -> str:
-    return {list: "array", str: "string", bool: "boolean", type(None): "null"}.get(type(found), "number")

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -13,14 +13,7 @@ from moot.shared.domain.errors import InvalidInput, UpstreamFailed
 
 Freshness = Literal["oneDay", "oneWeek", "oneMonth", "oneYear", "noLimit"]
 
-CACHE_TIME: dict[Freshness | None, timedelta] = {
-    "oneDay": timedelta(hours=4),
-    "oneWeek": timedelta(hours=12),
-    "oneMonth": timedelta(hours=24),
-    "oneYear": timedelta(hours=48),
-    "noLimit": timedelta(hours=24),
-    None: timedelta(hours=24),
-}
+CACHE_HOURS = {"oneDay": 4, "oneWeek": 12, "oneMonth": 24, "oneYear": 48, "noLimit": 24, None: 24}
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -84,13 +77,16 @@ class WebSearchProvider(Protocol):
     async def search(self, request: WebSearchRequest) -> SearchAnswer: ...
 
 
-class SearchCache(Protocol):
-    """Keeps responses as the provider gave them, each for its `CACHE_TIME`. What it raises costs no search."""
+class Searches(Protocol):
+    """Keeps responses as the provider gave them, each for its `CACHE_HOURS`; knows what sessions searched before."""
 
     async def get(self, key: str) -> WebSearchResponse | None:
-        """None when there is none, or none that is still good."""
+        """None when there is none, or none that is still good. What it raises costs no search."""
 
     async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None: ...
+
+    async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
+        """The newest answer to one of `requests`, or else its newest failure; None when neither can be read."""
 
 
 class SearchAudit(Protocol):
@@ -101,13 +97,6 @@ class SearchAudit(Protocol):
     ) -> UUID | None: ...
 
     async def end(self, call_id: UUID | None, **outcome: Any) -> None: ...
-
-
-class SearchRecord(Protocol):
-    """What sessions have searched before, whichever service is configured now."""
-
-    async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
-        """The newest answer to one of `requests`, or else its newest failure; None when neither can be read."""
 
 
 class Page(BaseModel, frozen=True):

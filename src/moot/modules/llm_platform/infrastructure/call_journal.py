@@ -9,7 +9,7 @@ from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Float, Select, SQLColumnExpression, and_, case, cast, func, select
 from sqlalchemy.orm import InstrumentedAttribute
 
-from moot.modules.llm_platform.application.call_logs import By, Typical, UsageLine
+from moot.modules.llm_platform.application.call_logs import By, UsageLine
 from moot.modules.llm_platform.domain.call_record import CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import Kind
@@ -66,11 +66,6 @@ SUCCEEDED, LIVE = Call.status == "success", Call.origin == "live"
 TOKENS = func.coalesce(
     Call.total_tokens, func.coalesce(Call.prompt_tokens, 0) + func.coalesce(Call.completion_tokens, 0)
 )
-MEASURES: dict[str, InstrumentedAttribute[int | None]] = {
-    "prompt_tokens": Call.prompt_tokens,
-    "completion_tokens": Call.completion_tokens,
-    "latency_ms": Call.latency_ms,
-}
 UTC_DAY: dict[str, ColumnElement[str]] = {
     "sqlite": func.strftime("%Y-%m-%d", Call.created_at),
     "postgresql": func.to_char(func.timezone("UTC", Call.created_at), "YYYY-MM-DD"),
@@ -107,18 +102,16 @@ class SqlCallJournal:
         found = select(*_columns(LLMCallLog, CallLogItem, set())).where(*place, SUCCEEDED, LIVE)
         return await self._read(CallLogItem, found.order_by(Call.created_at))
 
-    async def usage(self, by: By, workspace: str, since: datetime | None) -> list[UsageLine]:
+    async def usage(
+        self, by: By, workspace: str, since: datetime | None, model_name: str | None = None
+    ) -> list[UsageLine]:
+        wanted = [Call.workspace_id == workspace, LIVE]
+        wanted += [Call.created_at >= since] if since else []
+        wanted += [Call.model_name == model_name] if model_name else []
         async with transaction(self._database.session) as db:
             names = {"model": Call.model_name, "agent": AGENT, "day": UTC_DAY[db.get_bind().dialect.name]}
-            rows = await db.execute(_live(_usage_by(names[by]), workspace, since))
+            rows = await db.execute(_usage_by(names[by]).where(*wanted))
             return [UsageLine.model_validate(dict(row)) for row in rows.mappings()]
-
-    async def typical(self, model_name: str, workspace: str, since: datetime) -> dict[str, Typical]:
-        measured = [column.is_not(None) for column in MEASURES.values()]
-        of_model = _typical_by(AGENT).where(Call.model_name == model_name, SUCCEEDED, *measured)
-        async with transaction(self._database.session) as db:
-            rows = await db.execute(_live(of_model, workspace, since))
-            return {row["name"]: Typical.model_validate(dict(row)) for row in rows.mappings()}
 
     async def _read(self, model: type[M], statement: Rows) -> list[M]:
         async with transaction(self._database.session) as db:
@@ -155,18 +148,8 @@ def _usage_by(name: Column) -> Rows:
         _sum(TOKENS).label("total_tokens"),
         _sum(Call.cost).label("cost"),
         _count(and_(Call.cost.is_(None), Call.status != "failed")).label("cost_unknown"),
-        _mean(case((SUCCEEDED, Call.latency_ms))).label("mean_latency_ms"),
+        cast(func.avg(case((SUCCEEDED, Call.latency_ms))), Float).label("mean_latency_ms"),
     ).group_by("name")
-
-
-def _typical_by(name: Column) -> Rows:
-    means = [_mean(column).label(measure) for measure, column in MEASURES.items()]
-    return select(name.label("name"), func.count().label("calls"), *means).group_by("name")
-
-
-def _live(statement: Rows, workspace: str, since: datetime | None) -> Rows:
-    live = statement.where(Call.workspace_id == workspace, LIVE)
-    return live if since is None else live.where(Call.created_at >= since)
 
 
 def _sum(column: Column) -> ColumnElement[Any]:
@@ -175,7 +158,3 @@ def _sum(column: Column) -> ColumnElement[Any]:
 
 def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
     return func.count(case((condition, 1)))
-
-
-def _mean(column: Column) -> ColumnElement[float]:
-    return cast(func.avg(column), Float)

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, Field
 
-from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ModelReply, Tool, ToolCall, Usage
+from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
@@ -15,13 +15,11 @@ from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.redaction import REDACT, storable
 
 MOST_TOKENS = 2**31
-TOOL_CHOICES = {"none", "required"}
 EXCERPT = 300
 PASSING = {408, 409, 425, 429}
 HINTS = {401: "client.hint.key", 403: "client.hint.key", 404: "client.hint.address"}
 FEATURES = {  # what a request may ask for, and the words by which a vendor says that it does not know it
     "response_format": ("json_schema", ("response_format", "json_schema")),
-    "tool_choice": ("tool_choice", ("tool_choice",)),
     "tools": ("tools", ("tools", "functions", "tool use", "tool call", "tool choice", "function call")),
 }
 PARAMETERS = ("temperature", "max_tokens")
@@ -39,9 +37,7 @@ def chat_body(config: LLMConfig, request: ChatRequest) -> dict[str, Any]:
     if config.capabilities.temperature is not False:
         body["temperature"] = request.temperature
     if request.tools:
-        body["tools"] = [_tool(tool) for tool in request.tools]
-        if request.tool_choice != "auto" and config.capabilities.tool_choice is not False:
-            body["tool_choice"] = _choice(request.tool_choice)
+        body["tools"] = [{"type": "function", "function": tool.model_dump()} for tool in request.tools]
     if request.response_schema and config.capabilities.json_schema is not False:
         schema = request.response_schema
         held = {"name": schema.name, "schema": schema.json_schema, "strict": True}
@@ -159,14 +155,6 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     if message.tool_call_id is not None:
         said["tool_call_id"] = message.tool_call_id
     return said
-
-
-def _tool(tool: Tool) -> dict[str, Any]:
-    return {"type": "function", "function": tool.model_dump()}
-
-
-def _choice(choice: str) -> str | dict[str, Any]:
-    return choice if choice in TOOL_CHOICES else {"type": "function", "function": {"name": choice}}
 
 
 def _unreadable(config: LLMConfig, why: str) -> ModelTrouble:

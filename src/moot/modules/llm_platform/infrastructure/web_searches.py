@@ -21,7 +21,7 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.search import (
-    CACHE_TIME,
+    CACHE_HOURS,
     RecordedSearch,
     SearchAnswer,
     WebSearchRequest,
@@ -228,7 +228,9 @@ def _moment(written: str) -> datetime | None:
         return None
 
 
-class SqlSearchCache:
+class SqlSearches:
+    """Keeps what was found for a while, and finds what sessions searched, whichever service is configured now."""
+
     def __init__(self, database: Database, clock: Clock) -> None:
         self._database, self._clock = database, clock
 
@@ -248,20 +250,13 @@ class SqlSearchCache:
             "request_params": request.model_dump(mode="json"),
             "response_data": response.model_dump_json(),
             "created_at": now,
-            "expires_at": now + CACHE_TIME[request.freshness],
+            "expires_at": now + timedelta(hours=CACHE_HOURS[request.freshness]),
         }
         await self._database.write(lambda db: upsert(db, WebSearchCacheRow, [row]))
 
     async def cleanup_expired(self) -> None:
         expired = delete(WebSearchCacheRow).where(WebSearchCacheRow.expires_at <= self._clock.now())
         await self._database.write(lambda db: db.execute(expired))
-
-
-class SqlSearchRecord:
-    """What sessions have searched, whichever service is configured now."""
-
-    def __init__(self, database: Database) -> None:
-        self._database = database
 
     async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
         """The newest answer, else the newest failure; what went on from the record is no answer of its own."""
