@@ -28,20 +28,20 @@ def importing(frame):
 
 def called(frame, event, _):
     code = frame.f_code
-    if event != "call" or not code.co_filename.startswith(SOURCE) or code.co_filename in at_work:
+    if code.co_filename in at_work or not code.co_filename.startswith(SOURCE):
         return
     seen.add(code.co_filename)
     if code.co_flags & 1 and not importing(frame):  # a function, not the body of a class or a file
         at_work.add(code.co_filename)
 
-sys.setprofile(called)
-threading.setprofile(called)
+sys.settrace(called)  # of a call alone, as nothing comes back: what happens inside is not told
+threading.settrace(called)
 from moot.cli import main
 sys.argv[0] = "moot"
 try:
     main()
 finally:
-    sys.setprofile(None)
+    sys.settrace(None)
     print(len(at_work), file=sys.stderr)
 """
 

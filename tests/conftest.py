@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfile
+from typing import TYPE_CHECKING
 
 import hypothesis
 import pytest
@@ -16,6 +17,9 @@ from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
 from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
+
+if TYPE_CHECKING:
+    from tests.entry.forked import Forge
 
 BACKENDS = ["sqlite", "postgres"]
 
@@ -45,6 +49,13 @@ def logging_as_it_was() -> Iterator[None]:
     """Whoever sets up logging sets it up for its own test."""
     yield
     plain_logs()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def shipped_rules_read_once() -> None:
+    from tests.fakes.rules import share_shipped_rules
+
+    share_shipped_rules()
 
 
 @pytest.fixture
@@ -126,6 +137,16 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def postgres() -> Iterator[Postgres]:
     with running_postgres() as server:
         yield server
+
+
+@pytest.fixture(scope="session")
+def forge() -> Iterator["Forge"]:
+    """Starts with the first test that needs it: to import everything takes as long as a dozen commands."""
+    from tests.entry.forked import Forge
+
+    forge = Forge()
+    yield forge
+    forge.close()
 
 
 async def _upgrade(url: str) -> None:

@@ -1,12 +1,14 @@
 """The walks of `docs/extending.md`, taken on a copy of the package as the page says."""
 
+import json
 import os
 import re
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from shutil import copytree, ignore_patterns
+from shutil import copytree
 
 import moot
 
@@ -22,6 +24,30 @@ SHELL = re.compile(r"^```sh\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 TRIED = re.compile(
     r"^```python\n(?P<code>(?:(?!^```$).)*)^```\n\n```text\n(?P<shown>.*?)^```$", re.MULTILINE | re.DOTALL
 )
+
+EACH = """
+import json, os, sys, tempfile
+import moot.cli.research, moot.main
+from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
+from moot.shared.domain.clock import SystemClock
+
+DemoMarket(1, SystemClock())._all().news  # what takes each of them a second
+told = []
+for code, *arguments in json.loads(sys.argv[1]):
+    with tempfile.TemporaryFile("w+", encoding="utf-8") as out, tempfile.TemporaryDirectory() as home:
+        child = os.fork()
+        if child == 0:
+            os.dup2(out.fileno(), 1)
+            os.environ["MOOT_HOME"] = home
+            sys.argv[1:] = arguments
+            exec(code, {"__name__": "__main__"})
+            sys.stdout.flush()
+            os._exit(0)
+        failed = os.waitpid(child, 0)[1]
+        out.seek(0)
+        told.append(f"failed: {out.read()}" if failed else out.read())
+print(json.dumps(told))
+"""
 
 
 @dataclass(frozen=True)
@@ -55,7 +81,9 @@ def read_walks() -> dict[str, Walk]:
 
 def copy_with(root: Path, *walks: str) -> Path:
     """A copy of the package below `root`, after these walks; its folder is what Python has to be told."""
-    copytree(Path(moot.__file__).parent, root / "src/moot", ignore=ignore_patterns("__pycache__"))
+    copytree(
+        Path(moot.__file__).parent, root / "src/moot"
+    )  # with what was compiled: only what is edited is anew
     (root / "tests").symlink_to(ROOT / "tests")
     known = read_walks()
     for heading in walks:
@@ -77,6 +105,11 @@ def run(package: Path, home: Path, *arguments: str) -> str:
     )
     assert seen.returncode == 0, seen.stdout + seen.stderr
     return seen.stdout
+
+
+def run_each(package: Path, home: Path, *orders: Sequence[str]) -> list[str]:
+    """What each prints by itself, `-c`-wise: code and its arguments. The copy is imported once for all of them."""
+    return [str(each) for each in json.loads(run(package, home, "-c", EACH, json.dumps(orders)))]
 
 
 def _make(edit: re.Match[str], file: Path) -> None:

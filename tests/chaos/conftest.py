@@ -1,12 +1,10 @@
 """Fixtures of the chaos tests."""
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-import structlog
 
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
@@ -15,13 +13,14 @@ from moot.shared.infrastructure.database import Database
 from tests.chaos.desks import CALLS, QUESTION, careful_after, settings_of, the_world
 from tests.chaos.nursery import Nursery
 from tests.chaos.scene import Scene
+from tests.chaos.worker import quiet
+from tests.entry.forked import Forge
 from tests.fakes.llm_server import LLMServer, running_llm_server
 
 
 @pytest.fixture(autouse=True)
-def quiet(logging_as_it_was: None) -> None:
-    """What breaks here is meant to; thousands of tracebacks say no more than one assertion, and take longer."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+def quiet_here_too(logging_as_it_was: None) -> None:
+    quiet()
 
 
 @pytest.fixture(autouse=True)
@@ -29,9 +28,9 @@ def one_market_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(provider, "_World", the_world)
 
 
-@pytest.fixture(scope="session")
-def nursery() -> Iterator[Nursery]:
-    nursery = Nursery()
+@pytest.fixture
+def nursery(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nursery]:
+    nursery = Nursery(forge, tmp_path_factory.mktemp("nursery"))
     yield nursery
     nursery.close()
 

@@ -2,8 +2,6 @@
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,11 @@ from moot.modules.coordinator.application.dtos.research_dtos import ResearchResu
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.shared.domain.errors import Unavailable
 from tests.chaos.desks import NODES, QUESTION, SYMBOL, careful_after, settings_of
-from tests.chaos.nursery import without_settings
 from tests.chaos.results import essence
 from tests.chaos.scene import expire_leases
 from tests.chaos.small_disk import SmallDisk, small_disk
 from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import LLMServer, Say
-
-MOOT = str(Path(sys.executable).with_name("moot"))
 
 
 @pytest.fixture
@@ -129,16 +124,8 @@ async def calls_of(desk: Moot, result: ResearchResult) -> list[dict[str, Any]]:
     return await desk.coordinator.session_history().llm_calls(UUID(result.session_id), "default")
 
 
-def test_the_command_line_ends_with_a_sentence_when_nothing_can_be_written(disk):
+def test_the_command_line_ends_with_a_sentence_when_nothing_can_be_written(disk, forge):
     disk.fill()
-    seen = subprocess.run(
-        [MOOT, "research", SYMBOL, "--as-of", QUESTION["as_of"]],
-        env={**without_settings(), "MOOT_HOME": str(disk.folder), "LANG": "en_US.UTF-8", "COLUMNS": "120"},
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=PATIENCE,
-        check=False,
-    )
+    seen = forge.run("research", SYMBOL, "--as-of", QUESTION["as_of"], home=disk.folder, COLUMNS="120")
     assert "Traceback" not in seen.stderr
     assert "No space left on device" in seen.stdout + seen.stderr

@@ -10,7 +10,6 @@ from typing import Any
 from uuid import UUID
 
 import aiohttp  # noqa: F401 - imported here, once for all workers: it takes a second
-import openai  # noqa: F401 - as above
 import structlog
 
 from moot.desk import Moot
@@ -22,10 +21,16 @@ from tests.chaos.desks import QUESTION, write_history
 
 def warm_up() -> None:
     """What every process does the first time it runs a session, done once for all that are forked from this one."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
+    quiet()
     write_history()
     with TemporaryDirectory() as home:
         asyncio.run(_ask_rules(Path(home)))
+    structlog.reset_defaults()
+
+
+def quiet() -> None:
+    """What breaks here is meant to; thousands of tracebacks say no more than one assertion, and take longer."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.CRITICAL))
 
 
 async def _ask_rules(home: Path) -> None:
@@ -40,6 +45,7 @@ def say(**what: Any) -> None:
 
 def run(order: dict[str, Any]) -> None:
     """`point` is where to die, or empty; for the rest see `_work`."""
+    quiet()
     if order["point"]:
         die_at(POINTS[order["point"]])
     try:

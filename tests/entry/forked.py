@@ -1,4 +1,4 @@
-"""`moot` as a process of its own, forked from one that has imported everything: to import it takes seconds."""
+"""Processes of their own, forked from one that has imported everything and done what takes every process seconds."""
 
 import asyncio
 import json
@@ -25,12 +25,14 @@ A_COMMAND = 90.0
 
 
 class Forge:
-    """Starts processes and says how they ended."""
+    """Starts processes and says how they ended. Each is `moot` with some arguments, or Python with `-c` and code."""
 
     def __init__(self) -> None:
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("MOOT_")}
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.entry.forked"],
             cwd=ROOT,
+            env=kept,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -38,17 +40,20 @@ class Forge:
         self._alive: set[int] = set()
 
     async def start(self, *arguments: str, log: Path, **env: str) -> int:
-        """The id of a new process of `moot` with these arguments; what it prints is in `log`."""
-        return await asyncio.to_thread(self._start, arguments, env, ROOT, Path(os.devnull), log, log)
+        """The id of a new process; what it prints is in `log`."""
+        return await asyncio.to_thread(self.fork, arguments, env, ROOT, Path(os.devnull), log, log)
 
     async def ended(self, pid: int, *, within: float = IN_TIME) -> int:
         """Its exit code, or minus the signal it died of; one that takes too long is killed."""
-        asking = asyncio.create_task(asyncio.to_thread(self._ask, wait=pid))
-        await asyncio.wait({asking}, timeout=within)
-        if not asking.done():
-            os.kill(pid, SIGKILL)
+        return await asyncio.to_thread(self.wait, pid, within=within)
+
+    def wait(self, pid: int, *, within: float = IN_TIME) -> int:
+        """As `ended`, for those who need not do anything else meanwhile."""
+        too_late = Timer(within, os.kill, (pid, SIGKILL))
+        too_late.start()
+        code: int = self._ask(wait=pid)
+        too_late.cancel()
         self._alive.discard(pid)
-        code: int = await asking
         return code
 
     def run(
@@ -59,12 +64,7 @@ class Forge:
             given, out, err = (Path(folder, name) for name in ("in", "out", "err"))
             given.write_text(typed, encoding="utf-8")
             here = {"MOOT_HOME": str(home), "LANG": "en_US.UTF-8", "COLUMNS": "100", **env}
-            pid = self._start(arguments, here, home, given, out, err)
-            too_late = Timer(A_COMMAND, os.kill, (pid, SIGKILL))
-            too_late.start()
-            code = self._ask(wait=pid)
-            too_late.cancel()
-            self._alive.discard(pid)
+            code = self.wait(self.fork(arguments, here, home, given, out, err), within=A_COMMAND)
             told = (file.read_text(encoding="utf-8") for file in (out, err))
             return subprocess.CompletedProcess(arguments, code, *told)
 
@@ -74,7 +74,7 @@ class Forge:
                 os.kill(pid, SIGKILL)
         self._process.communicate()
 
-    def _start(self, arguments: Sequence[str], env: dict[str, str], folder: Path, *streams: Path) -> int:
+    def fork(self, arguments: Sequence[str], env: dict[str, str], folder: Path, *streams: Path) -> int:
         """`streams` are the files to read from, to print to and to complain to."""
         files = [str(stream) for stream in streams]
         pid: int = self._ask(arguments=arguments, env=env, folder=str(folder), files=files)
@@ -103,12 +103,12 @@ class Server(Client):
 
 
 @asynccontextmanager
-async def server(forge: Forge, home: Path, **env: str) -> AsyncIterator[Server]:
+async def server(forge: Forge, home: Path, *options: str, **env: str) -> AsyncIterator[Server]:
     """`moot serve` on `home`, once it answers. Whoever starts it sees to it that it ends."""
     port = free_port()
     log = home / f"serve-{port}.txt"
     given = {"MOOT_HOME": str(home), "MOOT_LOG_LEVEL": "error", "LANG": "en_US.UTF-8", **env}
-    pid = await forge.start("serve", "--port", str(port), log=log, **given)
+    pid = await forge.start("serve", "--port", str(port), *options, log=log, **given)
     async with calling(port) as http:
         await _answers(http)
         yield Server(http, pid, forge)
@@ -129,14 +129,13 @@ async def _answers(http: httpx.AsyncClient) -> None:
 def main() -> None:
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(encoding="utf-8")
-    import aiohttp  # noqa: F401 - imported here, once for all processes
-    import openai  # noqa: F401
-
     import moot.cli.server
-    import moot.main  # noqa: F401
-    from tests.chaos.desks import write_history
+    import moot.main  # noqa: F401 - imported here, once for all processes
+    from tests.chaos.worker import warm_up
+    from tests.fakes.rules import share_shipped_rules
 
-    write_history()
+    share_shipped_rules()
+    warm_up()
     for line in sys.stdin:
         order = json.loads(line)
         if "wait" in order:
@@ -157,12 +156,14 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, files: list[
             del os.environ[name]
         os.environ.update(env)
         os.chdir(folder)
+        os.setsid()  # so that a terminal among the streams becomes its own
         for stream, file in enumerate(files):
             how = os.O_WRONLY | os.O_CREAT | os.O_APPEND if stream else os.O_RDONLY
             os.dup2(os.open(file, how), stream)
-        from moot.cli import app
-
-        app(arguments)
+        for stream in (sys.stdout, sys.stderr):
+            stream.reconfigure(line_buffering=stream.isatty())
+        _run(*arguments)
+        code = 0
     except SystemExit as e:
         code = e.code if isinstance(e.code, int) else 0
     except BaseException:  # noqa: BLE001 - bulkhead: as above
@@ -170,6 +171,15 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, files: list[
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _run(*arguments: str) -> None:
+    if arguments[0] == "-c":
+        exec(arguments[1], {"__name__": "__main__"})
+    else:
+        from moot.cli import app
+
+        app(arguments)
 
 
 if __name__ == "__main__":

@@ -9,12 +9,10 @@ import re
 import select
 import signal
 import struct
-import subprocess
-import sys
 import termios
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,9 +24,9 @@ from moot.cli.printing import breaks
 from moot.desk import Moot
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.shared.infrastructure.settings import Settings
+from tests.entry.forked import Forge
 from tests.entry.inside import Run, inside
 from tests.entry.serving import IN_TIME, NOBODY, Gate
-from tests.entry.test_cli import MOOT, environment
 from tests.fakes.llm_server import Say
 
 ENGLISH, CHINESE = "Is 900001.DEMO cheap?", "900001.DEMO 估值高吗？"
@@ -241,8 +239,16 @@ async def test_a_question_whose_process_died_is_resumed(moot, home, monkeypatch)
 class Terminal:
     """What is seen on a screen of `WIDTH` columns, and a keyboard."""
 
-    def __init__(self, process: subprocess.Popen[bytes], master: int) -> None:
-        self.process, self._master, self._read = process, master, b""
+    def __init__(self, forge: Forge, pid: int, master: int, slave: int) -> None:
+        self._forge, self._pid, self._master, self._read = forge, pid, master, b""
+        self._slave: int | None = slave
+
+    def close(self) -> None:
+        if self._pid:
+            os.kill(self._pid, signal.SIGKILL)
+            self._forge.wait(self._pid)
+        self._leave_it_to_the_other_side()
+        os.close(self._master)
 
     @property
     def text(self) -> str:
@@ -261,14 +267,21 @@ class Terminal:
     def interrupt(self) -> None:
         """Ctrl-C, and again when nothing happens: `input` misses one that comes just before it waits."""
         for _ in range(int(IN_TIME)):
-            self.process.send_signal(signal.SIGINT)
+            os.kill(self._pid, signal.SIGINT)
             if select.select([self._master], [], [], 1)[0]:
                 return
 
     def ended(self) -> int:
         while self._more():
             pass
-        return self.process.wait(IN_TIME)
+        pid, self._pid = self._pid, 0
+        return self._forge.wait(pid)
+
+    def _leave_it_to_the_other_side(self) -> None:
+        """Once it has shown something it holds the terminal open itself, until it ends."""
+        if self._slave is not None:
+            os.close(self._slave)
+        self._slave = None
 
     def _more(self) -> bool:
         if not select.select([self._master], [], [], 2 * IN_TIME)[0]:
@@ -277,28 +290,21 @@ class Terminal:
             piece = os.read(self._master, 65536)
         except OSError:  # its other end is closed
             piece = b""
+        self._leave_it_to_the_other_side()
         self._read += piece
         return bool(piece)
 
 
 @pytest.fixture
-def terminal(home: Path, sqlite_database):
+def terminal(home: Path, sqlite_database, forge: Forge):
     @contextmanager
     def run(*arguments: str, **more: str) -> Iterator[Terminal]:
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", 40, WIDTH, 0, 0))
-        env = environment(home, TERM="xterm-256color", **more)
-        del env["COLUMNS"]
-        process = subprocess.Popen(
-            [MOOT, *arguments], stdin=slave, stdout=slave, stderr=slave, env=env, cwd=home
-        )
-        os.close(slave)
-        try:
-            yield Terminal(process, master)
-        finally:
-            process.kill()
-            process.wait()
-            os.close(master)
+        here = {"MOOT_HOME": str(home), "LANG": "en_US.UTF-8", "TERM": "xterm-256color", **more}
+        pid = forge.fork(arguments, here, home, *[Path(os.ttyname(slave))] * 3)
+        with closing(Terminal(forge, pid, master, slave)) as screen:
+            yield screen
 
     return run
 
@@ -388,17 +394,10 @@ def test_an_answer_in_chinese_fills_its_lines():
     assert lines == [" • 现价 21.06 元，估值偏低，更像机会而非", "   价值陷阱，可以继续观察一段时间。"]
 
 
-def test_the_example_for_python_runs(home, sqlite_database):
+def test_the_example_for_python_runs(home, sqlite_database, forge):
     page = (Path(__file__).parents[2] / "docs" / "intake.md").read_text(encoding="utf-8")
     (example,) = re.findall(r"```python\n(.*?)```", page, re.DOTALL)
-    ran = subprocess.run(
-        [sys.executable, "-c", example],
-        capture_output=True,
-        encoding="utf-8",
-        env=environment(home),
-        cwd=home,
-        check=False,
-    )
+    ran = forge.run("-c", example, home=home)
     assert ran.stdout.startswith("waiting ['Research "), ran.stderr
     assert "\n# Is 900001.DEMO cheap\n" in ran.stdout
 

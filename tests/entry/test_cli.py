@@ -1,21 +1,23 @@
 """`moot` as a user runs it: a process, its output, its exit code."""
 
+import asyncio
 import json
 import os
 import re
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from signal import SIGTERM
 
 import pytest
 
 from moot import __version__
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from tests.entry.forked import server
+from tests.entry.serving import RESEARCH
 from tests.fakes.clock import PATIENCE
 
 ALL = [expert.value for expert in ExpertType]
@@ -109,10 +111,8 @@ def test_json_is_the_rest_body_and_nothing_else(installed_moot):
     ]
 
 
-def test_chinese_is_the_default_where_the_terminal_names_no_language(installed_moot):
-    seen = installed_moot(
-        "research", "900001.DEMO", "--experts", "macro_intelligence", "--skip-debate", LANG="C"
-    )
+def test_chinese_is_the_default_where_the_terminal_names_no_language(moot):
+    seen = moot("research", "900001.DEMO", "--experts", "macro_intelligence", "--skip-debate", LANG="C")
     assert "宏观情报员 · 完成" in seen.stdout
     assert "按请求跳过了辩论。" in seen.stdout
     assert "合成数据" in seen.stdout
@@ -239,12 +239,6 @@ def test_serve_refuses_to_be_seen_from_outside(moot, host):
     assert f"host: {host} is not a loopback address" in seen.stderr
 
 
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
 def test_serve_refuses_a_port_in_use(moot):
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
@@ -253,42 +247,17 @@ def test_serve_refuses_a_port_in_use(moot):
     assert (seen.returncode, "Choose another with --port" in seen.stderr) == (2, True)
 
 
-def get(url: str, body: object = None) -> dict[str, object]:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"})
-    with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
-        return json.loads(answer.read())
-
-
-def test_serve_answers_over_http_what_the_command_line_prints(moot, home):
-    port = free_port()
-    server = subprocess.Popen(
-        [MOOT, "serve", "--port", str(port)],
-        env=environment(home),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    try:
-        wait_for(f"http://127.0.0.1:{port}/readyz")
+async def test_serve_answers_over_http_what_the_command_line_prints(moot, forge, home):
+    async with server(forge, home) as serving:
+        port = serving.http.base_url.port
         asked = {"symbol": "900003.DEMO", "experts": ALL, "as_of": "2026-06-30", "locale": "en-US"}
-        over_http = get(f"http://127.0.0.1:{port}/api/v1/coordinator/research", asked)
-        printed = json.loads(moot("research", "900003.DEMO", "--as-of", "2026-06-30", "--json").stdout)
+        over_http = (await serving.http.post(RESEARCH, json=asked)).json()
+        command = ("research", "900003.DEMO", "--as-of", "2026-06-30", "--json")
+        printed = json.loads((await asyncio.to_thread(moot, *command)).stdout)
         assert over_http.pop("session_id") != printed.pop("session_id")
         assert over_http == printed
-    finally:
-        server.terminate()
-        out, err = server.communicate(timeout=PATIENCE)
-    assert f"http://127.0.0.1:{port}/docs" in out
-    assert err == ""
-
-
-def wait_for(url: str) -> None:
-    for _ in range(1200):
-        try:
-            get(url)
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise AssertionError(f"{url} did not answer")
+        serving.signal(SIGTERM)
+        assert await serving.exit_code() == 0
+    (log,) = home.glob("serve-*.txt")
+    (told,) = log.read_text(encoding="utf-8").splitlines()
+    assert f"http://127.0.0.1:{port}/docs" in told

@@ -2,13 +2,11 @@
 
 import json
 import re
-import subprocess
 from pathlib import Path
 
 import pytest
 
 from tests.entry.inside import Run, inside
-from tests.entry.test_cli import MOOT, environment
 from tests.entry.test_rules_cli import CAP, VERDICT, written
 
 ASKS = """
@@ -120,9 +118,8 @@ async def test_the_same_in_chinese(moot):
     assert [violation["rule_name"] for violation in result["violations"]] == ["单票仓位上限"]
 
 
-def test_the_help_tells_the_exit_codes(home):
-    command = [MOOT, "decide", "--help"]
-    seen = subprocess.run(command, env=environment(home), capture_output=True, text=True, check=True)
+async def test_the_help_tells_the_exit_codes(moot):
+    seen = await moot("decide", "--help")
     assert "Exit code 0: approved or modified, 1: rejected" in " ".join(seen.stdout.split())
 
 

@@ -2,15 +2,15 @@
 
 import json
 import re
-import subprocess
 import urllib.error
 import urllib.request
 from pathlib import Path
+from signal import SIGTERM
 
 import pytest
 
+from tests.entry.forked import server
 from tests.entry.inside import Run, inside
-from tests.entry.test_cli import MOOT, environment, free_port, wait_for
 from tests.entry.test_llm_cli import files_with
 from tests.fakes.clock import PATIENCE
 
@@ -90,23 +90,15 @@ def status(port: int, **headers: str) -> int:
             return e.code
 
 
-async def test_a_server_open_to_others_asks_everybody_for_a_key(moot, home):
+async def test_a_server_open_to_others_asks_everybody_for_a_key(moot, home, forge):
     key = (await moot("keys", "create", "nightly")).stdout.strip()
-    port = free_port()
-    command = [MOOT, "serve", "--host", "0.0.0.0", "--port", str(port)]
-    env = environment(home, MOOT_LOG_LEVEL="debug")
-    server = subprocess.Popen(
-        command, env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, encoding="utf-8"
-    )
-    try:
-        wait_for(f"http://127.0.0.1:{port}/readyz")
+    async with server(forge, home, "--host", "0.0.0.0", MOOT_LOG_LEVEL="debug") as serving:
+        port = serving.http.base_url.port
         seen = [status(port), status(port, Authorization=f"Bearer {key}"), status(port, **{"X-API-Key": key})]
         await moot("keys", "revoke", key[5:13])
-    finally:
-        server.terminate()
-        out, err = server.communicate(timeout=PATIENCE)
+        serving.signal(SIGTERM)
+        assert await serving.exit_code() == 0
     assert seen == [401, 200, 200]
-    assert key not in out + err
-    assert files_with(key, home) == []
+    assert files_with(key, home) == [], "nor in what it printed"
     listed = (await moot("keys", "list")).stdout
     assert re.search(r"nightly +default +20", listed), "when it was last used"

@@ -14,7 +14,6 @@ import pytest
 
 from tests.entry.forked import Forge
 from tests.entry.inside import Run, inside
-from tests.entry.test_cli import MOOT, environment
 from tests.fakes.llm_server import LLMServer, Say, Status
 
 KEY = "canary-8d41f60b27ac"
@@ -190,30 +189,25 @@ async def test_the_table_of_models_fits_a_hundred_columns_in_both_languages(moot
         assert "dashscope.aliyuncs.com/compatible-mode/v1" in seen.stdout, "on one line"
 
 
-async def test_in_a_terminal_the_key_is_asked_for_and_not_shown(home):
+def test_in_a_terminal_the_key_is_asked_for_and_not_shown(home, forge):
     ours, theirs = pty.openpty()
-    process = await asyncio.create_subprocess_exec(
-        *(MOOT, "llm", "add", "ds", "--preset", "deepseek"),
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-        env=environment(home),
-        start_new_session=True,
-    )
-    os.close(theirs)
-    shown = await asyncio.to_thread(answer_at, ours, "API key (not shown; Enter: none): ", KEY)
-    assert await process.wait() == 0, shown
+    here = {"MOOT_HOME": str(home), "LANG": "en_US.UTF-8"}
+    command = ("llm", "add", "ds", "--preset", "deepseek")
+    pid = forge.fork(command, here, home, *[Path(os.ttyname(theirs))] * 3)
+    shown = answer_at(ours, theirs, "API key (not shown; Enter: none): ", KEY)
+    assert forge.wait(pid) == 0, shown
     assert "Added ds: deepseek-chat" in shown
     assert KEY not in shown
 
 
-def answer_at(terminal: int, question: str, answer: str) -> str:
+def answer_at(terminal: int, theirs: int, question: str, answer: str) -> str:
     """All that the terminal shows; the answer is typed when the question stands there."""
     shown = ""
     try:
         while piece := os.read(terminal, 4096).decode(errors="replace"):
             shown += piece
             if question in shown and answer:
+                os.close(theirs)  # the other side holds it open now, until it ends
                 os.write(terminal, f"{answer}\n".encode())
                 answer = ""
     except OSError:  # the other side is gone

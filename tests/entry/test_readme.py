@@ -5,7 +5,6 @@ import json
 import re
 import shlex
 import subprocess
-import sys
 from collections.abc import Callable
 from datetime import date
 from pathlib import Path
@@ -19,10 +18,9 @@ from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import new_key
 from tests.entry.forked import Forge
-from tests.entry.test_cli import TOO_LATE, environment
+from tests.entry.test_cli import TOO_LATE
 from tests.entry.test_remote_desk import serving
 from tests.fakes.careful_model import careful
-from tests.fakes.clock import PATIENCE
 from tests.fakes.tushare_server import TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 
@@ -32,19 +30,6 @@ READMES = {"README.md": "en_US.UTF-8", "README.zh-CN.md": "zh_CN.UTF-8"}
 
 def blocks(readme: str, language: str) -> list[str]:
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / readme).read_text(encoding="utf-8"), re.S)
-
-
-def python(code: str, home: Path, lang: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-c", code],
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        env=environment(home, LANG=lang),
-        cwd=home,
-        timeout=PATIENCE,
-        check=False,
-    )
 
 
 @pytest.fixture
@@ -167,21 +152,21 @@ def test_the_rules_shown_do_what_is_shown(readme, home, moot):
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-def test_the_python_example_runs(readme, lang, home):
+def test_the_python_example_runs(readme, lang, home, forge):
     example, _ = blocks(readme, "python")
-    seen = python(example, home, lang)
+    seen = forge.run("-c", example, home=home, LANG=lang)
     assert re.fullmatch(r"judged (BUY|SELL|HOLD)\n", seen.stdout), seen.stderr
 
 
 @pytest.mark.parametrize(("readme", "lang"), READMES.items())
-async def test_the_python_example_for_a_desk_elsewhere_runs(readme, lang, home):
+async def test_the_python_example_for_a_desk_elsewhere_runs(readme, lang, home, forge):
     _, example = blocks(readme, "python")
     app = create_app(Moot(Settings(home=home / "desk", log_level="error")))
     async with serving(app) as url:
         app.state.open_to_loopback = False
         key = await new_key(app, "read", "research")
         here = example.replace("https://desk.example", url).replace("moot_…", key)
-        seen = await asyncio.to_thread(python, here, home, lang)
+        seen = await asyncio.to_thread(forge.run, "-c", here, home=home, LANG=lang)
     first, *_, last = seen.stdout.splitlines()
     assert first.startswith("1 session"), seen.stderr
     assert " done " in last

@@ -1,4 +1,4 @@
-"""A process that asks a question and says where it stands; it is there to be killed. Run with an order as JSON."""
+"""A process that asks a question and says where it stands; it is there to be killed."""
 
 import asyncio
 import json
@@ -22,7 +22,11 @@ def never_ruled_on(symbol: str) -> None:
     JudgeService.run = ruling  # type: ignore[method-assign]
 
 
-async def main(order: dict[str, Any]) -> None:
+def run(order: dict[str, Any]) -> None:
+    asyncio.run(_ask(order))
+
+
+async def _ask(order: dict[str, Any]) -> None:
     if order["hangs_on"]:
         never_ruled_on(order["hangs_on"])
     async with Moot(Settings(**order["settings"])) as desk:
@@ -30,7 +34,3 @@ async def main(order: dict[str, Any]) -> None:
         sys.stdout.write(json.dumps({"id": str(asked.id), "status": asked.status}) + "\n")
         sys.stdout.flush()
         await asyncio.Event().wait()
-
-
-if __name__ == "__main__":
-    asyncio.run(main(json.loads(sys.argv[1])))

@@ -2,11 +2,12 @@
 
 import asyncio
 import json
-import sys
-from asyncio.subprocess import PIPE, Process
+import os
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
+from pathlib import Path
+from signal import SIGKILL
 from typing import Any
 from uuid import UUID
 
@@ -14,8 +15,8 @@ import pytest
 
 from moot.modules.intake.application.intake_service import LEASE_SECONDS, Conversation, NotItsTurn
 from moot.shared.domain.clock import SystemClock
-from tests.chaos.nursery import ROOT, without_settings
-from tests.fakes.clock import PATIENCE
+from tests.entry.forked import Forge
+from tests.fakes.clock import PATIENCE, until
 from tests.fakes.llm_server import LLMServer, Say
 from tests.intake.whole_desk import (
     ACCEPTED,
@@ -44,36 +45,42 @@ class Later:
         return SystemClock().now() + self.ahead
 
 
-@asynccontextmanager
-async def asker(settings: dict[str, Any], question: str, **more: Any) -> AsyncIterator[Process]:
+class Asker:
     """Another process that asks; killed at the end, if it was not before."""
-    order = {"settings": settings, "question": question, "accept_plan": False, "hangs_on": ""} | more
-    process = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.intake.asker",
-        json.dumps(order),
-        cwd=ROOT,
-        env=without_settings(),
-        stdout=PIPE,
-    )
-    try:
-        yield process
-    finally:
-        await killed(process)
+
+    def __init__(self, forge: Forge, folder: Path) -> None:
+        self._forge, self._folder = forge, folder
+        self._pid = 0
+
+    @asynccontextmanager
+    async def asks(self, settings: dict[str, Any], question: str, **more: Any) -> AsyncIterator["Asker"]:
+        order = {"settings": settings, "question": question, "accept_plan": False, "hangs_on": ""} | more
+        code = f"from tests.intake.asker import run; run({order!r})"
+        self._pid = await self._forge.start("-c", code, log=self._folder / "said")
+        try:
+            yield self
+        finally:
+            await self.killed()
+
+    async def said(self) -> dict[str, Any]:
+        await until(lambda: self._line().endswith("\n"))
+        told: dict[str, Any] = json.loads(self._line())
+        return told
+
+    async def killed(self) -> None:
+        if self._pid:
+            os.kill(self._pid, SIGKILL)
+            await self._forge.ended(self._pid)
+        self._pid = 0
+
+    def _line(self) -> str:
+        file = self._folder / "said"
+        return file.read_text(encoding="utf-8") if file.exists() else ""
 
 
-async def killed(process: Process) -> None:
-    if process.returncode is None:
-        process.kill()
-    await process.wait()
-
-
-async def said(process: Process) -> dict[str, Any]:
-    assert process.stdout is not None
-    async with asyncio.timeout(PATIENCE):
-        told: dict[str, Any] = json.loads(await process.stdout.readline())
-    return told
+@pytest.fixture
+def asker(forge: Forge, tmp_path_factory: pytest.TempPathFactory) -> Asker:
+    return Asker(forge, tmp_path_factory.mktemp("asker"))
 
 
 async def until_found(desk: Asking, how_many: int) -> Conversation:
@@ -86,12 +93,12 @@ async def until_found(desk: Asking, how_many: int) -> Conversation:
             await asyncio.sleep(0.05)
 
 
-async def test_a_plan_that_waits_outlives_its_process_and_is_accepted_in_another(home, database):
+async def test_a_plan_that_waits_outlives_its_process_and_is_accepted_in_another(home, database, asker):
     settings = settings_of(home, database)
-    async with asker(settings, f"{MIRAGE} 现在能买吗？") as process:
-        told = await said(process)
+    async with asker.asks(settings, f"{MIRAGE} 现在能买吗？") as process:
+        told = await process.said()
         assert told["status"] == "waiting"
-        await killed(process)
+        await process.killed()
     async with asking(settings) as desk:
         waiting = await desk.service.conversation(UUID(told["id"]), "default")
         assert waiting.status == "waiting" and waiting.last.plan is not None
@@ -103,7 +110,7 @@ async def test_a_plan_that_waits_outlives_its_process_and_is_accepted_in_another
         assert [about["status"] for about in heard.of("step")] == ["started", "completed"]
 
 
-async def test_a_model_is_not_asked_again_for_a_plan_that_waits(home, database, llm_server: LLMServer):
+async def test_a_model_is_not_asked_again_for_a_plan_that_waits(home, database, asker, llm_server: LLMServer):
     parts = Parts(llm_server)
     about = {"title": "Latest AI trends", "locale": "en-US"}
     parts.play("coordinator", hands_over(**about))
@@ -111,9 +118,9 @@ async def test_a_model_is_not_asked_again_for_a_plan_that_waits(home, database, 
     parts.play("researcher", Say("Small models run on phones."))
     parts.play("reporter", writes("AI trends", "Small models run on phones."))
     settings = settings_of(home, database, llm_base_url=llm_server.url, llm_model="fake-1")
-    async with asker(settings, "What are the latest AI trends?") as process:
-        told = await said(process)
-        await killed(process)
+    async with asker.asks(settings, "What are the latest AI trends?") as process:
+        told = await process.said()
+        await process.killed()
     async with asking(settings) as desk:
         waiting = await desk.service.conversation(UUID(told["id"]), "default")
         ended = await desk.say(waiting, ACCEPTED)
@@ -124,13 +131,13 @@ async def test_a_model_is_not_asked_again_for_a_plan_that_waits(home, database, 
     }
 
 
-async def test_a_team_whose_process_died_goes_on_with_what_it_had_not_found_yet(home, database):
+async def test_a_team_whose_process_died_goes_on_with_what_it_had_not_found_yet(home, database, asker):
     """The session that was under way goes on as well."""
     settings, clock = settings_of(home, database), Later()
     async with asking(settings, clock=clock) as desk:
-        async with asker(settings, COMPARE, accept_plan=True, hangs_on=FOGHARBOUR) as process:
+        async with asker.asks(settings, COMPARE, accept_plan=True, hangs_on=FOGHARBOUR) as process:
             left = await until_found(desk, 1)
-            await killed(process)
+            await process.killed()
         assert (left.status, left.last.sessions) == ("running", left.last.sessions[:1])
         with pytest.raises(NotItsTurn):
             await desk.ask("你好", thread_id=left.id)

@@ -1,9 +1,6 @@
 """Without a model: the companies of a question, the experts it asks for, and an honest word about all else."""
 
-import os
 import time
-from pathlib import Path
-from shutil import copyfile
 
 import pytest
 
@@ -13,15 +10,10 @@ from moot.modules.intake.application.understanding import Understander, experts_
 from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.domain.facts import COMPANIES
-from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company
 from tests.market_data.demo import demo_market
 
-TESTS = Path(__file__).parents[1]
-DATA = Path(os.environ.get("MOOT_TEST_DATA") or TESTS.parents[1] / "shared" / "data")
-LISTED = DATA / "ashare_stock_basic" / "stock_basic.csv"
 SOME = {
     "600519.SH": "贵州茅台",
     "000858.SZ": "五粮液",
@@ -50,32 +42,6 @@ async def talk(*texts: str) -> Understanding:
         understood = await asked(text, understood)
     assert understood is not None
     return understood
-
-
-@pytest.fixture(scope="module")
-def everybody(tmp_path_factory: pytest.TempPathFactory) -> Directory:
-    """All A-shares, read from their file as an import does."""
-    if not LISTED.exists():
-        pytest.skip(f"no list of real companies at {LISTED}")
-    folder = tmp_path_factory.mktemp("companies")
-    (folder / "companies.csv").symlink_to(LISTED.resolve())
-    files = FilesProvider(Path(copyfile(TESTS / "measured" / "moot-data.yaml", folder / "moot-data.yaml")))
-    return Directory({Market.CN: files})
-
-
-async def test_almost_every_listed_company_is_found_by_its_name_in_a_sentence(everybody: Directory) -> None:
-    companies = await everybody.sources[Market.CN].read(COMPANIES, "CN")
-    listed = [company for company in companies if not company.delist_date][::5]
-    for sentence, least in (
-        ("{}现在能买吗？", 0.995),
-        ("帮我研究一下{}", 0.97),
-        ("What do you think of {}?", 0.97),
-    ):
-        found = 0
-        for company in listed:
-            named = await everybody.find_in(sentence.format(company.name))
-            found += [[m.company.symbol for m in n.matches] for n in named] == [[company.symbol]]
-        assert found >= least * len(listed), sentence
 
 
 async def test_a_company_in_a_sentence_makes_it_a_question_about_shares() -> None:

@@ -1,12 +1,11 @@
 """A sixth expert is a folder, its texts and a line: on a copy of the package, it goes all the way."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.walks import copy_with, run
+from tests.walks import copy_with, run_each
 
 SIXTH = "liquidity_watcher"
 OVER_REST = """
@@ -35,17 +34,28 @@ asyncio.run(main())
 """
 
 
-@pytest.fixture(scope="module")
-def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a copy of the package that has one expert more, as the page on extending tells."""
-    return copy_with(tmp_path_factory.mktemp("sixth"), "An expert")
+COMMAND = (
+    "from moot.cli import main; main()",
+    "research",
+    "900001.DEMO",
+    "--experts",
+    SIXTH,
+    "--locale",
+    "zh-CN",
+)
 
 
 @pytest.fixture(scope="module")
-def served(package: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    home = tmp_path_factory.mktemp("home")
-    told: dict[str, Any] = json.loads(run(package, home, "-c", OVER_REST, SIXTH, "valuation_modeler"))
-    return told
+def told(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Over REST, and twice by the command line: a copy of the package has one expert more, as the page tells."""
+    package, home = copy_with(tmp_path_factory.mktemp("sixth"), "An expert"), tmp_path_factory.mktemp("home")
+    return run_each(package, home, [OVER_REST, SIXTH, "valuation_modeler"], [*COMMAND, "--json"], COMMAND)
+
+
+@pytest.fixture(scope="module")
+def served(told: list[str]) -> dict[str, Any]:
+    answers: dict[str, Any] = json.loads(told[0])
+    return answers
 
 
 def test_it_is_asked_over_rest_and_answers_with_its_evidence(served: dict[str, Any]) -> None:
@@ -90,9 +100,7 @@ def test_openapi_names_it_among_experts_and_options(served: dict[str, Any]) -> N
     assert SIXTH in schemas["ExpertOptions"]["properties"]
 
 
-def test_the_command_line_asks_it_too(package: Path, tmp_path: Path) -> None:
-    command = "from moot.cli import main; main()"
-    asked = ("research", "900001.DEMO", "--experts", SIXTH, "--locale", "zh-CN")
-    result = json.loads(run(package, tmp_path, "-c", command, *asked, "--json"))
-    assert result["expert_results"][SIXTH]["status"] == "success"
-    assert "流动性观察员" in run(package, tmp_path, "-c", command, *asked)
+def test_the_command_line_asks_it_too(told: list[str]) -> None:
+    _, as_json, shown = told
+    assert json.loads(as_json)["expert_results"][SIXTH]["status"] == "success"
+    assert "流动性观察员" in shown
