@@ -167,7 +167,7 @@ BAD = {
         "style: 'poem' is not known. Allowed: brief, research, academic, news.",
     ),
     "too many steps": (("hi", "--steps", "11"), 2, ""),
-    "a malformed thread": (("hi", "--thread", "first"), 2, "first is not the id of a conversation."),
+    "a malformed thread": (("hi", "--thread", "first"), 2, "thread: 'first' is not an id;"),
     "an answer to nobody": (("--accept",), 2, "Say which conversation: --thread ID."),
     "resuming nothing": (("--resume",), 2, "Say which conversation: --thread ID."),
     "two answers": (

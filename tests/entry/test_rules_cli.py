@@ -104,15 +104,14 @@ class TestCheck:
         assert (seen.returncode, seen.stdout) == (0, "my.yaml: 1 rules, nothing to complain about.\n")
         assert not (bare_home / "moot.db").exists()
 
-    async def test_every_complaint_names_file_line_and_column(self, moot, home):
+    async def test_every_complaint_names_file_and_line(self, moot, home):
         seen = await moot("rules", "check", written(home, WRONG, "wrong.yaml"), written(home, CAP))
         assert seen.returncode == 1
-        column = WRONG.splitlines()[6].index("payload") + 1
         places = re.findall(r"(?m)^(\S+): rule (\S+?)[,:]", seen.stdout)
         assert places == [
             ("wrong.yaml:4", "my.inline"),
-            (f"wrong.yaml:7:{column}", "my.flow"),
-            ("wrong.yaml:14:9", "my.block"),
+            ("wrong.yaml:7", "my.flow"),
+            ("wrong.yaml:14", "my.block"),
             ("wrong.yaml:20", "my.folded"),
             ("wrong.yaml:32", "my.example"),
         ]
@@ -122,7 +121,7 @@ class TestCheck:
     async def test_complaints_are_in_the_readers_language(self, moot, home):
         seen = await moot("rules", "check", written(home, WRONG), LANG="zh_CN.UTF-8")
         told = "规则 my.block、condition：没有字段 payload.confidnce。建议：是否想写 payload.confidence？"
-        assert f"my.yaml:14:9: {told}\n" in seen.stdout
+        assert f"my.yaml:14: {told}\n" in seen.stdout
 
     async def test_drafts_are_named_and_no_error(self, moot, home):
         seen = await moot("rules", "check", written(home, CAP + DRAFT))
@@ -231,7 +230,7 @@ class TestRulesInForce:
     async def test_what_cannot_be_put_in_force_changes_nothing(self, moot, home):
         wrong = await moot("rules", "activate", written(home, WRONG))
         assert (wrong.returncode, wrong.stdout) == (1, "")
-        assert "my.yaml:14:9: rule my.block" in wrong.stderr
+        assert "my.yaml:14: rule my.block" in wrong.stderr
         same_id = CAP.replace("my.cap", "risk.position_cap")
         twin = await moot("rules", "activate", written(home, same_id))
         assert (twin.returncode, "There is a rule risk.position_cap already" in twin.stderr) == (1, True)

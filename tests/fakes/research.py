@@ -7,6 +7,7 @@ from typing import Any
 
 from moot.modules.research.domain.facts import (
     Bar,
+    Case,
     Company,
     MacroFigure,
     News,
@@ -25,6 +26,8 @@ COMPANY = Company(
     industry="白酒",
     industries={"zh-CN": "白酒", "en-US": "Liquor"},
 )
+
+CASE = Case(Symbol.parse(SYMBOL), COMPANY, AS_OF, TODAY, "zh-CN")
 
 
 @dataclass
@@ -142,8 +145,8 @@ def a_news(title: str, title_en: str, *, days_ago: int = 1, **changes: Any) -> N
         "url": f"fake://news/{title_en.replace(' ', '-')}/{days_ago}",
     }
     return News(
-        titles={"zh-CN": title, "en-US": title_en},
-        published=day,
+        title=title,
+        title_en=title_en,
         available_at=evening(day),
         source="fake",
         **fields | changes,

@@ -11,7 +11,7 @@ from moot.modules.research.application.macro_intelligence import MacroIntelligen
 from moot.modules.research.application.technical_analyst import TechnicalAnalystService
 from moot.modules.research.application.valuation_modeler import ValuationModelerService
 from moot.modules.research.domain.facts import MacroFigure, News, Report
-from moot.modules.research.infrastructure.indicators import TalibIndicators
+from moot.modules.research.infrastructure.indicators import compute_indicators
 from moot.shared.domain.messages import Locale
 from tests.fakes.research import (
     AS_OF,
@@ -103,7 +103,7 @@ RISING = FakeMarketFacts(
 
 
 def sources(facts: FakeMarketFacts) -> Sources:
-    return Sources(facts, TalibIndicators())
+    return Sources(facts, compute_indicators)
 
 
 def technical_service(facts: FakeMarketFacts) -> TechnicalAnalystService:

@@ -6,12 +6,12 @@ import pytest
 
 from moot.modules.research.domain.events import balance, event_table, read_events
 from moot.modules.research.domain.facts import News
-from tests.fakes.research import TODAY, a_news
+from tests.fakes.research import CASE, a_news
 from tests.research.cases import policy
 
 
 def category(news: News) -> str:
-    return read_events([news], TODAY, "zh-CN")[0].category
+    return read_events([news], CASE)[0].category
 
 
 @pytest.mark.parametrize(
@@ -69,7 +69,7 @@ def test_company_news_is_sorted_by_what_happened_other_news_by_whom_it_is_about(
     about_industry = a_news("需求回升", "Demand recovers", symbol=None, industry="白酒")
     about_market = a_news("资金流入股市", "Inflow into stocks", symbol=None)
     about_earnings = a_news("净利润增长", "Profit growth")
-    events = read_events([about_industry, about_market, about_earnings], TODAY, "zh-CN")
+    events = read_events([about_industry, about_market, about_earnings], CASE)
     assert {event.title: event.topic for event in events} == {
         "需求回升": "industry",
         "资金流入股市": "sentiment",
@@ -78,9 +78,7 @@ def test_company_news_is_sorted_by_what_happened_other_news_by_whom_it_is_about(
 
 
 def test_half_of_an_event_is_left_after_thirty_days() -> None:
-    fresh, old = read_events(
-        [a_news("中标项目", "Wins contract", days_ago=n) for n in (0, 30)], TODAY, "zh-CN"
-    )
+    fresh, old = read_events([a_news("中标项目", "Wins contract", days_ago=n) for n in (0, 30)], CASE)
     assert (fresh.points, old.points) == (2.0, 1.0)
 
 
@@ -96,20 +94,20 @@ def test_half_of_an_event_is_left_after_thirty_days() -> None:
 def test_what_is_announced_is_likelier_than_what_is_told_or_only_intended(
     kind: str, title: str, probability: str
 ) -> None:
-    assert read_events([a_news(title, title, kind=kind)], TODAY, "zh-CN")[0].probability == probability
+    assert read_events([a_news(title, title, kind=kind)], CASE)[0].probability == probability
 
 
 def test_events_come_newest_first_and_each_address_once() -> None:
     old = a_news("中标项目", "Wins contract", days_ago=9, url="fake://same?id=1")
     new = a_news("收到问询函", "Inquiry letter", days_ago=2, url="fake://same?id=1")
     other = a_news("回购股份", "Buyback", days_ago=5, url="fake://same?id=2")
-    assert [e.title for e in read_events([old, other, new], TODAY, "zh-CN")] == ["收到问询函", "回购股份"]
+    assert [e.title for e in read_events([old, other, new], CASE)] == ["收到问询函", "回购股份"]
 
 
 def test_the_balance_of_one_event_is_not_the_whole_scale() -> None:
     one, three = ([policy("收紧管理", "Tighter", days_ago=0, url=f"u{n}") for n in range(k)] for k in (1, 3))
-    assert balance(read_events(one, TODAY, "zh-CN")) == -0.5
-    assert balance(read_events(three, TODAY, "zh-CN")) == -0.75
+    assert balance(read_events(one, CASE)) == -0.5
+    assert balance(read_events(three, CASE)) == -0.75
     assert balance([]) is None
 
 

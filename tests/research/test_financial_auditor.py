@@ -126,12 +126,6 @@ async def test_a_dimension_without_data_says_so_and_is_left_out_of_the_score() -
     assert report["financial_score"] == round(sum(others) / 4)
 
 
-@pytest.mark.parametrize("limit", [0, -1, 21])
-async def test_a_limit_out_of_range_is_refused(limit: int) -> None:
-    with pytest.raises(InvalidInput, match=f"limit: {limit} is out of range; use 1 to 20"):
-        await financial(market(), limit=limit)
-
-
 async def test_no_reports_are_refused() -> None:
     with pytest.raises(InvalidInput, match=r"No financial report of 900001\.DEMO was public by 2026-06-30"):
         await financial(FakeMarketFacts())

@@ -15,9 +15,9 @@ from moot.modules.research.application.financial_auditor import FinancialDimensi
 from moot.modules.research.application.macro_intelligence import MacroDimension
 from moot.modules.research.domain.events import UNREAD, event_table
 from moot.modules.research.domain.evidence import Snapshot
+from moot.modules.research.domain.facts import SAY
 from moot.modules.research.domain.indicators import Pattern
 from moot.modules.research.domain.rubric import Rule, load_rules
-from moot.modules.research.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 
 Service = type[ExpertService[Any, Any]]

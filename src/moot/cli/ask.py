@@ -17,7 +17,7 @@ from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, option
+from moot.cli.options import argument, option, uuid_of
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -73,17 +73,11 @@ def run_ask(
         "--reject": reject,
         "--resume": resume,
     }
-    typed = {
-        "question": question,
-        "style": style,
-        "auto_accepted_plan": yes,
-        "max_step_num": steps,
-        "locale": locale,
-    }
 
     async def begin(service: IntakeService, tell: Tell) -> Conversation:
         if question is not None or known is None:
-            asked = checked(Question, typed | {"thread_id": known})
+            how = {"style": style, "auto_accepted_plan": yes, "max_step_num": steps, "locale": locale}
+            asked = checked(Question, {"question": question, "thread_id": known, **how})
             return await service.ask(asked, workspace=DEFAULT_WORKSPACE, listener=tell)
         if resume:
             return await service.resume(known, workspace=DEFAULT_WORKSPACE, listener=tell)
@@ -95,7 +89,7 @@ def run_ask(
 
     with command(locale, as_json=as_json) as settings:
         _check([name for name, wanted in wants.items() if wanted], thread, edit)
-        known = _id(thread)
+        known = None if thread is None else uuid_of("thread", thread)
         screen = Screen(quiet=as_json)
         ended = _talk(settings, begin, screen, decided=yes or accept)
         if as_json:
@@ -143,13 +137,6 @@ async def _answer(service: IntakeService, thread: UUID, said: Feedback, tell: Te
     return await service.feedback(thread, said, workspace=DEFAULT_WORKSPACE, listener=tell)
 
 
-def _id(text: str | None) -> UUID | None:
-    try:
-        return None if text is None else UUID(text)
-    except ValueError:
-        raise InvalidInput(SAY("ask.thread_malformed", got=text), field="thread") from None
-
-
 class Screen:
     """In the language of the question once that is known. `quiet`: nobody looks on, and nobody can be asked."""
 
@@ -177,13 +164,9 @@ class Screen:
         except typer.Abort:
             self._console.print()
             return None
-        if answer.lower() in YES:
-            return Feedback(decision="accepted")
-        return (
-            Feedback(decision="rejected")
-            if answer.lower() in NO
-            else Feedback(decision="edit_plan", text=answer)
-        )
+        if answer.lower() in (*YES, *NO):
+            return Feedback(decision="accepted" if answer.lower() in YES else "rejected")
+        return Feedback(decision="edit_plan", text=answer)
 
     def show(self, conversation: Conversation) -> None:
         turn = conversation.last

@@ -1,7 +1,6 @@
 """`moot decide`: what the rules of files make of requests, without a database or a desk."""
 
 import json
-import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from pydantic import AwareDatetime, Field, TypeAdapter
 
-from moot.cli.options import Profile, argument, option
+from moot.cli.options import Profile, argument, number_or_text, option, read_file
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -31,7 +30,6 @@ if TYPE_CHECKING:
 
 ALONE = "none"
 LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in str(field.annotation)}
-INLINE = re.compile(r"condition:\s+(?![>|])['\"]?")
 AS_JSON = TypeAdapter(ValidationResult)
 EXIT = {"approved": 0, "modified": 0, "escalated": 3, "rejected": 1}
 
@@ -50,7 +48,7 @@ def decide_requests(
         own = [rule for path in rules or [] for rule in rules_in(book, path)]
         shipped = shipped_beside(book, own, profile or ("none" if rules else "default"))
         validator = book.validator(book.repository([*shipped, *own]))
-        asked = requests_in(text_of(file) if file else sys.stdin.read(), str(file or "stdin"))
+        asked = requests_in(read_file(file) if file else sys.stdin.read(), str(file or "stdin"))
         results = [validator.validate(request) for request, _ in asked]
         for result in results:  # one is most likely read by a person, several by a program
             indent = 2 if len(results) == 1 else None
@@ -74,7 +72,7 @@ class Asked(Strict):
 def requests_in(text: str, where: str) -> list[tuple[DecisionRequest, str | None]]:
     """All of them, or an `InvalidInput` that says which is wrong and how."""
     found = [
-        _request(value, line, place, where) for place, (line, value) in enumerate(_values(text, where), 1)
+        _request(value, line, place, where) for place, (line, value) in enumerate(json_values(text, where), 1)
     ]
     if not found:
         raise InvalidInput(SAY("decide.nothing"))
@@ -101,7 +99,7 @@ def _request(value: Any, line: int, place: int, where: str) -> tuple[DecisionReq
     return request, asked.expected
 
 
-def _values(text: str, where: str) -> Iterator[tuple[int, Any]]:
+def json_values(text: str, where: str) -> Iterator[tuple[int, Any]]:
     """What JSON there is, each with the line it begins on."""
     decoder, at = json.JSONDecoder(parse_constant=_no_number), _next(text, 0)
     while at < len(text):
@@ -131,17 +129,8 @@ def rule_book() -> "RuleBook":
     return RuleBook()
 
 
-def text_of(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except OSError as e:
-        raise InvalidInput(SAY("rules.no_file", path=path, reason=e.strerror or e)) from None
-    except UnicodeDecodeError:
-        raise InvalidInput(SAY("rules.no_file", path=path, reason=SAY("rules.not_text"))) from None
-
-
 def rules_in(book: "RuleBook", path: Path) -> list[EnhancedRule]:
-    return book.read(text_of(path), str(path))
+    return book.read(read_file(path), str(path))
 
 
 def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
@@ -149,9 +138,8 @@ def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
     try:
         return rules_in(book, path)
     except RuleRefused as e:
-        text = text_of(path)
         for complaint in e.complaints:
-            typer.echo(_describe(complaint, text), err=True)
+            typer.echo(_describe(complaint), err=True)
         tell("rules.unsound", err=True, file=path, errors=len(e.complaints))
         raise typer.Exit(1) from None
 
@@ -164,15 +152,10 @@ def shipped_beside(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) 
     return [rule for rule in book.shipped(profile) if rule.id not in replaced]
 
 
-def is_draft(rule: EnhancedRule) -> bool:
-    return rule.is_draft and isinstance(rule.condition, str)
-
-
 def is_sound(book: "RuleBook", file: Path) -> bool:
-    text = text_of(file)
-    found = book.reading(text, str(file)).complaints
+    found = book.reading(read_file(file), str(file)).complaints
     for complaint in found:
-        typer.echo(_describe(complaint, text))
+        typer.echo(_describe(complaint))
     errors = sum(complaint.severity == "error" for complaint in found)
     if errors:
         tell("rules.unsound", file=file, errors=errors)
@@ -182,26 +165,11 @@ def is_sound(book: "RuleBook", file: Path) -> bool:
     return True
 
 
-def _describe(complaint: Complaint, text: str) -> str:
+def _describe(complaint: Complaint) -> str:
     """As compilers do, so that editors can jump to it."""
-    place = [complaint.file, complaint.line, _column(complaint, text)]
-    where = ":".join(str(part) for part in place if part is not None)
+    where = ":".join(str(part) for part in (complaint.file, complaint.line) if part is not None)
     said = replace(complaint, file=None, line=None, column=None).said
     return f"{where}: {said.in_locale(environment_locale())}"
-
-
-def _column(complaint: Complaint, text: str) -> int | None:
-    """That of the file; the complaint's own counts from where the condition's text begins."""
-    if complaint.line is None or complaint.column is None:
-        return None
-    lines = text.splitlines()[: complaint.line]
-    if inline := INLINE.search(lines[-1]):
-        return inline.end() + complaint.column
-    if "condition:" in lines[-1]:
-        return None  # it is folded: its lines are not those of the file
-    key = max(place for place, line in enumerate(lines) if "condition:" in line)
-    first = next(line for line in lines[key + 1 :] if line.strip())
-    return len(first) - len(first.lstrip()) + complaint.column
 
 
 def read_constraint(text: str) -> tuple[str, Any]:
@@ -211,13 +179,4 @@ def read_constraint(text: str) -> tuple[str, Any]:
     name, value = name.strip(), value.strip()
     if name in LISTS:
         return name, [part.strip() for part in value.split(",") if part.strip()]
-    return name, _number(value)
-
-
-def _number(text: str) -> int | float | str:
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            continue
-    return text
+    return name, number_or_text(value)

@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from moot.cli.options import AsJson, argument, group, option, user_name, uuid_of
+from moot.cli.decide import json_values
+from moot.cli.options import AsJson, argument, group, option, read_file, user_name, uuid_of
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import facts, minute, tell
 from moot.cli.texts import SAY, say
@@ -48,14 +49,12 @@ def show(escalation_id: Id, as_json: AsJson = False) -> None:
 
 @escalations.command("approve", help=say("escalations.help.approve"))
 def approve(escalation_id: Id, reason: Reason, by: By = None) -> None:
-    given = _given(reason, by)
-    _settle(lambda queue: queue.approve(uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE, **given))
+    _settle("approve", escalation_id, by, reason=reason)
 
 
 @escalations.command("reject", help=say("escalations.help.reject"))
 def reject(escalation_id: Id, reason: Reason, by: By = None) -> None:
-    given = _given(reason, by)
-    _settle(lambda queue: queue.reject(uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE, **given))
+    _settle("reject", escalation_id, by, reason=reason)
 
 
 @escalations.command("edit", help=say("escalations.help.edit"))
@@ -67,20 +66,18 @@ def edit(
 ) -> None:
     with command():
         wanted = _payload(payload)
-    given = _given(reason, by)
-    _settle(
-        lambda queue: queue.edit(
-            uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE, payload=wanted, **given
-        ),
-        wanted,
-    )
+    _settle("edit", escalation_id, by, reason=reason, payload=wanted)
 
 
-def _settle(
-    settle: Callable[[EscalationService], Awaitable[Escalation]], payload: dict[str, Any] | None = None
-) -> None:
-    """`payload` is what a person wants instead."""
-    on_desk(lambda desk: settle(_queue(desk)), lambda settled: _tell(settled, payload))
+def _settle(answer: str, escalation_id: str, by: str | None, **given: Any) -> None:
+    """Nobody named: whoever is at the keyboard answers."""
+
+    async def work(desk: "Moot") -> Escalation:
+        settle: Callable[..., Awaitable[Escalation]] = getattr(_queue(desk), answer)
+        known = uuid_of("escalation_id", escalation_id)
+        return await settle(known, DEFAULT_WORKSPACE, by=user_name() if by is None else by, **given)
+
+    on_desk(work, lambda settled: _tell(settled, given.get("payload")))
 
 
 def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
@@ -94,11 +91,6 @@ def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
         tell("escalations.used_once")
 
 
-def _given(reason: str, by: str | None) -> dict[str, str]:
-    """Nobody named: whoever is at the keyboard."""
-    return {"by": user_name() if by is None else by, "reason": reason}
-
-
 def _queue(desk: "Moot") -> EscalationService:
     if desk.governance.escalations is None:
         raise Unavailable(SAY("escalations.not_stored"), code="PERSISTENCE_OFF")
@@ -106,17 +98,11 @@ def _queue(desk: "Moot") -> EscalationService:
 
 
 def _payload(file: Path) -> dict[str, Any]:
-    try:
-        payload = json.loads(file.read_text(encoding="utf-8"))
-    except json.JSONDecodeError as e:
-        place = {"path": file, "line": e.lineno, "column": e.colno}
-        raise InvalidInput(SAY("escalations.payload_not_json", **place, why=e.msg)) from None
-    except (OSError, UnicodeDecodeError) as e:
-        reason = getattr(e, "strerror", None) or SAY("rules.not_text")
-        raise InvalidInput(SAY("escalations.payload_not_read", path=file, reason=reason)) from None
-    if not isinstance(payload, dict):
+    name = f"--payload: {file}"
+    found = [value for _, value in json_values(read_file(file, name), name)]
+    if len(found) != 1 or not isinstance(found[0], dict):
         raise InvalidInput(SAY("escalations.payload_not_an_object", path=file))
-    return payload
+    return found[0]
 
 
 def _show_page(page: EscalationPage) -> None:

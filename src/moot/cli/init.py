@@ -11,14 +11,13 @@ from urllib.parse import urlsplit
 import typer
 
 from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
-from moot.cli.options import ask_secret, option, secret_in
+from moot.cli.options import ask_secret, check_typed, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
-from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.settings import Settings
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, NotSimple, change_settings
 
@@ -197,15 +196,15 @@ class Interview:
         preset = PRESETS.get(chosen)
         alias = chosen if preset else OTHER_ALIAS
         suggested = preset.suggested_model if preset else None
-        entered = {
-            "alias": alias,
-            "preset": preset.name if preset else None,
-            "base_url": given.base_url or (None if preset else self._ask("init.ask_url")),
-            "model_name": given.model or self._ask("init.ask_name", suggested),
-            "api_key": self._key(self._keys.get(alias, ""), asked=not preset or preset.needs_key),
-            "priority": min(1 + max((view.priority for view in self._present), default=0), LAST_PRIORITY),
-        }
-        return checked(ConfigBody, {name: value for name, value in entered.items() if value})
+        return check_typed(
+            ConfigBody,
+            alias=alias,
+            preset=preset.name if preset else None,
+            base_url=given.base_url or (None if preset else self._ask("init.ask_url")) or None,
+            model_name=given.model or self._ask("init.ask_name", suggested) or None,
+            api_key=self._key(self._keys.get(alias, ""), asked=not preset or preset.needs_key) or None,
+            priority=min(1 + max((view.priority for view in self._present), default=0), LAST_PRIORITY),
+        )
 
     def _key(self, stored: str, *, asked: bool) -> str:
         if self._given.key_env:
@@ -284,13 +283,9 @@ class Interview:
         if not any(view.alias == model.alias and view.source == "stored" for view in self._present):
             await service.create(model)
             return
-        answered = {
-            "base_url": model.config().base_url,
-            "model_name": model.model_name,
-            "api_key": model.api_key,
-        }
-        known = {name: value for name, value in answered.items() if value is not None}
-        await service.update(model.alias, checked(ConfigPatch, known))
+        url, name, key = model.config().base_url, model.model_name, model.api_key
+        patch = check_typed(ConfigPatch, base_url=url, model_name=name, api_key=key)
+        await service.update(model.alias, patch)
 
 
 def _if_answered(setting: str, answer: str, required: str | None = None) -> Changes:

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.text import Text
 
-from moot.cli.options import DAY, argument, ask_secret, day, group, option, secret_from_stdin, secret_in
+from moot.cli.options import (
+    DAY,
+    argument,
+    ask_secret,
+    check_typed,
+    day,
+    group,
+    option,
+    secret_from_stdin,
+    secret_in,
+)
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import amount, field, line_field, price, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -25,7 +35,6 @@ from moot.modules.llm_platform.application.llm_service import (
 )
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import Locale, Message
-from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
@@ -71,21 +80,21 @@ def add_model(
     with command() as settings:
         if (price_in is None) != (price_out is None):
             raise InvalidInput(SAY("llm.half_a_price"))
-        typed = {
-            "alias": alias,
-            "preset": preset,
-            "base_url": base_url,
-            "model_name": model or (known.suggested_model if known else None),
-            "api_key": _key(preset, key_stdin, key_env) or None,
-            "priority": priority,
-            "tags": tag or None,
-            "price_in": price_in,
-            "price_out": price_out,
-            "context_size": context_size,
-            "knowledge_cutoff": knowledge_cutoff,
-            "proxy": proxy,
-        }
-        body = checked(ConfigBody, {name: value for name, value in typed.items() if value is not None})
+        body = check_typed(
+            ConfigBody,
+            alias=alias,
+            preset=preset,
+            base_url=base_url,
+            model_name=model or (known.suggested_model if known else None),
+            api_key=_key(preset, key_stdin, key_env) or None,
+            priority=priority,
+            tags=tag or None,
+            price_in=price_in,
+            price_out=price_out,
+            context_size=context_size,
+            knowledge_cutoff=knowledge_cutoff,
+            proxy=proxy,
+        )
         view = at_desk(settings, lambda desk: desk.llm_platform.config_service().create(body))
         tell("llm.added", alias=view.alias, model=view.model_name, url=view.base_url)
         if view.price_in is None:
@@ -211,53 +220,46 @@ ADD = Tool(name="add", description="Adds two whole numbers.", parameters=_number
 
 @dataclass(frozen=True)
 class Trial:
-    """How a call went. `problem` None: the model did what it was asked to. `cost` None: nobody knows."""
+    """How a call went. `problem` None: the model did what it was asked to."""
 
-    latency_ms: int = 0
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cost: float | None = None
     problem: Message | str | None = None
+    answer: ChatResult | None = None
+    latency_ms: int = 0
 
 
 async def try_plain(llm: LLMService, alias: str) -> Trial:
-    return (await _ask(llm, alias, "Reply with one word: ready"))[0]
+    return await _ask(llm, alias, "Reply with one word: ready")
 
 
 async def try_schema(llm: LLMService, alias: str) -> Trial:
     """The name of the field stands in the schema only, so whoever answers with it was held to it."""
-    if _refuses_schemas(llm, alias):
-        return Trial(problem=SAY("llm.no_schema"))
-    trial, answer = await _ask(llm, alias, "What is 2 + 3? Answer in JSON.", response_schema=SUM)
-    if answer is None:
-        return trial
-    if _refuses_schemas(llm, alias):  # it was asked again without
-        return Trial(problem=SAY("llm.no_schema"))
-    return trial if _fields(answer.content) == {"sum"} else Trial(problem=SAY("llm.other_shape"))
+    trial = await _ask(llm, alias, "What is 2 + 3? Answer in JSON.", response_schema=SUM)
+    if llm.candidates(alias)[0].capabilities.json_schema is False:  # it was asked without
+        return Trial(SAY("llm.no_schema"))
+    held = trial.answer is None or _fields(trial.answer.content) == {"sum"}
+    return trial if held else Trial(SAY("llm.other_shape"))
 
 
 async def try_tools(llm: LLMService, alias: str) -> Trial:
     question = "What is 2 + 3? Use the tool."
-    trial, answer = await _ask(llm, alias, question, tools=[ADD])
-    if answer is None:
+    trial = await _ask(llm, alias, question, tools=[ADD])
+    if trial.answer is None:
         return trial
-    used = [call for call in answer.tool_calls if call.name == ADD.name]
-    return trial if used and _fields(used[0].arguments) == {"a", "b"} else Trial(problem=SAY("llm.no_tool"))
+    used = [call for call in trial.answer.tool_calls if call.name == ADD.name]
+    return trial if used and _fields(used[0].arguments) == {"a", "b"} else Trial(SAY("llm.no_tool"))
 
 
 def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
     """In the language of the terminal, unless another is named."""
-    name = SAY(f"llm.trial.{what}")
-    if trial.problem is not None:
-        said = SAY("llm.trial_failed", what=name, why=trial.problem)
-    else:
+    said = SAY("llm.trial_failed", what=SAY(f"llm.trial.{what}"), why=trial.problem)
+    if trial.answer is not None:
         said = SAY(
             "llm.trial_passed",
-            what=name,
+            what=SAY(f"llm.trial.{what}"),
             ms=trial.latency_ms,
-            prompt=_count(trial.prompt_tokens),
-            completion=_count(trial.completion_tokens),
-            cost=price(trial.cost, currency),
+            prompt=_count(trial.answer.usage.prompt_tokens),
+            completion=_count(trial.answer.usage.completion_tokens),
+            cost=price(trial.answer.cost, currency),
         )
     typer.echo(said.in_locale(locale or environment_locale()))
 
@@ -266,7 +268,7 @@ def _count(tokens: int | None) -> str:
     return "?" if tokens is None else f"{tokens:,}"
 
 
-async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> tuple[Trial, ChatResult | None]:
+async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> Trial:
     started = time.perf_counter()
     try:
         answer = await llm.chat(
@@ -279,14 +281,8 @@ async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> tuple
             **more,
         )
     except AppError as e:
-        return Trial(problem=e.message), None
-    usage = answer.usage
-    took = round((time.perf_counter() - started) * 1000)
-    return Trial(took, usage.prompt_tokens, usage.completion_tokens, answer.cost), answer
-
-
-def _refuses_schemas(llm: LLMService, alias: str) -> bool:
-    return llm.candidates(alias)[0].capabilities.json_schema is False
+        return Trial(e.message)
+    return Trial(answer=answer, latency_ms=round((time.perf_counter() - started) * 1000))
 
 
 def _fields(text: str) -> set[str]:

@@ -5,15 +5,19 @@ import os
 import sys
 from collections.abc import Mapping
 from datetime import date
-from typing import Annotated, Any, Literal
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeVar
 from uuid import UUID
 
 import typer
+from pydantic import BaseModel
 
 from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.validation import refused
+from moot.shared.domain.validation import checked, refused
 from moot.shared.infrastructure.redaction import REDACT
+
+M = TypeVar("M", bound=BaseModel)
 
 DAY = "YYYY-MM-DD"
 
@@ -59,6 +63,32 @@ def uuid_of(field: str, text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise refused("uuid_parsing", field, text) from None
+
+
+def check_typed(kind: type[M], **typed: object) -> M:
+    """What was typed, as the model it is meant for; what was not typed has the model's own default."""
+    return checked(kind, {name: value for name, value in typed.items() if value is not None})
+
+
+def number_or_text(text: str) -> int | float | str:
+    """What is no number is left to whoever refuses it."""
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def read_file(path: Path, name: str = "") -> str:
+    """`name` is what a complaint calls the file, if not by its path."""
+    try:
+        return path.read_text(encoding="utf-8")
+    except OSError as e:
+        reason: object = e.strerror or e
+    except UnicodeDecodeError:
+        reason = SAY("rules.not_text")
+    raise InvalidInput(SAY("rules.no_file", path=name or path, reason=reason))
 
 
 def user_name() -> str:

@@ -15,14 +15,7 @@ from pydantic_core import to_json
 from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-)
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -30,7 +23,6 @@ from moot.cli.texts import SAY, say
 from moot.shared.domain.messages import Message
 
 SMALLEST = 0.0001
-SIZES = ("B", "kB", "MB", "GB", "TB")
 
 WIDE = "\u2e80-\u9fff\uac00-\ud7af\uff00-\uffef"
 OPENING, CLOSING = "（《「『“‘［(", "，。；：、？！）》」』”’］);,"
@@ -104,19 +96,11 @@ def price(cost: float | None, currency: str) -> Message | str:
     return SAY("research.price_unknown") if cost is None else f"{amount(cost)} {currency}"
 
 
-def readable_size(size: int) -> str:
-    """Bytes as people count them."""
-    power = min((len(str(size)) - 1) // 3, len(SIZES) - 1)
-    return f"{size / 1000**power:.1f} {SIZES[power]}" if power else f"{size} B"
-
-
 @contextmanager
 def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
-    """On a terminal, how many are done: a bar where it is known of how many. Nothing anywhere else."""
+    """On a terminal, how many are done, and of how many if that is known. Nothing anywhere else."""
     console = Console(stderr=True)
-    count = (SpinnerColumn(), TextColumn("{task.description} {task.completed:,}"))
-    bar = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    columns = (*(count if total is None else bar), TimeElapsedColumn())
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
         task = progress.add_task(text, total=total)
         yield lambda done: progress.update(task, completed=done)

@@ -5,6 +5,7 @@ A screen is no place for everything: each point is cut to a few lines here and s
 
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -16,7 +17,7 @@ from rich.spinner import Spinner
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, SkipDebate, Symbol, option
+from moot.cli.options import DAY, AsJson, SkipDebate, Symbol, number_or_text, option
 from moot.cli.outcome import at_desk, command, log_file
 from moot.cli.printing import Prose, amount, facts, minute, price, print_json
 from moot.cli.texts import SAY, environment_locale, say
@@ -64,15 +65,14 @@ def run_research(
 ) -> None:
     """The desk, not the command line, decides whether what was typed makes sense."""
     with command(locale, as_json=as_json) as settings:
-        number = int(limit) if limit and limit.lstrip("-").isdecimal() else limit
         asked: dict[str, Any] = {
             "symbol": symbol,
             "experts": [name.strip() for name in experts.split(",") if name.strip()],
-            "options": {} if number is None else {"financial_auditor": {"limit": number}},
+            "options": {"financial_auditor": {"limit": number_or_text(limit)}} if limit else {},
             "as_of": as_of,
             "skip_debate": skip_debate,
             "locale": locale or environment_locale(),
-            "max_cost": _number(max_cost),
+            "max_cost": number_or_text(max_cost) if max_cost else None,
         }
 
         async def ask(desk: "Moot", watch: Watch | None) -> ResearchResult:
@@ -132,25 +132,15 @@ def _describe(estimate: Estimate) -> Message:
 
 def _refuse_too_dear(estimate: Estimate, limit: Any) -> None:
     """A limit that is no number is refused by the desk, a model without a price by the budget."""
-    if estimate.cost is not None and isinstance(limit, float) and estimate.cost > limit > 0:
+    if estimate.cost is not None and isinstance(limit, int | float) and estimate.cost > limit > 0:
         told = {"cost": amount(estimate.cost), "limit": f"{limit:g}", "currency": estimate.currency}
         said = SAY("research.too_dear", **told)
         raise InvalidInput(said, code="ESTIMATE_EXCEEDS_MAX_COST", estimate=estimate.cost, max_cost=limit)
 
 
-def _number(text: str | None) -> float | str | None:
-    try:
-        return None if text is None else float(text)
-    except ValueError:
-        return text
-
-
 def show_result(console: Console, result: ResearchResult, report: Path | OSError, log: Path) -> None:
     say = Wording(result.locale)
-
-    def label(key: str, **values: Any) -> str:
-        return SAY(f"research.{key}", **values).in_locale(result.locale)
-
+    label = partial(_label, say)
     console.print()
     if result.debate_outcome:
         console.print(_debate(result.debate_outcome, say))
@@ -231,90 +221,68 @@ def progress_for(
     """A `with` block around the run that gives the one who watches it."""
     if quiet:
         return nullcontext()
-    rows = _Rows(Wording(locale_of(asked["locale"])))
+    say = Wording(locale_of(asked["locale"]))
     nodes = [name for name in asked["experts"] if name in EXPERTS]
     if console.is_terminal:
-        return _live(console, rows, nodes + ([] if asked["skip_debate"] else ["debate", "judge"]))
-    return nullcontext(_plain(console, rows))
+        return _live(console, say, nodes + ([] if asked["skip_debate"] else ["debate", "judge"]))
+
+    def watch(event: SessionEvent) -> None:
+        if _phase(event):
+            line = " · ".join(filter(None, _cells(event, say)))
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    return nullcontext(watch)
 
 
-class _Rows:
-    """How an event reads."""
-
-    def __init__(self, say: Wording) -> None:
-        self._say = say
-
-    def name(self, node_type: str) -> str:
-        return self._say(f"node.{node_type}")
-
-    def head(self) -> list[str]:
-        return [self.label(column) for column in ("node", "state", "view", "time")]
-
-    def label(self, key: str, **values: Any) -> str:
-        return SAY(f"research.{key}", **values).in_locale(self._say.locale)
-
-    def view(self, event: SessionEvent) -> str:
-        """The expert's signal, the debate's direction, the judge's action, or what went wrong."""
-        told = event.data
-        if told.get("signal") is None:
-            return str(told.get("error") or told.get("reason") or "")
-        return self._opinion(told["signal"], told["confidence"])
-
-    def time(self, event: SessionEvent) -> str:
-        ms = event.data.get("duration_ms")
-        return "" if ms is None else self.label("ms", ms=ms)
-
-    def _opinion(self, literal: str, confidence: float) -> str:
-        return f"{self._say.literal(literal)} {confidence:.0%}"
+def _label(say: Wording, key: str, **values: Any) -> str:
+    return SAY(f"research.{key}", **values).in_locale(say.locale)
 
 
-def _phase(event: SessionEvent) -> str | None:
+def _phase(event: SessionEvent) -> str:
     """What state of a node the event tells of, if any. What was reused has not run."""
     if not event.type.startswith("node_") or event.data.get("reused"):
-        return None
+        return ""
     return "skipped" if event.data.get("status") == "skipped" else event.type.removeprefix("node_")
 
 
+def _cells(event: SessionEvent, say: Wording) -> tuple[str, str, str, str]:
+    """Who; in which state; its signal, direction or action, or what went wrong; and how long it took."""
+    told = event.data
+    view = str(told.get("error") or told.get("reason") or "")
+    if told.get("signal") is not None:
+        view = f"{say.literal(told['signal'])} {told['confidence']:.0%}"
+    ms = told.get("duration_ms")
+    time = "" if ms is None else _label(say, "ms", ms=ms)
+    return say(f"node.{told['node']}"), _label(say, _phase(event)), view, time
+
+
 @contextmanager
-def _live(console: Console, rows: _Rows, nodes: list[str]) -> Iterator[Watch]:
+def _live(console: Console, say: Wording, nodes: list[str]) -> Iterator[Watch]:
     events: dict[str, SessionEvent | None] = dict.fromkeys(nodes)
 
     def table() -> Table:
-        table = Table(*rows.head(), box=None, pad_edge=False, header_style="bold")
+        head = [_label(say, column) for column in ("node", "state", "view", "time")]
+        table = Table(*head, box=None, pad_edge=False, header_style="bold")
         for node, event in events.items():
             if event is None:
-                table.add_row(rows.name(node), Text(rows.label("waiting"), style="dim"))
-            else:
-                table.add_row(rows.name(node), _state(rows, event), rows.view(event), rows.time(event))
+                table.add_row(say(f"node.{node}"), Text(_label(say, "waiting"), style="dim"))
+                continue
+            name, state, view, time = _cells(event, say)
+            phase = _phase(event)
+            text = Text(state, style=COLOURS[phase])
+            shown = Spinner("dots", text) if phase in ("started", "retrying") else text
+            table.add_row(name, shown, view, time)
         return table
 
     live = Live(table(), console=console, refresh_per_second=10)
 
     def watch(event: SessionEvent) -> None:
-        if _phase(event) is None:
-            return
-        events[event.data["node"]] = event
-        live.start()  # with the first event: a question that is refused has nothing to show
-        live.update(table())
+        if _phase(event):
+            events[event.data["node"]] = event
+            live.start()  # with the first event: a question that is refused has nothing to show
+            live.update(table())
 
     try:
         yield watch
     finally:
         live.stop()
-
-
-def _state(rows: _Rows, event: SessionEvent) -> RenderableType:
-    phase = _phase(event) or ""
-    text = Text(rows.label(phase), style=COLOURS[phase])
-    return Spinner("dots", text) if phase in ("started", "retrying") else text
-
-
-def _plain(console: Console, rows: _Rows) -> Watch:
-    def watch(event: SessionEvent) -> None:
-        phase = _phase(event)
-        if phase is not None:
-            cells = [rows.name(event.data["node"]), rows.label(phase), rows.view(event), rows.time(event)]
-            line = " · ".join(cell for cell in cells if cell)
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
-
-    return watch

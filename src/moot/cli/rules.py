@@ -9,15 +9,13 @@ import typer
 
 from moot.cli.decide import (
     accepted_rules,
-    is_draft,
     is_sound,
     read_constraint,
     requests_in,
     rule_book,
     shipped_beside,
-    text_of,
 )
-from moot.cli.options import DAY, Profile, argument, group, option, required_day, user_name
+from moot.cli.options import DAY, Profile, argument, group, option, read_file, required_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import counting, print_json, tell
 from moot.cli.rule_view import SHORT, Tried, show_one, show_rules, show_rulesets, show_simulation, show_trials
@@ -105,7 +103,7 @@ def try_out(
         if requests is None:
             return
         validator = book.validator(book.repository([*shipped_beside(book, own, profile), *own]))
-        asked = requests_in(text_of(requests), str(requests))
+        asked = requests_in(read_file(requests), str(requests))
         tried = [Tried(validator.validate(request), expected) for request, expected in asked]
         show_trials(tried)
         _conclude(tried)
@@ -243,7 +241,7 @@ def _tell(stored: Stored, file: Path | None = None) -> None:
 
 
 def _tell_drafts(own: Sequence[EnhancedRule], *, err: bool = False) -> None:
-    if drafts := [rule.id for rule in own if is_draft(rule)]:
+    if drafts := [rule.id for rule in own if rule.is_draft and isinstance(rule.condition, str)]:
         tell("rules.drafts", err=err, rules=drafts)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
 
 import typer
+from rich import filesize
 
 from moot.cli.options import (
     DAY,
@@ -14,6 +15,7 @@ from moot.cli.options import (
     SessionId,
     SkipDebate,
     argument,
+    check_typed,
     day,
     group,
     option,
@@ -21,17 +23,20 @@ from moot.cli.options import (
     uuid_of,
 )
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import counting, print_json, readable_size, tell
-from moot.cli.research import Run, run_and_show
+from moot.cli.printing import counting, print_json, tell
+from moot.cli.research import run_and_show
 from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
-from moot.modules.coordinator.application.run import Watch
-from moot.modules.coordinator.application.session_history import Pruned, SessionDetail, SessionQuery
+from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.application.session_history import (
+    Pruned,
+    SessionDetail,
+    SessionPage,
+    SessionQuery,
+)
 from moot.modules.governance.application.decision_log import DecisionRecord
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
-from moot.shared.domain.validation import checked
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
 
@@ -53,22 +58,19 @@ def list_sessions(
 ) -> None:
     """The history, not the command line, decides whether it makes sense."""
 
-    def query() -> SessionQuery:
-        typed = {
-            "symbol": symbol,
-            "status": status,
-            "verdict_action": action and action.upper(),
-            "start_date": day("--since", since),
-            "end_date": day("--until", until),
-            "page": page,
-        }
-        return checked(SessionQuery, {name: value for name, value in typed.items() if value is not None})
+    async def work(desk: "Moot") -> SessionPage:
+        query = check_typed(
+            SessionQuery,
+            symbol=symbol,
+            status=status,
+            verdict_action=action and action.upper(),
+            start_date=day("--since", since),
+            end_date=day("--until", until),
+            page=page,
+        )
+        return await desk.coordinator.session_history().sessions(query.of(DEFAULT_WORKSPACE))
 
-    on_desk(
-        lambda desk: desk.coordinator.session_history().sessions(query().of(DEFAULT_WORKSPACE)),
-        show_page,
-        as_json=as_json,
-    )
+    on_desk(work, show_page, as_json=as_json)
 
 
 @sessions.command("show", help=say("sessions.help.show"))
@@ -100,13 +102,15 @@ def decisions(session_id: SessionId) -> None:
 
 @sessions.command("retry", help=say("sessions.help.retry"))
 def retry(session_id: SessionId, skip_debate: SkipDebate = False, as_json: AsJson = False) -> None:
-    async def again(desk: "Moot", watch: Watch | None) -> ResearchResult:
-        known = _id(session_id)
-        return await desk.retry(known, skip_debate=skip_debate, watch=watch)
-
     with command(as_json=as_json) as settings:
-        session = at_desk(settings, lambda desk: desk.session(_id(session_id)))
-        _run(settings, session, again, skip_debate=skip_debate, as_json=as_json)
+        known = _id(session_id)
+        session = at_desk(settings, lambda desk: desk.session(known))
+        run_and_show(
+            settings,
+            {"experts": session.selected_experts, "skip_debate": skip_debate, "locale": session.locale},
+            lambda desk, watch: desk.retry(known, skip_debate=skip_debate, watch=watch),
+            as_json=as_json,
+        )
 
 
 @sessions.command("resume", help=say("sessions.help.resume"))
@@ -150,7 +154,7 @@ def export(
         about = (_id(session_id), DEFAULT_WORKSPACE, environment_locale())
         packed = at_desk(settings, lambda desk: desk.coordinator.session_packs().pack(*about))
         _write(pack, packed.data)
-        tell("session_files.packed", path=pack, size=readable_size(len(packed.data)))
+        tell("session_files.packed", path=pack, size=filesize.decimal(len(packed.data)))
         typer.echo(packed.verification.explanation, err=not packed.verification.intact)
         tell("session_files.head", head=packed.verification.head)
 
@@ -192,9 +196,14 @@ def prune(
         size = await desk.database.size()
         with counting(say("session_files.pruning"), planned.calls) as count:
             pruned = await pruning.prune(last, workspace, count)
-        _tell(pruned)
+        told = {"calls": pruned.calls, "sessions": pruned.sessions, "size": filesize.decimal(pruned.size)}
+        tell("session_files.pruned", **told)
+        for session_id in pruned.broken:
+            tell("session_files.broken", err=True, session_id=session_id)
         await desk.database.reclaim()
-        _tell_room(size, await desk.database.size())
+        left = await desk.database.size()
+        room = {"before": filesize.decimal(size), "after": filesize.decimal(left)}
+        tell(f"session_files.{'room' if left < size else 'room_kept'}", **room)
 
     with command() as settings:
         last = required_day("--before", before)
@@ -231,17 +240,12 @@ def _try_to_resume(settings: Settings, session_id: UUID, *, as_json: bool) -> Ap
 def _resume_one(settings: Settings, session_id: UUID, *, as_json: bool) -> None:
     session = at_desk(settings, lambda desk: desk.session(session_id))
     tell("sessions.resuming", err=as_json, session_id=session_id, symbol=session.symbol)
-
-    async def go_on(desk: "Moot", watch: Watch | None) -> ResearchResult:
-        return await desk.resume(session_id, watch=watch)
-
-    _run(settings, session, go_on, skip_debate=session.skip_debate, as_json=as_json)
-
-
-def _run(settings: Settings, session: SessionDetail, run: Run, *, skip_debate: bool, as_json: bool) -> None:
-    experts = [name for name in EXPERTS if name in session.selected_experts]
-    asked = {"experts": experts, "skip_debate": skip_debate, "locale": session.locale}
-    run_and_show(settings, asked, run, as_json=as_json)
+    run_and_show(
+        settings,
+        {"experts": session.selected_experts, "skip_debate": session.skip_debate, "locale": session.locale},
+        lambda desk, watch: desk.resume(session_id, watch=watch),
+        as_json=as_json,
+    )
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -288,15 +292,3 @@ def _ask(planned: Pruned, last: date) -> None:
 
 def _somebody_is_there() -> bool:
     return sys.stdin.isatty()
-
-
-def _tell(pruned: Pruned) -> None:
-    size = readable_size(pruned.size)
-    tell("session_files.pruned", calls=pruned.calls, sessions=pruned.sessions, size=size)
-    for session_id in pruned.broken:
-        tell("session_files.broken", err=True, session_id=session_id)
-
-
-def _tell_room(before: int, after: int) -> None:
-    key = "room" if after < before else "room_kept"
-    tell(f"session_files.{key}", before=readable_size(before), after=readable_size(after))

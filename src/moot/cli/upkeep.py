@@ -7,13 +7,14 @@ from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
 import typer
+from rich import filesize
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from moot.cli.options import group
 from moot.cli.outcome import at_desk, command
-from moot.cli.printing import readable_size, tell
+from moot.cli.printing import tell
 from moot.cli.texts import environment_locale, say
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
@@ -108,7 +109,7 @@ async def _database(settings: Settings) -> Finding:
         where = database.safe_url
         try:
             await database.prepare()
-            size = readable_size(await database.size())
+            size = filesize.decimal(await database.size())
         finally:
             await database.close()
     except AppError as e:
@@ -145,11 +146,10 @@ def _models(settings: Settings) -> Finding:
 
 
 def _search(settings: Settings) -> Finding:
-    if settings.bocha_api_key.get_secret_value():
-        return Finding("ok", say("doctor.search", name="Bocha"))
-    if settings.searxng_url:
-        return Finding("ok", say("doctor.search", name="SearXNG"))
-    return Finding("note", say("doctor.search_none"))
+    name = "Bocha" if settings.bocha_api_key.get_secret_value() else "SearXNG" if settings.searxng_url else ""
+    return (
+        Finding("ok", say("doctor.search", name=name)) if name else Finding("note", say("doctor.search_none"))
+    )
 
 
 def _sources(settings: Settings) -> Finding:

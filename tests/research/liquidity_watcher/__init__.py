@@ -7,9 +7,8 @@ from typing import Any, Literal
 
 from moot.modules.research.application.expert_service import ExpertService
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, measured
-from moot.modules.research.domain.facts import Count, Ratio
+from moot.modules.research.domain.facts import COMMON, Count, Ratio
 from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
-from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 

@@ -1,5 +1,6 @@
 """Wires the experts to market data and to their analysts."""
 
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -8,10 +9,10 @@ from moot.modules.llm_platform.application.web_search import WebSearchService
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.application import expert_service
 from moot.modules.research.application.expert_service import ExpertService, Sources
-from moot.modules.research.infrastructure.indicators import TalibIndicators
+from moot.modules.research.infrastructure.indicators import compute_indicators
 from moot.modules.research.infrastructure.llm_analyst import LLMAnalyst
 from moot.modules.research.infrastructure.market_facts import MarketDataFacts
-from moot.modules.research.infrastructure.web_context import SearchedWeb
+from moot.modules.research.infrastructure.web_context import find_on_web
 
 
 class ResearchContainer:
@@ -32,7 +33,6 @@ class ResearchContainer:
         folder = import_module(f"{expert_service.__package__}.{expert}")
         kind: type[ExpertService[Any, Any]] = folder.SERVICE
         choice, speaker = self._choice, self._speaker
-        if choice is None or speaker is None:
-            return kind(Sources(self._facts, TalibIndicators()))
-        web = SearchedWeb(self._web) if self._web is not None and choice.by_model else None
-        return kind(Sources(self._facts, TalibIndicators(), web, LLMAnalyst(speaker, choice)))
+        analyst = LLMAnalyst(speaker, choice) if speaker and choice else None
+        web = partial(find_on_web, self._web) if self._web and choice and choice.by_model else None
+        return kind(Sources(self._facts, compute_indicators, web, analyst))

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Iterator
 
 from moot.modules.debate.domain.debate import (
+    SAY,
     Advocate,
     Argument,
     BearCase,
@@ -16,7 +17,6 @@ from moot.modules.debate.domain.debate import (
     UnknownSignal,
     combined,
 )
-from moot.modules.debate.domain.texts import SAY
 from moot.shared.domain.messages import Message
 
 __all__ = [
@@ -30,9 +30,7 @@ __all__ = [
 
 class DebateService:
     def __init__(self, bull: Advocate, bear: Advocate, resolver: Resolver) -> None:
-        self._bull = bull
-        self._bear = bear
-        self._resolver = resolver
+        self._bull, self._bear, self._resolver = bull, bear, resolver
 
     async def run(self, debate_input: DebateInput) -> DebateOutcomeDTO:
         """Bull and bear at the same time, then the resolution; whatever one of them raises passes through."""

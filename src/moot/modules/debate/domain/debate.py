@@ -2,16 +2,18 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
-from moot.modules.debate.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.experts import STANCES, Direction
+from moot.shared.domain.experts import EXPERT_TEXTS, STANCES, Direction
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale, Message
+
+SAY = Catalogue(Path(__file__).parent / "texts", EXPERT_TEXTS)
 
 Side = Literal["BULLISH", "BEARISH"]
 RiskLevel = Literal["HIGH", "MEDIUM", "LOW"]

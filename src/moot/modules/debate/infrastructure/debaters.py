@@ -10,6 +10,7 @@ from typing import Literal, TypeVar
 from pydantic import BaseModel, Field, ValidationInfo, field_validator
 
 from moot.modules.debate.domain.debate import (
+    SAY,
     Argument,
     Confidence,
     DebateInput,
@@ -22,7 +23,6 @@ from moot.modules.debate.domain.debate import (
     camps,
     weigh,
 )
-from moot.modules.debate.domain.texts import SAY
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Locale, Message

@@ -21,8 +21,7 @@ __all__ = [
 
 class JudgeService:
     def __init__(self, agent: VerdictAgent, quorum: int) -> None:
-        self._agent = agent
-        self._quorum = quorum
+        self._agent, self._quorum = agent, quorum
 
     async def run(self, judge_input: JudgeInput) -> VerdictDTO:
         """Raises `VerdictAbstained` when too few experts were heard; whatever the agent raises passes through."""

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import pairwise
+from pathlib import Path
 from typing import Annotated, Literal, Protocol, Self
 
 from pydantic import (
@@ -14,13 +15,14 @@ from pydantic import (
     model_validator,
 )
 
-from moot.modules.judge.domain.texts import SAY
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale
 from moot.shared.domain.validation import refuse
+
+SAY = Catalogue(Path(__file__).parent / "texts")
 
 Action = Literal["BUY", "SELL", "HOLD"]
 Fraction = Annotated[float, Field(ge=0, le=1)]
@@ -55,17 +57,14 @@ def levels_for(action: Action, evidence: Sequence[Evidence]) -> Levels:
     price = _positive(evidence, "current_price")
     if price is None:
         return Levels()
-    atr = _positive(evidence, "atr_value")
-    wall = {
-        DOWN: _positive(evidence, "support"),
-        UP: _positive(evidence, "resistance"),
-    }
-    with_us, against_us = hoped(action), -hoped(action)
-    return Levels(
-        entry=price,
-        stop=_farthest(price, against_us, _step(price, atr, against_us * STOP_IN_ATR), wall[against_us]),
-        target=_farthest(price, with_us, _step(price, atr, with_us * TARGET_IN_ATR), wall[with_us]),
-    )
+    atr, walls = _positive(evidence, "atr_value"), {DOWN: "support", UP: "resistance"}
+
+    def level(side: int, distance: int) -> float | None:
+        step = None if atr is None else price + side * distance * atr
+        return _farthest(price, side, step, _positive(evidence, walls[side]))
+
+    side = hoped(action)
+    return Levels(entry=price, stop=level(-side, STOP_IN_ATR), target=level(side, TARGET_IN_ATR))
 
 
 def _positive(evidence: Sequence[Evidence], field: str) -> float | None:
@@ -75,10 +74,6 @@ def _positive(evidence: Sequence[Evidence], field: str) -> float | None:
         if item.id == wanted and isinstance(item.value, int | float) and item.value > 0:
             return item.value
     return None
-
-
-def _step(price: float, atr: float | None, multiple: int) -> float | None:
-    return None if atr is None else price + multiple * atr
 
 
 def _farthest(price: float, side: int, *candidates: float | None) -> float | None:

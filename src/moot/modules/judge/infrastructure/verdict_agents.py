@@ -9,8 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import get_args
 
-from moot.modules.judge.domain.texts import SAY
 from moot.modules.judge.domain.verdict import (
+    SAY,
     Action,
     JudgeInput,
     Ruling,

@@ -21,10 +21,16 @@ from moot.modules.research.domain.evidence import (
     Snapshot,
     write_evidence,
 )
-from moot.modules.research.domain.facts import Case, MarketFacts
-from moot.modules.research.domain.indicators import IndicatorCalculator
+from moot.modules.research.domain.facts import Bar, Case, MarketFacts
+from moot.modules.research.domain.indicators import Indicators
 from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules, mark, write_card
-from moot.modules.research.domain.web_context import Reported, Web, WebSearch, add_findings, before_the_web
+from moot.modules.research.domain.web_context import (
+    FindOnWeb,
+    Reported,
+    WebSearch,
+    add_findings,
+    before_the_web,
+)
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -71,11 +77,14 @@ class Analyst(Protocol):
 
 @dataclass(frozen=True)
 class Sources:
-    """What an expert may draw on; without a `web` nothing is searched, without an `analyst` rules judge."""
+    """What an expert may draw on; without a `web` nothing is searched, without an `analyst` rules judge.
+
+    `indicators` are computed from at least `MIN_BARS_REQUIRED` bars, oldest first.
+    """
 
     facts: MarketFacts
-    indicators: IndicatorCalculator
-    web: Web | None = None
+    indicators: Callable[[Sequence[Bar]], Indicators]
+    web: FindOnWeb | None = None
     analyst: Analyst | None = None
 
 
@@ -142,7 +151,7 @@ class ExpertService(ABC, Generic[S, R]):
         if web is None:
             return known, []
         queries = {search: search.query(self.texts, case) for search in self.searches}
-        found = await web.find(queries, case.symbol, as_of=case.as_of)
+        found = await web(queries, case.symbol, case.as_of)
         return add_findings(known, found, self.expert.prefix, case.locale)
 
     async def _judge(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> Opinion[R]:

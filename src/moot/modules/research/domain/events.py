@@ -10,8 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
-from moot.modules.research.domain.facts import Cited, News
-from moot.modules.research.domain.texts import SAY
+from moot.modules.research.domain.facts import SAY, Case, Cited, News
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
 
@@ -27,13 +26,8 @@ Timeframe = Literal["近期", "中期", "远期"]
 Probability = Literal["高", "中", "低"]
 Topic = Literal["company", "industry", "sentiment", "earnings"]
 
-PROBABILITY: dict[tuple[bool, bool], Probability] = {
-    (True, False): "高",
-    (True, True): "中",
-    (False, False): "中",
-    (False, True): "低",
-}
-"""By (announced by the company or an authority, still only intended)."""
+PROBABILITY: tuple[Probability, ...] = ("低", "中", "高")
+"""By how much holds of: announced by the company or an authority; more than intended."""
 
 
 class Category(BaseModel, frozen=True, extra="forbid"):
@@ -78,32 +72,32 @@ def event_table() -> EventTable:
     return EventTable.model_validate(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")))
 
 
-def read_events(news: Iterable[News], today: date, locale: Locale) -> list[Event]:
+def read_events(news: Iterable[News], case: Case) -> list[Event]:
     """Newest first, each address once."""
     unique: dict[str, News] = {}
     for item in sorted(news, key=lambda item: item.available_at, reverse=True):
         unique.setdefault(item.url, item)
-    return [_read(item, today, locale) for item in unique.values()]
+    return [_read(item, case) for item in unique.values()]
 
 
-def _read(item: News, today: date, locale: Locale) -> Event:
-    table = event_table()
-    text = " ".join(item.titles.values()).lower()
+def _read(item: News, case: Case) -> Event:
+    table, published = event_table(), case.symbol.local_date(item.available_at)
+    text = f"{item.title} {item.title_en or ''}".lower()
     known = table.policy if item.kind == "policy" else table.news
     category = next((category for category in known if category.fits(text)), UNREAD)
-    weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((today - item.published).days / HALF_LIFE_DAYS)
-    tentative = any(word in text for word in table.tentative)
+    weight = (category.weight or UNREAD_WEIGHT) * 0.5 ** ((case.today - published).days / HALF_LIFE_DAYS)
+    decided = not any(word in text for word in table.tentative)
     return Event(
         available_at=item.available_at,
         source=item.source,
         url=item.url,
         kind=item.kind,
-        published=item.published,
-        title=item.titles[locale],
+        published=published,
+        title=item.title if case.locale == "zh-CN" else item.title_en or item.title,
         topic=_topic(item, category),
         category=category.id,
         timeframe=category.timeframe,
-        probability=PROBABILITY[item.kind != "news", tentative],
+        probability=PROBABILITY[(item.kind != "news") + decided],
         weight=round(weight, 2),
         points=round(category.polarity * weight, 2),
     )

@@ -7,12 +7,17 @@ itself a year before.
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from pathlib import Path
 from typing import Annotated, Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel
 
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.symbol import Symbol
+
+COMMON = Path(__file__).parent / "texts"
+SAY = Catalogue(COMMON)
+"""What all experts say to people alike; what only one of them says stands in its own folder."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +145,8 @@ class News(Cited):
     """`symbol` and `industry` say whom it is about; neither means the market as a whole."""
 
     kind: Literal["announcement", "news", "policy"]
-    published: date
-    titles: Mapping[Locale, str]
+    title: str
+    title_en: str | None
     symbol: str | None
     industry: str | None
 

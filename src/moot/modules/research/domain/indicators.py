@@ -1,11 +1,10 @@
-"""What code computes from a price series, and the port through which it does."""
+"""What code computes from a price series."""
 
-from collections.abc import Sequence
 from datetime import date
-from typing import Annotated, Literal, Protocol
+from typing import Annotated, Literal
 
 from moot.modules.research.domain.evidence import Snapshot
-from moot.modules.research.domain.facts import PRICE, Bar, Count, Index, Percent, Price, Ratio
+from moot.modules.research.domain.facts import PRICE, Count, Index, Percent, Price, Ratio
 
 MIN_BARS_REQUIRED = 30
 
@@ -60,8 +59,3 @@ class Indicators(Snapshot):
     support: Annotated[float, PRICE]
     resistance: Annotated[float, PRICE]
     detected_patterns: list[Pattern]
-
-
-class IndicatorCalculator(Protocol):
-    def compute(self, bars: Sequence[Bar]) -> Indicators:
-        """At least `MIN_BARS_REQUIRED` bars, oldest first."""

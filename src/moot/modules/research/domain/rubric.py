@@ -13,8 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
-from moot.modules.research.domain.facts import Unit, difference
-from moot.modules.research.domain.texts import SAY
+from moot.modules.research.domain.facts import SAY, Unit, difference
 from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
 
 

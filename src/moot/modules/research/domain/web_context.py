@@ -1,13 +1,12 @@
 """What the web adds to the view of an expert that reads what others report, and the port it comes through."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from typing import Literal, Protocol, TypeVar
+from typing import Literal, TypeVar
 
 from moot.modules.research.domain.evidence import Snapshot
-from moot.modules.research.domain.facts import Case, Cited
-from moot.modules.research.domain.texts import SAY
+from moot.modules.research.domain.facts import SAY, Case, Cited
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.symbol import Market, Symbol
@@ -66,14 +65,10 @@ class Passage(Cited):
 Findings = Mapping[WebSearch, Sequence[Passage]]
 
 
-class Web(Protocol):
-    """The web as research sees it: nothing that was published after `as_of`.
-
-    A page without a date is seen in the present only. The made-up market and the real one never quote each other.
-    """
-
-    async def find(self, queries: Mapping[WebSearch, str], symbol: Symbol, *, as_of: datetime) -> Findings:
-        """All at the same time. A search that fails has found nothing and takes no other down."""
+FindOnWeb = Callable[[Mapping[WebSearch, str], Symbol, datetime], Awaitable[Findings]]
+"""The web as research sees it: nothing that was published after that moment; a page without a date is seen in the
+present only. The made-up market and the real one never quote each other. A search that fails has found nothing.
+"""
 
 
 def add_findings(snapshot: S, found: Findings, prefix: str, locale: Locale) -> tuple[S, list[Evidence]]:

@@ -44,11 +44,10 @@ class Prices:
         return cls(*np.array(rows, dtype=np.float64).T.copy())
 
 
-class TalibIndicators:
-    def compute(self, bars: Sequence[Bar]) -> Indicators:
-        return Indicators(
-            bars=len(bars), last_trade_date=bars[-1].trade_date, **indicator_values(Prices.of(bars))
-        )
+def compute_indicators(bars: Sequence[Bar]) -> Indicators:
+    return Indicators(
+        bars=len(bars), last_trade_date=bars[-1].trade_date, **indicator_values(Prices.of(bars))
+    )
 
 
 def indicator_values(p: Prices) -> dict[str, Any]:

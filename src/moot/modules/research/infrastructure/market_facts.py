@@ -40,19 +40,7 @@ class MarketDataFacts:
         return _read(MacroFigure, [f for f in figures if f.industry in (None, company.industry)])
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[News]:
-        return [
-            News(
-                available_at=item.available_at,
-                source=item.source,
-                url=item.url,
-                kind=item.kind,
-                published=symbol.local_date(item.available_at),
-                titles={"zh-CN": item.title, "en-US": item.title_en or item.title},
-                symbol=item.symbol,
-                industry=item.industry,
-            )
-            for item in await self._market_data.news(symbol, days, as_of=as_of)
-        ]
+        return _read(News, await self._market_data.news(symbol, days, as_of=as_of))
 
 
 def _read(kind: type[F], facts: Iterable[object]) -> list[F]:

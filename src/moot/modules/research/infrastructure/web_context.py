@@ -24,45 +24,42 @@ REAL_PAGE: Final = re.compile(rf"(?i:https?){ADDRESS}")
 MADE_UP_PAGE: Final = re.compile(rf"demo{ADDRESS}")
 
 
-class SearchedWeb:
-    def __init__(self, service: WebSearchService) -> None:
-        self._service = service
+async def find_on_web(
+    service: WebSearchService, queries: Mapping[WebSearch, str], symbol: Symbol, as_of: datetime
+) -> Findings:
+    """All at the same time."""
+    searches = [_search(service, search, query, symbol, as_of) for search, query in queries.items()]
+    return dict(zip(queries, await asyncio.gather(*searches), strict=True))
 
-    async def find(self, queries: Mapping[WebSearch, str], symbol: Symbol, *, as_of: datetime) -> Findings:
-        found = await asyncio.gather(
-            *(self._found(search, query, symbol, as_of) for search, query in queries.items())
+
+async def _search(
+    service: WebSearchService, search: WebSearch, query: str, symbol: Symbol, as_of: datetime
+) -> list[Passage]:
+    request = WebSearchRequest(query=query, freshness=search.freshness, count=search.count)
+    try:
+        response = await service.search(request, as_of=as_of)
+    except AppError as e:
+        logger.warning("web search failed", query=query, dimension=search.dimension, error=str(e))
+        return []
+    return [
+        Passage(
+            text=_text(item.title, (item.summary or "").strip() or item.snippet),
+            url=item.url,
+            source=SOURCE,
+            published=item.published_date and symbol.local_date(item.published_date),
+            available_at=item.published_date or as_of,
         )
-        return dict(zip(queries, found, strict=True))
-
-    async def _found(self, search: WebSearch, query: str, symbol: Symbol, as_of: datetime) -> list[Passage]:
-        request = WebSearchRequest(query=query, freshness=search.freshness, count=search.count)
-        try:
-            response = await self._service.search(request, as_of=as_of)
-        except AppError as e:
-            logger.warning("web search failed", query=query, dimension=search.dimension, error=str(e))
-            return []
-        return [
-            Passage(
-                text=_text(item.title, (item.summary or "").strip() or item.snippet),
-                url=item.url,
-                source=SOURCE,
-                published=item.published_date and symbol.local_date(item.published_date),
-                available_at=item.published_date or as_of,
-            )
-            for item in response.results
-            if _is_page_for(symbol, item.url) and _public_by(as_of, item.published_date)
-        ][:MOST]
+        for item in response.results
+        if _is_page_for(symbol, item.url)
+        # a page without a date is left to the search, which lets none pass to a session of the past
+        and (item.published_date is None or item.published_date <= as_of)
+    ][:MOST]
 
 
 def _is_page_for(symbol: Symbol, url: str) -> bool:
     """An address that cannot end a quotation, in the world the symbol belongs to."""
     page = MADE_UP_PAGE if symbol.synthetic else REAL_PAGE
     return url.isprintable() and page.fullmatch(url) is not None
-
-
-def _public_by(as_of: datetime, published: datetime | None) -> bool:
-    """A page without a date is left to the search, which lets none pass to a session of the past."""
-    return published is None or published <= as_of
 
 
 def _text(title: str, said: str) -> str:

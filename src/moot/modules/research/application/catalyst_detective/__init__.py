@@ -1,6 +1,6 @@
 """The catalyst detective: what was published about a company, weighed by rule: what kind, which way, how fresh."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -26,7 +26,7 @@ from moot.modules.research.domain.evidence import (
     ExpertResult,
     measured,
 )
-from moot.modules.research.domain.facts import COUNT, Case, Count
+from moot.modules.research.domain.facts import COMMON, COUNT, Case, Count
 from moot.modules.research.domain.rubric import (
     Finding,
     Scorecard,
@@ -36,7 +36,6 @@ from moot.modules.research.domain.rubric import (
     narrative,
     summary,
 )
-from moot.modules.research.domain.texts import COMMON
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -131,11 +130,7 @@ ASSESSED_AT = 0.2
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
 MOST_CATALYSTS = 5
-WEIGHT_FOR: dict[CatalystAssessment, Callable[[Event], float]] = {
-    "Positive (正面催化)": lambda event: event.points,
-    "Neutral (中性)": lambda event: abs(event.points),
-    "Negative (负面催化)": lambda event: -event.points,
-}
+SIDES = {"Positive (正面催化)": 1, "Negative (负面催化)": -1}
 
 
 def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
@@ -175,8 +170,10 @@ def _catalysts(events: list[Event], say: Voice) -> list[Catalyst]:
 
 def _lead(context: CatalystContext, assessment: CatalystAssessment, say: Voice) -> str:
     """The weightiest event on the side of the assessment."""
-    pointing = [event for event in context.events if event.points]
-    return max(pointing, key=WEIGHT_FOR[assessment]).title if pointing else say("no_lead")
+    pointing, side = [event for event in context.events if event.points], SIDES.get(assessment)
+    if not pointing:
+        return say("no_lead")
+    return max(pointing, key=lambda e: e.points * side if side else abs(e.points)).title
 
 
 def _none_found(side: str, say: Voice) -> list[Catalyst]:
@@ -224,7 +221,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         case = await self._open(symbol, as_of, locale)
         news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
-        events = read_events(of_interest, case.today, locale)
+        events = read_events(of_interest, case)
         context, read = await self._search(case, catalyst_context(case, events))
         if not context.all_source_urls:
             raise self._refusal(case, "no_news", days=WINDOW_DAYS)

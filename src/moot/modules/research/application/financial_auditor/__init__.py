@@ -20,6 +20,7 @@ from moot.modules.research.domain.evidence import (
 )
 from moot.modules.research.domain.facts import (
     AMOUNT,
+    COMMON,
     DAYS,
     PERCENT,
     Amount,
@@ -37,8 +38,6 @@ from moot.modules.research.domain.facts import (
     ratio,
 )
 from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
-from moot.modules.research.domain.texts import COMMON
-from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale, Message
 
@@ -162,7 +161,6 @@ def _derived(latest: Report, periods: Periods) -> dict[str, float | None]:
 
 FOLDER = Path(__file__).parent
 SAY = Catalogue(COMMON, FOLDER)
-LIMITS = range(1, 21)
 EARLIER_PERIODS = 4
 """Loaded beyond the asked ones, so that the oldest of them has its year-on-year."""
 
@@ -203,9 +201,6 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         return result.model_copy(update={"signal": signal}), [remark]
 
     async def run(self, symbol: str, limit: int = 5, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
-        if limit not in LIMITS:
-            said = SAY("limit_out_of_range", limit=limit, least=LIMITS[0], most=LIMITS[-1])
-            raise InvalidInput(said, field="limit")
         case = await self._open(symbol, as_of, locale)
         reports = await self._facts.reports(case.symbol, limit + EARLIER_PERIODS, as_of=as_of)
         if not reports:

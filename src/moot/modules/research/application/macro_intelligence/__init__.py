@@ -19,6 +19,7 @@ from moot.modules.research.domain.events import (
 )
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, measured
 from moot.modules.research.domain.facts import (
+    COMMON,
     Case,
     Count,
     Index,
@@ -30,7 +31,6 @@ from moot.modules.research.domain.facts import (
     Ratio,
 )
 from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
-from moot.modules.research.domain.texts import COMMON
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -214,7 +214,7 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
         case = await self._open(symbol, as_of, locale)
         by_series = trends(await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of))
         news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
-        policies = read_events([item for item in news if item.kind == "policy"], case.today, locale)
+        policies = read_events([item for item in news if item.kind == "policy"], case)
         snapshot, read = await self._search(case, macro_snapshot(case, by_series, policies))
         if not snapshot.all_source_urls:
             raise self._refusal(case, "no_macro", days=FIGURE_DAYS)

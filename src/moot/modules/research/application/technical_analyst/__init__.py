@@ -9,10 +9,9 @@ from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, measured
-from moot.modules.research.domain.facts import DAYS, difference
+from moot.modules.research.domain.facts import COMMON, DAYS, difference
 from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
 from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
-from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -160,7 +159,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             stock_name=case.stock_name,
             analysis_date=analysis_date,
             days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
-            **self._sources.indicators.compute(bars).model_dump(),
+            **self._sources.indicators(bars).model_dump(),
         )
         return await self._report(case, snapshot, measured(self.expert.prefix, snapshot, bars[-1]))
 

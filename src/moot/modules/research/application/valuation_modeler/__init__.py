@@ -11,12 +11,12 @@ from pathlib import Path
 from statistics import fmean, median
 from typing import Annotated, Any, Literal
 
-import structlog
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Answer, ExpertService
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, measured
 from moot.modules.research.domain.facts import (
+    COMMON,
     COUNT,
     PRICE,
     Case,
@@ -33,7 +33,6 @@ from moot.modules.research.domain.facts import (
     annualised,
 )
 from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
-from moot.modules.research.domain.texts import COMMON
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -258,8 +257,6 @@ def _valid(history: Sequence[float | None]) -> list[float]:
     return [value for value in history if value is not None and value > 0]
 
 
-logger = structlog.get_logger(__name__)
-
 HISTORY_DAYS = 3 * 365
 FINANCE_PERIODS = 8
 GLOSSED = {
@@ -273,12 +270,7 @@ POOR_AT = -0.3
 MOST_EVIDENCE = 6
 
 Situation = Literal["opportunity", "trap", "fair", "overvalued"]
-VERDICTS: dict[Situation, ValuationVerdict] = {
-    "opportunity": "Undervalued",
-    "trap": "Fair",
-    "fair": "Fair",
-    "overvalued": "Overvalued",
-}
+VERDICTS: dict[Situation, ValuationVerdict] = {"opportunity": "Undervalued", "overvalued": "Overvalued"}
 
 
 def case_for(price: float, quality: float) -> Situation:
@@ -324,7 +316,7 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         risks = _risks(snapshot, case, worth.lower_bound != say("not_available"), say)
         basis = card.of("price") if case in ("fair", "overvalued") else card
         return ValuationResult(
-            valuation_verdict=VERDICTS[case],
+            valuation_verdict=VERDICTS.get(case, "Fair"),
             confidence_score=basis.confidence,
             estimated_intrinsic_value_range=worth,
             key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
@@ -348,8 +340,6 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
         if not reports:
             raise self._refusal(case, "no_reports")
         snapshot = valuation_snapshot(case, history, reports)
-        if snapshot.implausible:
-            logger.warning("implausible figures left out", symbol=symbol, fields=snapshot.implausible)
         origins = dict.fromkeys(FROM_REPORTS, reports[0])
         evidence = measured(self.expert.prefix, snapshot, history[-1], origins=origins)
         return await self._report(case, snapshot, evidence)

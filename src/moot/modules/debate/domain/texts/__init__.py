@@ -1,8 +1,0 @@
-"""What the debate says to people."""
-
-from pathlib import Path
-
-from moot.shared.domain.experts import EXPERT_TEXTS
-from moot.shared.domain.messages import Catalogue
-
-SAY = Catalogue(Path(__file__).parent, EXPERT_TEXTS)
