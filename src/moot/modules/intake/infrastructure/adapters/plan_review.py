@@ -5,7 +5,7 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
-from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand, PlanRuling
 from moot.modules.intake.domain.plan import Plan
@@ -38,7 +38,7 @@ class GovernedPlanReview:
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         if decision.may_proceed:
             return _as_allowed(plan, decision.payload)
-        return _not_allowed(plan, decision, errand)
+        return _not_allowed(plan, decision)
 
 
 def _payload(plan: Plan) -> dict[str, Any]:
@@ -82,14 +82,10 @@ def _at_most(plan: Plan, allowed: Payload) -> Limits:
     return Limits(max_step_num=max(1, min(len(plan.steps), int(allowed["step_count"]))))
 
 
-def _not_allowed(plan: Plan, decision: Decision, errand: Errand) -> PlanRuling:
-    result = decision.result
-    record = decision.record or recorded(
-        result.original_request, result, session_id=None, workspace=errand.workspace
-    )
-    why = explain(record).in_locale(reading_language(plan.locale))
+def _not_allowed(plan: Plan, decision: Decision) -> PlanRuling:
+    why = explain(decision.record).in_locale(reading_language(plan.locale))
     asked = str(decision.escalation.id) if decision.escalation else None
-    return PlanRuling(None, (why,), result.suggestions, asked)
+    return PlanRuling(None, (why,), decision.result.suggestions, asked)
 
 
 def _symbols(plan: Plan) -> list[str]:
