@@ -33,17 +33,7 @@ from moot.shared.domain.errors import Conflict, DecisionRejected
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
-__all__ = [
-    "CoordinatorAgent",
-    "Decision",
-    "DecisionRecord",
-    "DecisionRequest",
-    "Escalation",
-    "GovernanceStatus",
-    "RecordedResult",
-    "ValidationResult",
-    "ValidationStatus",
-]
+__all__ = ["DecisionRecord", "DecisionRequest", "Escalation", "RecordedResult", "ValidationResult"]
 
 
 class RulesInForce(Protocol):

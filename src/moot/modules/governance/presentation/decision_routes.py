@@ -133,7 +133,8 @@ async def decide(
     answer = _answer(decision, reader, record_id=decision.record.id if governance.decisions else None)
     if decision.escalation is not None:
         response.status_code = 202
-        response.headers["Location"] = _place(request, decision.escalation.id)
+        place = request.app.url_path_for("escalation", escalation_id=str(decision.escalation.id))
+        response.headers["Location"] = str(place)
     elif not decision.may_proceed:
         raise DecisionRejected(explain(decision.record), **answer.model_dump(mode="json"))
     return answer
@@ -169,10 +170,6 @@ def _answer(decision: Decision, reader: Locale, record_id: UUID | None = None) -
         record_id=record_id,
         escalation_id=decision.escalation.id if decision.escalation else None,
     )
-
-
-def _place(request: Request, escalation_id: UUID) -> str:
-    return str(request.app.url_path_for("escalation", escalation_id=str(escalation_id)))
 
 
 class RulesInForce(BaseModel):
