@@ -86,7 +86,7 @@ def log(trail: AuditTrail) -> SqlDecisionLog:
 class TestOnRecord:
     async def test_a_decision_comes_back_with_everything_that_is_needed_to_decide_again(self, log):
         session_id = uuid4()
-        record = await log.record(BUY, capped(), session_id=session_id, workspace=DESK)
+        record = await log.write(recorded(BUY, capped(), session_id=session_id, workspace=DESK))
 
         (found,) = await log.of_session(session_id, DESK)
         assert found == record
@@ -101,7 +101,7 @@ class TestOnRecord:
     async def test_it_is_a_link_of_the_sessions_chain(self, log, trail):
         session_id = uuid4()
         for _ in range(3):
-            await log.record(BUY, capped(), session_id=session_id, workspace=DESK)
+            await log.write(recorded(BUY, capped(), session_id=session_id, workspace=DESK))
         found = await verify(trail, session_id)
         assert (found.intact, found.links) == (True, 3)
 
@@ -115,14 +115,14 @@ class TestOnRecord:
     )
     async def test_whoever_changes_it_afterwards_is_found(self, log, trail, database, change, problem):
         session_id = uuid4()
-        record = await log.record(BUY, capped(), session_id=session_id, workspace=DESK)
+        record = await log.write(recorded(BUY, capped(), session_id=session_id, workspace=DESK))
         async with database.session() as db, db.begin():
             await db.execute(text(change))
         broken = (await verify(trail, session_id)).first_break
         assert (broken.problem, broken.kind, broken.row_id) == (problem, "decision", record.id)
 
     async def test_without_a_session_it_is_a_row_without_a_chain(self, log, database):
-        record = await log.record(BUY, result(BUY), session_id=None, workspace=DESK)
+        record = await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK))
         assert (await log.page(DESK, DecisionFilter())).items == [record]
         async with database.session() as db:
             assert await db.scalar(text("SELECT count(*) FROM audit_chain")) == 0
@@ -131,14 +131,14 @@ class TestOnRecord:
         session_id = uuid4()
         token = current_execution_ctx.set(ReplayContext(session_id=str(session_id)))
         try:
-            await log.record(BUY, result(BUY), session_id=session_id, workspace=DESK)
+            await log.write(recorded(BUY, result(BUY), session_id=session_id, workspace=DESK))
         finally:
             current_execution_ctx.reset(token)
         assert await log.of_session(session_id, DESK) == []
 
     async def test_another_workspace_sees_nothing_of_it(self, log):
         session_id = uuid4()
-        await log.record(BUY, result(BUY), session_id=session_id, workspace=DESK)
+        await log.write(recorded(BUY, result(BUY), session_id=session_id, workspace=DESK))
         assert await log.of_session(session_id, "other") == []
         assert (await log.page("other", DecisionFilter())).total == 0
         assert await log.statistics("other") == DecisionStatistics()
@@ -149,7 +149,9 @@ class TestWhatIsWritten:
         secret = "Bearer abcdefghijklmnop"
         asked = request({"tool": "http", "args": {"auth": secret}}, note=secret)
         broken = replace(CAP, message=secret, values={"payload.args.auth": secret})
-        record = await log.record(asked, result(asked, "rejected", broken), session_id=None, workspace=DESK)
+        record = await log.write(
+            recorded(asked, result(asked, "rejected", broken), session_id=None, workspace=DESK)
+        )
         assert "abcdefghijklmnop" not in record.model_dump_json()
         async with database.session() as db:
             rows = await db.execute(text("SELECT payload, context, result FROM decisions"))
@@ -186,7 +188,7 @@ class TestWhatIsWritten:
         }
         asked = request(odd, history=[PastCall("http", NOON)])
         session_id = uuid4()
-        await log.record(asked, result(asked), session_id=session_id, workspace=DESK)
+        await log.write(recorded(asked, result(asked), session_id=session_id, workspace=DESK))
         await log._trail.finish()
         (found,) = await log.of_session(session_id, DESK)
         assert found.payload == {
@@ -201,7 +203,7 @@ class TestWhatIsWritten:
 
     async def test_an_overlong_name_does_not_keep_a_decision_off_the_record(self, log):
         asked = replace(BUY, decision_id="d" * 999, decision_type="t" * 999, requester="r" * 999)
-        await log.record(asked, result(asked), session_id=None, workspace=DESK)
+        await log.write(recorded(asked, result(asked), session_id=None, workspace=DESK))
         (found,) = (await log.page(DESK, DecisionFilter())).items
         assert (found.decision_id, found.decision_type, found.requester) == ("d" * 200, "t" * 50, "r" * 100)
 
@@ -219,7 +221,9 @@ class TestAFailedWrite:
         token = current_execution_ctx.set(context)
         try:
             log = SqlDecisionLog(AuditTrail(broken))
-            record = await log.record(BUY, result(BUY), session_id=UUID(context.session_id), workspace=DESK)
+            record = await log.write(
+                recorded(BUY, result(BUY), session_id=UUID(context.session_id), workspace=DESK)
+            )
             await log._trail.finish()
         finally:
             current_execution_ctx.reset(token)
@@ -228,7 +232,7 @@ class TestAFailedWrite:
     async def test_refuses_the_decision_where_the_audit_is_strict(self, broken):
         log = SqlDecisionLog(AuditTrail(broken), strict=True)
         with pytest.raises(Unavailable) as refused:
-            await log.record(BUY, result(BUY), session_id=None, workspace=DESK)
+            await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK))
         assert refused.value.code == "AUDIT_FAILED"
 
 
@@ -241,7 +245,7 @@ class TestLists:
         for minute in range(12):
             asked = replace(BUY, timestamp=NOON + timedelta(minutes=minute), decision_id=f"d-{minute}")
             ending = result(asked, endings[minute % 4])
-            made.append(await log.record(asked, ending, session_id=None, workspace=DESK))
+            made.append(await log.write(recorded(asked, ending, session_id=None, workspace=DESK)))
         return made
 
     async def test_come_newest_first_in_pages(self, log, records):
@@ -279,7 +283,9 @@ class TestLists:
     async def test_history_tells_decisions_of_the_same_moment_apart(self, log, monkeypatch):
         module = "moot.modules.governance.infrastructure.persistence.decision_log.AT_A_TIME"
         monkeypatch.setattr(module, 2)
-        made = [await log.record(BUY, result(BUY), session_id=None, workspace=DESK) for _ in range(7)]
+        made = [
+            await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK)) for _ in range(7)
+        ]
         found = [record.id async for record in log.history(DESK, NOON)]
         assert sorted(found) == sorted(record.id for record in made)
 
@@ -288,7 +294,9 @@ class TestManyRows:
     @pytest.fixture
     async def full(self, database: Database) -> SqlDecisionLog:
         log = SqlDecisionLog(AuditTrail(database))
-        row = (await log.record(BUY, result(BUY), session_id=None, workspace=DESK)).model_dump(mode="json")
+        row = (await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK))).model_dump(
+            mode="json"
+        )
         endings = [status.value for status in ValidationStatus]
         rows = [
             row

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
+from moot.modules.governance.application.decision_log import recorded
 from moot.modules.governance.application.escalations import EscalationClosed, EscalationService
 from moot.modules.governance.domain.decisions import (
     DecisionRequest,
@@ -89,7 +90,7 @@ class Desk:
 
     async def ask(self, asked: DecisionRequest = LARGE, session_id: UUID | None = SESSION) -> Escalation:
         result = self.validator.validate(asked)
-        record = await self.log.record(asked, result, session_id=session_id, workspace=DESK)
+        record = await self.log.write(recorded(asked, result, session_id=session_id, workspace=DESK))
         return await self.service.open(asked, record)
 
     async def use(
@@ -134,8 +135,8 @@ class TestAnEscalation:
         assert (await desk.service.waiting(DESK)).total == 2
 
     async def test_needs_a_decision_that_is_on_record(self, desk):
-        record = await desk.log.record(
-            LARGE, desk.validator.validate(LARGE), session_id=SESSION, workspace=DESK
+        record = await desk.log.write(
+            recorded(LARGE, desk.validator.validate(LARGE), session_id=SESSION, workspace=DESK)
         )
         with pytest.raises(Unavailable):
             await desk.service.open(LARGE, record.model_copy(update={"id": uuid4()}))

@@ -273,18 +273,6 @@ class TestProgress:
 
 class TestMemory:
     @pytest.mark.accepts("W36")
-    async def test_what_has_ended_is_dropped_after_a_while(self, clock: HandClock) -> None:
-        monitor = watching(clock, ttl=timedelta(minutes=10))
-        await started(monitor, "a", workflow_id="ended")
-        await started(monitor, "a", workflow_id="running")
-        await monitor.on_workflow_complete("ended")
-        clock.move(599)
-        assert monitor.get_context("ended") is not None
-        clock.move(1)
-        assert monitor.get_context("ended") is None
-        assert [workflow.workflow_id for workflow in monitor.get_all_workflows()] == ["running"]
-
-    @pytest.mark.accepts("W36")
     async def test_only_so_many_that_have_ended_are_kept(self, clock: HandClock) -> None:
         monitor = watching(clock, keep=2)
         await started(monitor, "a", workflow_id="running")

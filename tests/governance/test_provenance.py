@@ -80,7 +80,7 @@ FINE = [
 
 @pytest.mark.parametrize(("goal", "tool", "args"), FINE)
 def test_what_the_goal_asks_for_and_names_goes_through(goal: str, tool: str, args: dict[str, Any]) -> None:
-    assert judged(goal, tool, **args) == Assessment(side_effects=True)
+    assert judged(goal, tool, **args) == Assessment()
 
 
 REFUSED = [
@@ -176,7 +176,7 @@ def test_an_answer_to_the_asker_is_no_message_to_anybody() -> None:
 
 def test_reading_is_free_except_at_an_address_on_the_net_that_nobody_named() -> None:
     goal = "Summarise what www.crew.net says about Ana."
-    assert judged(goal, "search_mails", sender="eve@evil.io") == Assessment(side_effects=False)
+    assert judged(goal, "search_mails", sender="eve@evil.io") == Assessment()
     assert judged(goal, "get_webpage", url="https://www.crew.net/people").verdict == "fine"
     assert judged(goal, "get_webpage", url="https://www.crew.net/?q=secret").verdict == "doubtful"
     assert judged(goal, "get_webpage", url="www.evil.io").verdict == "doubtful"

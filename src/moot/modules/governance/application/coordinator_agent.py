@@ -33,17 +33,7 @@ from moot.shared.domain.errors import Conflict, DecisionRejected
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
-__all__ = [
-    "CoordinatorAgent",
-    "Decision",
-    "DecisionRecord",
-    "DecisionRequest",
-    "Escalation",
-    "GovernanceStatus",
-    "RecordedResult",
-    "ValidationResult",
-    "ValidationStatus",
-]
+__all__ = ["DecisionRecord", "DecisionRequest", "Escalation", "RecordedResult", "ValidationResult"]
 
 
 class RulesInForce(Protocol):
@@ -53,10 +43,10 @@ class RulesInForce(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """`record` is None where nothing is kept; `escalation` is there when a person is asked."""
+    """`record` is as it is kept, or would be; `escalation` is there when a person is asked."""
 
     result: ValidationResult
-    record: DecisionRecord | None = None
+    record: DecisionRecord
     escalation: Escalation | None = None
 
     @property
@@ -66,11 +56,6 @@ class Decision:
     @property
     def payload(self) -> Mapping[str, Any]:
         return self.result.payload
-
-    def recorded(self, workspace: str) -> DecisionRecord:
-        """As it is kept, or would be."""
-        asked = self.result.original_request
-        return self.record or recorded(asked, self.result, session_id=None, workspace=workspace)
 
 
 class GovernanceStatus(BaseModel):
@@ -115,9 +100,9 @@ class CoordinatorAgent:
         result = self.validator.validate_by(active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._answered(active, request, result, session_id, workspace)
-        if self.log is None:
-            return Decision(result)
-        record = await self.log.record(request, result, session_id=session_id, workspace=workspace)
+        record = recorded(request, result, session_id=session_id, workspace=workspace)
+        if self.log is not None:
+            await self.log.write(record)
         if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
             return Decision(result, record)
         return Decision(result, record, await self.escalations.open(request, record))
@@ -225,7 +210,7 @@ class ToolCalls:
             self._clock.now(),
         )
         decision = await self._agent.decide(request, workspace=workspace)
-        record = decision.recorded(workspace)
+        record = decision.record
         if decision.may_proceed:
             return Allowed(decision.payload["args"], _notice(record))
         if decision.escalation is not None:

@@ -4,7 +4,7 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 from uuid import UUID, uuid4
 
@@ -28,7 +28,7 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.redaction import REDACT
 
-__all__ = ["DecisionRecord", "explain", "recorded", "recorded_result"]
+__all__ = ["DecisionRecord", "explain", "recorded"]
 
 LONGEST = {"decision_id": 200, "decision_type": 50, "requester": 100}
 """What an agent calls itself is cut to what the record has room for: a long name must not keep it off the record."""
@@ -77,16 +77,8 @@ def _cut(names: Mapping[str, Any]) -> dict[str, str]:
 def recorded_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
     if result.status is ValidationStatus.APPROVED and not result.violations:
         return RecordedResult(tools_digest=tools_digest) if tools_digest else PLAIN_YES
-    told = {
-        "violations": [asdict(violation) for violation in result.violations],
-        "suggestions": result.suggestions,
-        "changes": [asdict(change) for change in result.changes],
-        "modified_payload": result.modified_payload,
-        "approved_instead": result.approved_instead,
-        "terminates": result.terminates,
-        "tools_digest": tools_digest,
-    }
-    return RecordedResult.model_validate(REDACT(plain(told)))
+    said = {name: getattr(result, name) for name in RecordedResult.model_fields if name != "tools_digest"}
+    return RecordedResult.model_validate(REDACT(plain({**said, "tools_digest": tools_digest})))
 
 
 def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
@@ -174,12 +166,9 @@ def _field(path: str) -> str | Message:
 def _value(name: str, value: Any) -> str:
     if name in FRACTIONS and isinstance(value, int | float):
         return f"{round(value * 100, 2):g}%"
-    said = value if isinstance(value, str) else _json(value)
+    shown = f"{value:g}" if isinstance(value, float) else json.dumps(plain(value), ensure_ascii=False)
+    said = value if isinstance(value, str) else shown
     return said if len(said) <= LONGEST_SHOWN else f"{said[:LONGEST_SHOWN]}…"
-
-
-def _json(value: Any) -> str:
-    return f"{value:g}" if isinstance(value, float) else json.dumps(plain(value), ensure_ascii=False)
 
 
 def _named(violation: RuleViolation) -> Message:

@@ -95,7 +95,7 @@ class DecisionValidator:
         locale = str(request.context.get("locale") or "")
         known = {fired.rule.id for fired in broken}
         found = [*broken, *(fired for fired in outcome.later if fired.rule.id not in known)]
-        violations = tuple(_told_of(fired, outcome, trial.escalates(fired), locale) for fired in found)
+        violations = tuple(violation_of(each, outcome, locale, trial.escalates(each)) for each in found)
         ends = any(trial.binds(f) and f.rule.action is RuleAction.TERMINATE for f in broken)
         return ValidationResult(
             outcome.status,
@@ -198,19 +198,13 @@ class Trial:
         return self._corrections.changes(rule.corrector, payload, _called(rule)) if rule.corrector else ()
 
 
-def _told_of(fired: Fired, outcome: Outcome, escalates: bool, locale: str) -> RuleViolation:
-    corrected = any(change.rule == _called(fired.rule) for change in outcome.changes)
-    return violation_of(
-        fired, locale, escalates=escalates, corrected=corrected and outcome.status is not REJECTED
-    )
-
-
 def _called(rule: EnhancedRule) -> str:
     return f"{rule.id}@{rule.version}"
 
 
-def violation_of(fired: Fired, locale: str, *, escalates: bool, corrected: bool) -> RuleViolation:
+def violation_of(fired: Fired, outcome: Outcome, locale: str, escalates: bool) -> RuleViolation:
     rule, finding = fired
+    corrected = any(change.rule == _called(rule) for change in outcome.changes)
     reader = locale_of(locale)
     values, because = REDACT(dict(finding.values)), REDACT(_said(finding.because, reader))
     error = None if finding.error is None else _said(finding.error, reader)
@@ -229,7 +223,7 @@ def violation_of(fired: Fired, locale: str, *, escalates: bool, corrected: bool)
         suggestion=_said(finding.suggestion or "", reader) or in_locale(rule, "suggestion", reader) or None,
         error=error,
         escalates=escalates,
-        corrected=corrected,
+        corrected=corrected and outcome.status is not REJECTED,
     )
 
 

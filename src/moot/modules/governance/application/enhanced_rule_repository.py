@@ -100,10 +100,6 @@ class EnhancedRuleRepository:
         return [fired for fired in self.evaluate(facts) if fired.rule.category is category]
 
     @property
-    def digest(self) -> str:
-        return self.active.digest
-
-    @property
     def active(self) -> Active:
         """The rules as they are now, ready for use; made anew only after a change."""
         active = self._active

@@ -1,7 +1,6 @@
 """Watches workflows: where each node stands, what it was given and gave, what went wrong, what it all took."""
 
 from collections.abc import Iterable, Mapping
-from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -10,7 +9,6 @@ from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.domain.workflow import (
     ErrorEntry,
     ErrorHandlingAction,
-    ExecutionMetrics,
     NodeState,
     WorkflowExecution,
     WorkflowJournal,
@@ -21,23 +19,12 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.redaction import error_text
 
-__all__ = [
-    "ErrorEntry",
-    "ExecutionContext",
-    "ExecutionMetrics",
-    "ExecutionMonitor",
-    "NodeState",
-    "WorkflowExecution",
-    "WorkflowJournal",
-    "WorkflowProgress",
-    "WorkflowStatus",
-]
+__all__ = ["ErrorEntry", "ExecutionContext", "NodeState", "WorkflowExecution", "WorkflowJournal"]
 
 logger = structlog.get_logger(__name__)
 
 ExecutionContext = WorkflowExecution
 
-TTL = timedelta(hours=1)
 MOST_KEPT = 256
 PLACES: dict[ErrorHandlingAction, NodeState] = {
     ErrorHandlingAction.RETRY: "running",
@@ -47,7 +34,7 @@ PLACES: dict[ErrorHandlingAction, NodeState] = {
 
 
 class ExecutionMonitor:
-    """Memory is a cache of the journal: what has ended is dropped after `ttl`, or when `keep` others ended later."""
+    """Memory is a cache of the journal: what has ended is dropped when `keep` others have ended later."""
 
     def __init__(
         self,
@@ -55,20 +42,18 @@ class ExecutionMonitor:
         clock: Clock,
         *,
         journal: WorkflowJournal | None = None,
-        ttl: timedelta = TTL,
         keep: int = MOST_KEPT,
     ) -> None:
         self._handler, self._clock, self._journal = error_handler, clock, journal
-        self._ttl, self._keep = ttl, keep
+        self._keep = keep
         self._workflows: dict[str, WorkflowExecution] = {}
-        self._ended: dict[str, datetime] = {}
+        self._ended: dict[str, None] = {}
 
     async def on_workflow_start(
         self, workflow_id: str, node_ids: Iterable[str], *, locale: Locale = DEFAULT_LOCALE
     ) -> None:
         """Begins anew where a workflow of this id was known before."""
         self._forget(workflow_id)
-        self._drop_old()
         workflow = WorkflowExecution(workflow_id, self._clock.now(), locale=locale)
         for node_id in dict.fromkeys(node_ids):
             workflow.place(node_id, "pending")
@@ -105,8 +90,9 @@ class ExecutionMonitor:
             self._measure(workflow)
             workflow.status = status or workflow.outcome
             self._handler.forget(workflow_id)
-            self._ended[workflow_id] = self._clock.now()
-            self._drop_old()
+            self._ended[workflow_id] = None
+            if len(self._ended) > self._keep:
+                self._forget(next(iter(self._ended)))
 
     def set_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
         """As the audit has counted until now."""
@@ -115,7 +101,6 @@ class ExecutionMonitor:
 
     def get_context(self, workflow_id: str) -> WorkflowExecution | None:
         """The workflow as it is at this moment, if memory has it."""
-        self._drop_old()
         workflow = self._workflows.get(workflow_id)
         if workflow is not None:
             self._measure(workflow)
@@ -130,7 +115,6 @@ class ExecutionMonitor:
 
     def get_all_workflows(self) -> list[WorkflowExecution]:
         """Those in memory, in the order in which they started."""
-        self._drop_old()
         for workflow in self._workflows.values():
             self._measure(workflow)
         return list(self._workflows.values())
@@ -167,15 +151,6 @@ class ExecutionMonitor:
             return
         took = self._clock.now() - workflow.started_at
         workflow.metrics.total_time_ms = round(took.total_seconds() * 1000)
-
-    def _drop_old(self) -> None:
-        """`_ended` is in the order of ending, so the oldest come first."""
-        now = self._clock.now()
-        while self._ended:
-            workflow_id, ended_at = next(iter(self._ended.items()))
-            if len(self._ended) <= self._keep and now - ended_at < self._ttl:
-                return
-            self._forget(workflow_id)
 
     def _forget(self, workflow_id: str) -> None:
         self._ended.pop(workflow_id, None)

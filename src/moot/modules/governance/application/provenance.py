@@ -66,15 +66,13 @@ class Unproven(NamedTuple):
 class Assessment:
     """`refused`: nobody asked for it, and what it does is somebody else's choice. `doubtful`: one of the two."""
 
-    side_effects: bool
     unproven: tuple[Unproven, ...] = ()
     asked_for: bool = True
     verdict: Verdict = "fine"
     why: tuple[Message, ...] = ()
 
 
-READS = Assessment(side_effects=False)
-WRITES_AS_ASKED = Assessment(side_effects=True)
+FINE = Assessment()
 
 
 def assess(
@@ -89,10 +87,10 @@ def assess(
     known = traits(tool, profiles, schemas)
     if known is None:
         why = SAY("provenance.unknown_tool", tool=tool)
-        return Assessment(side_effects=True, asked_for=False, verdict="refused", why=(why,))
+        return Assessment(asked_for=False, verdict="refused", why=(why,))
     found = tuple(unproven(args, known, goal, facts))
     if not known.side_effects:
-        return Assessment(False, found, True, "doubtful", _whys(found)) if found else READS
+        return _doubt(found)
     if is_asked_for(known.does, goal or ""):
         return _asked(found, known.does)
     return _not_asked(tool, found, known.does)
@@ -150,16 +148,18 @@ def _asked(found: tuple[Unproven, ...], does: Deed) -> Assessment:
     """What is changed is looked up on the way; what is destroyed must have been named."""
     harmless = {"content"} if "destroy" in does.changes else {"content", "thing"}
     doubts = tuple(each for each in found if each.kind not in harmless)
-    if not doubts:
-        return WRITES_AS_ASKED
-    return Assessment(True, doubts, True, "doubtful", _whys(doubts))
+    return _doubt(doubts)
+
+
+def _doubt(found: tuple[Unproven, ...]) -> Assessment:
+    return Assessment(found, True, "doubtful", tuple(each.why for each in found)) if found else FINE
 
 
 def _not_asked(tool: str, found: tuple[Unproven, ...], does: Deed) -> Assessment:
     grave = GRAVE | ({"thing"} if "destroy" in does.changes else set())
     refused = any(each.kind in grave for each in found)
-    why = (SAY("provenance.not_asked", tool=tool), *_whys(found))
-    return Assessment(True, found, False, "refused" if refused else "doubtful", why)
+    why = (SAY("provenance.not_asked", tool=tool), *(each.why for each in found))
+    return Assessment(found, False, "refused" if refused else "doubtful", why)
 
 
 @dataclass(frozen=True, slots=True)
@@ -287,7 +287,3 @@ def _trusted(goal: str | None, facts: Any) -> Trusted:
     if not facts:
         return trusted_text(goal or "")
     return trusted_text("\n".join([goal or "", *(str(value) for _, _, value in _leaves("", facts, None))]))
-
-
-def _whys(found: Sequence[Unproven]) -> tuple[Message, ...]:
-    return tuple(each.why for each in found)

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import AsyncIterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, is_dataclass
 from datetime import UTC, datetime, time
 from enum import StrEnum
 from typing import Annotated, Any, Literal, Protocol
@@ -240,15 +240,8 @@ class DecisionStatistics(BaseModel):
 class DecisionLog(Protocol):
     """Append-only. Whoever wants to act on a decision has it recorded first."""
 
-    async def record(
-        self,
-        request: DecisionRequest,
-        result: ValidationResult,
-        *,
-        session_id: UUID | None,
-        workspace: str,
-    ) -> DecisionRecord:
-        """Return when it is committed, in the session's chain if there is a session.
+    async def write(self, record: DecisionRecord) -> DecisionRecord:
+        """Return it when it is committed, in the session's chain if there is a session.
 
         Best effort: what cannot be written is counted as a gap of the session. A strict log raises `Unavailable`.
         """
@@ -285,6 +278,8 @@ def _as_known(value: Any) -> Any:
         return plain(value._asdict() if hasattr(value, "_asdict") else list(value))
     if isinstance(value, set | frozenset):
         return plain(sorted(value, key=str))
+    if is_dataclass(value) and not isinstance(value, type):
+        return plain(asdict(value))
     return value.isoformat() if isinstance(value, datetime) else str(value)
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
-from moot.modules.governance.application.decision_log import explain
+from moot.modules.governance.application.decision_log import explain, recorded
 from moot.modules.governance.domain.decisions import (
     DecisionFilter,
     DecisionPage,
@@ -127,15 +127,16 @@ async def decide(
     asked = body.of(caller, workspace, reader)
     if dry_run:
         result = await governance.agent.validate(asked, workspace)
-        return _answer(Decision(result), workspace, reader)
+        record = recorded(asked, result, session_id=None, workspace=workspace)
+        return _answer(Decision(result, record), reader)
     decision = await governance.agent.decide(asked, workspace=workspace)
-    answer = _answer(decision, workspace, reader)
+    answer = _answer(decision, reader, record_id=decision.record.id if governance.decisions else None)
     if decision.escalation is not None:
         response.status_code = 202
-        response.headers["Location"] = _place(request, decision.escalation.id)
+        place = request.app.url_path_for("escalation", escalation_id=str(decision.escalation.id))
+        response.headers["Location"] = str(place)
     elif not decision.may_proceed:
-        why = explain(decision.recorded(workspace))
-        raise DecisionRejected(why, **answer.model_dump(mode="json"))
+        raise DecisionRejected(explain(decision.record), **answer.model_dump(mode="json"))
     return answer
 
 
@@ -161,19 +162,14 @@ async def decisions_of_session(
     return [ExplainedDecision.of(record, reader) for record in await kept.of_session(session_id, workspace)]
 
 
-def _answer(decision: Decision, workspace: str, reader: Locale) -> DecisionAnswer:
-    record = decision.recorded(workspace)
-    known = plain(asdict(decision.result)) | {"tools_digest": record.result.tools_digest}
+def _answer(decision: Decision, reader: Locale, record_id: UUID | None = None) -> DecisionAnswer:
+    known = plain(asdict(decision.result)) | {"tools_digest": decision.record.result.tools_digest}
     return DecisionAnswer(
         **known,
-        explanation=explain(record).in_locale(reader),
-        record_id=decision.record.id if decision.record else None,
+        explanation=explain(decision.record).in_locale(reader),
+        record_id=record_id,
         escalation_id=decision.escalation.id if decision.escalation else None,
     )
-
-
-def _place(request: Request, escalation_id: UUID) -> str:
-    return str(request.app.url_path_for("escalation", escalation_id=str(escalation_id)))
 
 
 class RulesInForce(BaseModel):

@@ -20,7 +20,7 @@ from moot.modules.governance.application.coordinator_agent import (
     DecisionRequest,
     RecordedResult,
 )
-from moot.modules.governance.application.decision_log import explain, recorded_result
+from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.error_handler import ErrorHandlingAction
 from moot.modules.governance.application.execution_monitor import (
     ErrorEntry,
@@ -165,9 +165,7 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
         return dict(decision.payload)
     if decision.escalation is not None:
         raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
-    result = recorded_result(decision.result)
-    why = explain(decision.record) if decision.record else "; ".join(v.message for v in result.violations)
-    raise _refusal(why, result, context)
+    raise _refusal(explain(decision.record), decision.record.result, context)
 
 
 def _refusal(
@@ -185,7 +183,7 @@ def _refusal(
 def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> None:
     """What needs no word is not told: that a node may do what it always does."""
     record = decision.record
-    if not (record and context.run) or (record.status == "approved" and not record.result.violations):
+    if context.run is None or (record.status == "approved" and not record.result.violations):
         return
     context.run.note(
         "decision",

@@ -8,16 +8,14 @@ from uuid import UUID
 import structlog
 from sqlalchemy import ColumnElement, Select, func, select, tuple_
 
-from moot.modules.governance.application.decision_log import PLAIN_YES, recorded
+from moot.modules.governance.application.decision_log import PLAIN_YES
 from moot.modules.governance.domain.decisions import (
     COUNTED_TO,
     DecisionFilter,
     DecisionLog,
     DecisionPage,
     DecisionRecord,
-    DecisionRequest,
     DecisionStatistics,
-    ValidationResult,
 )
 from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
 from moot.shared.domain.errors import Unavailable
@@ -50,27 +48,16 @@ class SqlDecisionLog(DecisionLog):
         self._database = trail.database
         trail.vouches_for(*DECISION_KINDS)
 
-    async def record(
-        self,
-        request: DecisionRequest,
-        result: ValidationResult,
-        *,
-        session_id: UUID | None,
-        workspace: str,
-    ) -> DecisionRecord:
-        record = recorded(request, result, session_id=session_id, workspace=workspace)
-        if current_replay() is None:
-            await self._write(record)
-        return record
-
-    async def _write(self, record: DecisionRecord) -> None:
+    async def write(self, record: DecisionRecord) -> DecisionRecord:
         """A plain yes within a session is not waited for: all that is done on its account is committed after it."""
+        if current_replay() is not None:
+            return record
         plain_yes = record.result is PLAIN_YES
         row = dict(record) | {"result": NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")}
         if plain_yes and record.session_id is not None and not self._strict:
             written = self._trail.append_soon(DECISION, row, session_id=record.session_id)
             written.add_done_callback(_unless_written(record))
-            return
+            return record
         try:
             await self._trail.append(DECISION, row, session_id=record.session_id, redacted=True)
         except Exception as e:  # bulkhead: a lost record must not cost the decision, unless it was asked to
@@ -78,6 +65,7 @@ class SqlDecisionLog(DecisionLog):
             logger.warning("decision not recorded", decision_id=record.decision_id, exc_info=True)
             if self._strict:
                 raise Unavailable(SAY("audit.not_written"), code="AUDIT_FAILED") from e
+        return record
 
     async def of_session(self, session_id: UUID, workspace: str) -> list[DecisionRecord]:
         return await self._read(

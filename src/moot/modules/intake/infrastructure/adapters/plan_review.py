@@ -46,7 +46,7 @@ class GovernedPlanReview:
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         if decision.may_proceed:
             return _as_allowed(plan, decision.payload)
-        return _not_allowed(plan, decision, errand)
+        return _not_allowed(plan, decision)
 
 
 def _payload(plan: Plan) -> dict[str, Any]:
@@ -90,8 +90,8 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
     return PlanRuling(changed)
 
 
-def _not_allowed(plan: Plan, decision: Decision, errand: Errand) -> PlanRuling:
-    why = explain(decision.recorded(errand.workspace)).in_locale(reading_language(plan.locale))
+def _not_allowed(plan: Plan, decision: Decision) -> PlanRuling:
+    why = explain(decision.record).in_locale(reading_language(plan.locale))
     asked = str(decision.escalation.id) if decision.escalation else None
     return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
 
