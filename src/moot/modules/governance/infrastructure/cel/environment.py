@@ -29,8 +29,7 @@ LITERALS: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """Comments and texts, raw ones first: in those a backslash escapes nothing."""
-HAS: Final = re.compile(r"(?<![\w.])has\s*\(\s*([\w.]+)\s*\)")
-ANY_HAS: Final = re.compile(r"(?<![\w.])has\s*\(([^()]*)\)?")
+HAS: Final = re.compile(r"(?<![\w.])has\s*\(([\w.\s]+)\)")
 
 
 def blanked(source: str) -> str:
@@ -51,8 +50,9 @@ def with_has(source: str, declared: Container[str]) -> str:
     """CEL's own `has()` reads a declared field instead of asking for it; columns stay where they were."""
     pieces, end = [], 0
     for found in HAS.finditer(blanked(source)):
-        if found[1] in declared:
-            pieces += [source[end : found.start()], asking(found[1]).ljust(len(found[0]))]
+        name = re.sub(r"\s", "", found[1])
+        if name in declared:
+            pieces += [source[end : found.start()], asking(name).ljust(len(found[0]))]
             end = found.end()
     return "".join([*pieces, source[end:]])
 

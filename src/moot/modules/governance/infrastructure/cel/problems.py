@@ -12,8 +12,6 @@ from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, T
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.infrastructure.cel.environment import (
-    ANY_HAS,
-    HAS,
     Declared,
     arguments_of,
     blanked,
@@ -22,7 +20,7 @@ from moot.modules.governance.infrastructure.cel.environment import (
     seconds,
 )
 from moot.modules.governance.infrastructure.cel.program import Program
-from moot.modules.governance.infrastructure.cel.tree import COMPARED, LOGIC, Node, kinds_of
+from moot.modules.governance.infrastructure.cel.tree import LOGIC, Node, kinds_of
 from moot.shared.domain.messages import Message
 
 
@@ -108,9 +106,6 @@ def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Pr
     if strangers:
         return strangers
     fields = declared(rule, tools)
-    asked = _asked_wrongly(source, fields)
-    if asked:
-        return asked
     try:
         program = Program(source, fields)
     except RuntimeError as e:
@@ -118,18 +113,6 @@ def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Pr
             Problem(1, 1, _in_our_words(str(e), "unreadable"))
         ]  # fmt: skip
     return list(_review(program, arguments_of(rule, tools)))
-
-
-def _asked_wrongly(source: str, fields: Declared) -> list[Problem]:
-    """Spelt otherwise, CEL takes the field's value for the answer to `has()`."""
-    plain = blanked(source)
-    wrongly = [found for found in ANY_HAS.finditer(plain) if not HAS.match(plain, found.start())]
-    named = [(found, re.sub(r"\s", "", found[1])) for found in wrongly]
-    return [
-        Problem(*place(source, found.start()), SAY("conditions.has_spaces"), write(f"has({name})"))
-        for found, name in named
-        if name in fields
-    ]
 
 
 def hints(source: str) -> list[Problem]:
@@ -191,14 +174,9 @@ def _unknown(text: str, line: int, column: int, name: str, fields: Declared) -> 
 
 
 def _nearest_field(name: str, fields: Declared) -> Message | None:
-    """Right but for where it is; else nearly right: compared without the part that every name begins with."""
+    """Right but for where it is, or nearly right."""
     same = [field for field in fields if field.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
-    if same:
-        return _meant(same[0])
-    prefix = "context." if name.startswith("context.") else "payload."
-    below = {field.removeprefix(prefix): field for field in fields}
-    close = get_close_matches(name.removeprefix(prefix), list(below), n=1)
-    return _meant(below[close[0]]) if close else None
+    return _nearest(name, same or fields)
 
 
 def _mismatched(operator: str, types: str) -> Message:
@@ -246,17 +224,23 @@ def _review(program: Program, arguments: Declared | None) -> Iterator[Problem]:
     kind = program.expression.return_type()
     if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
         yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
-    nodes = list(program.checked.root.walk())
-    flows = any(node.kind == "call" and node.name in FLOWS for node in nodes)
-    if not (program.roots or program.asked or flows):
+    root = program.checked.root
+    if not _looks_at_something(root):
         yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
-    for node in nodes:
+        return
+    for node in root.walk():
         for message, suggestion in _mistakes(program, node, arguments):
             offset = program.checked.positions.get(node.id, 0)
             yield Problem(*place(program.runnable, offset), message, suggestion)
 
 
+def _looks_at_something(node: Node) -> bool:
+    return any(each.kind in ("ident", "has") or each.name in FLOWS for each in node.walk())
+
+
 Mistake = tuple[Message, Message | None]
+CONSTANTS: Final = {"duration": "duration(%s)", "timestamp": "timestamp(%s)", "matches": "''.matches(%s)"}
+"""What takes a text of its own kind, which can be tried at once."""
 
 
 def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Iterator[Mistake]:
@@ -266,17 +250,16 @@ def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Itera
         case Node("call", "tainted", (Node("constant", value=str() as name),)):
             if arguments is not None and name not in arguments:
                 yield SAY("conditions.no_argument", name=name), _nearest(name, arguments)
-        case Node("call", "duration" | "timestamp" as function, (Node("constant", value=str() as text),)):
-            yield from _constant(f"{function}({_quoted(text)})", f"no_{function}", text)
-        case Node("call", "matches", (_, Node("constant", value=str() as pattern))):
-            yield from _constant(f"''.matches({_quoted(pattern)})", "no_pattern", pattern)
+        case Node("call", function, (*_, Node("constant", value=str() as text))) if function in CONSTANTS:
+            value = environment({}).compile(CONSTANTS[function] % json.dumps(text, ensure_ascii=False)).eval()
+            if value.type() == cel.Type.ERROR:
+                why = str(value.value()).rpartition("expression: ")[2]
+                yield SAY(f"conditions.no_{function}", text=text, why=why), None
         case Node("call", "@in", (left, Node("items", args=items))):
             if _never_member(program, left, items):
                 yield SAY("conditions.never_member"), advice("one_kind")
-        case Node("call", function, args) if function in LOGIC and any(a.kind == "constant" for a in args):
-            yield SAY("conditions.constant_part"), None
-        case Node("call", function, (Node("constant"), Node("constant"))) if function in COMPARED:
-            yield SAY("conditions.two_constants"), None
+        case Node("call", function, args) if function in LOGIC and not all(map(_looks_at_something, args)):
+            yield SAY("conditions.looks_at_nothing"), None
 
 
 def _period(period: str) -> Iterator[Mistake]:
@@ -286,19 +269,8 @@ def _period(period: str) -> Iterator[Mistake]:
         yield SAY("conditions.no_period", text=period), advice("period")
 
 
-def _constant(expression: str, key: str, text: str) -> Iterator[Mistake]:
-    value = environment({}).compile(expression).eval()
-    if value.type() == cel.Type.ERROR:
-        why = str(value.value()).rpartition("expression: ")[2]
-        yield SAY(f"conditions.{key}", text=text, why=why), None
-
-
 def _never_member(program: Program, left: Node, items: Iterable[Node]) -> bool:
     path = program.references.path(left)
     kinds = {kind for item in items for kind in kinds_of(item)}
     kind = program.fields[str(path[0])] if path is not None and len(path) == 1 else "any"
     return len(kinds) > 1 if kind == "any" else bool(kinds - {"number" if kind == "integer" else kind})
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
