@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
@@ -55,53 +54,6 @@ def with_has(source: str, declared: Container[str]) -> str:
             pieces += [source[end : found.start()], asking(name).ljust(len(found[0]))]
             end = found.end()
     return "".join([*pieces, source[end:]])
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a condition. `op` None: a leaf, or something that only CEL can take apart."""
-
-    text: str
-    op: Literal["&&", "||", "!"] | None = None
-    parts: tuple["Part", ...] = ()
-
-
-@lru_cache(maxsize=4096)
-def parted(source: str) -> Part:
-    """By CEL's precedence: `?:` binds least, then `||`, `&&`, `!`."""
-    text = source.strip()
-    plain = blanked(text)
-    if "?" in _outside(plain):
-        return Part(text)
-    for op in ("||", "&&"):
-        places = [place.start() for place in re.finditer(re.escape(op), _outside(plain))]
-        if places:
-            return Part(text, op, tuple(parted(piece) for piece in _cut(text, places)))
-    if plain.startswith("!") and _wraps(plain[1:].lstrip()):
-        return Part(text, "!", (parted(text[1:]),))
-    if _wraps(plain):
-        return parted(text[1 : plain.rindex(")")])
-    return Part(text)
-
-
-def _cut(text: str, places: list[int]) -> list[str]:
-    starts = [0, *(place + 2 for place in places)]
-    return [text[start:end] for start, end in zip(starts, [*places, len(text)], strict=True)]
-
-
-def _outside(plain: str) -> str:
-    """What is in no bracket; the rest is blank."""
-    depth, kept = 0, []
-    for letter in plain:
-        depth += letter in "([{"
-        kept.append(" " if depth else letter)
-        depth -= letter in ")]}"
-    return "".join(kept)
-
-
-def _wraps(plain: str) -> bool:
-    """One pair of brackets around everything."""
-    return plain.startswith("(") and not _outside(plain).strip()
 
 
 Declared = dict[str, Kind]

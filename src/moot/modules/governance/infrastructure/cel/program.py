@@ -4,7 +4,8 @@ CEL's `&&` and `||` absorb errors (`missing > 1 && false` is false), so that eve
 there, and be of its type, in code: a field may be missing only where the condition asks `has()` for it.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,10 +17,9 @@ from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.environment import (
     ACTIVATIONS,
     Declared,
-    Part,
     asking,
+    blanked,
     environment,
-    parted,
     uncommented,
     with_has,
 )
@@ -64,10 +64,6 @@ class Program:
         if text not in self._parts:
             self._parts[text] = Program(text, self.fields)
         return self._parts[text]
-
-    @cached_property
-    def parts(self) -> Part:
-        return parted(uncommented(self.source))
 
     @cached_property
     def has_choices(self) -> bool:
@@ -172,37 +168,65 @@ def finding(program: Program, judged: Judged) -> Finding | None:
             return None
     except RuntimeError as e:
         error = str(e)
-    whole = program.source.strip()
     if error is not None or not program.has_choices:
-        return Finding(whole, _seen(program, judged.facts), error)
-    part = because(program.parts, program, judged.activation)
+        return Finding(program.source.strip(), _seen(program, judged.facts), error)
+
+    def holds(text: str) -> bool | None:
+        try:
+            return program.part(text).holds(judged.activation)
+        except RuntimeError:
+            return None
+
+    part = because(uncommented(program.source).strip(), holds)
     return Finding(part, _seen(program.part(part), judged.facts))
 
 
-def because(part: Part, program: Program, activation: cel.Activation) -> str:
-    """Of a part that holds."""
-    match part.op:
-        case "||":
-            held = [each for each in part.parts if _is(each, program, activation, expected=True)]
-            reasons = [because(each, program, activation) for each in held]
-            return min(reasons, key=len, default=part.text)
-        case "&&":
-            return " && ".join(_bracketed(because(each, program, activation)) for each in part.parts)
-        case "!" if part.parts[0].op == "&&":
-            failed = (e for e in part.parts[0].parts if _is(e, program, activation, expected=False))
-            return next((f"!({each.text})" for each in failed), part.text)
-    return part.text
+def because(text: str, holds: Callable[[str], bool | None]) -> str:
+    """The smallest part of a condition that holds and makes it hold."""
+    op, parts = split(text)
+    if op == "||":
+        reasons = [because(each, holds) for each in parts if holds(each)]
+        return min(reasons, key=len, default=text)
+    if op == "&&":
+        reasons = [because(each, holds) for each in parts]
+        return " && ".join(f"({each})" if split(each)[0] == "||" else each for each in reasons)
+    if op == "!":
+        inner, members = split(parts[0])
+        failed = (each for each in members if inner == "&&" and holds(each) is False)
+        return next((f"!({each})" for each in failed), text)
+    return parts[0]
 
 
-def _bracketed(reason: str) -> str:
-    return f"({reason})" if parted(reason).op == "||" else reason
+def split(text: str) -> tuple[str, list[str]]:
+    """The operator that binds least and what it joins, by CEL's precedence: `?:`, then `||`, `&&`, `!`.
+
+    No operator: a comparison, or something that only CEL can take apart.
+    """
+    plain = blanked(text)
+    outside = _outside(plain)
+    for op in ("||", "&&") if "?" not in outside else ():
+        if op in outside:
+            places = [place.start() for place in re.finditer(re.escape(op), outside)]
+            cuts = zip([0, *(place + 2 for place in places)], [*places, len(text)], strict=True)
+            return op, [text[start:end].strip() for start, end in cuts]
+    if plain.startswith("!") and _wraps(plain[1:].lstrip()):
+        return "!", [text[1:].strip()]
+    return split(text[1 : plain.rindex(")")].strip()) if _wraps(plain) else ("", [text])
 
 
-def _is(part: Part, program: Program, activation: cel.Activation, *, expected: bool) -> bool:
-    try:
-        return program.part(part.text).holds(activation) is expected
-    except RuntimeError:
-        return False
+def _outside(plain: str) -> str:
+    """What is in no bracket; the rest is blank."""
+    depth, kept = 0, []
+    for letter in plain:
+        depth += letter in "([{"
+        kept.append(" " if depth else letter)
+        depth -= letter in ")]}"
+    return "".join(kept)
+
+
+def _wraps(plain: str) -> bool:
+    """One pair of brackets around everything."""
+    return plain.startswith("(") and not _outside(plain).strip()
 
 
 def _seen(program: Program, facts: Facts) -> Mapping[str, Any]:

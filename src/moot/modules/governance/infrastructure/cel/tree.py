@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from moot.modules.governance.domain.conditions import Fields, Kind
+from moot.modules.governance.infrastructure.cel.values import KINDS
 
 Value = bool | int | float | str | bytes | None
 Shape = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
@@ -238,13 +239,4 @@ def kinds_of(node: Node | None) -> set[str]:
 
 
 def kinds_of_value(value: Value) -> set[str]:
-    match value:
-        case bool():
-            return {"boolean"}
-        case int() | float():
-            return {"number"}
-        case str():
-            return {"string"}
-        case None:
-            return {"null"}
-    return set()
+    return {KINDS[type(value)]} if type(value) in KINDS else set()
