@@ -128,14 +128,6 @@ def _kind_of(schema: Any) -> Kind:
 JUDGED: ContextVar[Facts] = ContextVar("the decision that is being judged")
 
 
-def after(tool: str) -> bool:
-    return any(call.tool == tool for call in JUDGED.get().history)
-
-
-def tainted(argument: str) -> bool:
-    return JUDGED.get().tainted(argument)
-
-
 def count(tool: str, window: str | timedelta) -> int:
     """How many calls of the tool were allowed in the time before this decision."""
     facts = JUDGED.get()
@@ -167,8 +159,10 @@ def _function(name: str, returns: cel.Type, *overloads: tuple[list[cel.Type], Ca
 
 
 FUNCTIONS: Final = [
-    _function("after", cel.Type.BOOL, ([_TEXT], after)),
-    _function("tainted", cel.Type.BOOL, ([_TEXT], tainted)),
+    _function(
+        "after", cel.Type.BOOL, ([_TEXT], lambda tool: tool in {call.tool for call in JUDGED.get().history})
+    ),
+    _function("tainted", cel.Type.BOOL, ([_TEXT], lambda argument: JUDGED.get().tainted(argument))),
     _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
     _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: is_exposing(sql, tuple(names)))),
     _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], is_filtered)),
