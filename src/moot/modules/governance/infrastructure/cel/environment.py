@@ -31,27 +31,27 @@ LITERALS: Final = re.compile(
 HAS: Final = re.compile(r"(?<![\w.])has\s*\(([\w.\s]+)\)")
 
 
-def blanked(source: str) -> str:
+def blank_quotes(source: str) -> str:
     """The same length and lines, with nothing in it that is only quoted."""
     return LITERALS.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
 
 
-def uncommented(source: str) -> str:
+def drop_comments(source: str) -> str:
     return LITERALS.sub(lambda found: " " * len(found[0]) if found[0].startswith("//") else found[0], source)
 
 
-def asking(name: str) -> str:
+def presence_of(name: str) -> str:
     """The variable that says whether a declared field is there: as long as `has(name)` without its last bracket."""
     return f"_has.{name}"
 
 
-def with_has(source: str, declared: Container[str]) -> str:
+def resolve_has(source: str, declared: Container[str]) -> str:
     """CEL's own `has()` reads a declared field instead of asking for it; columns stay where they were."""
     pieces, end = [], 0
-    for found in HAS.finditer(blanked(source)):
+    for found in HAS.finditer(blank_quotes(source)):
         name = re.sub(r"\s", "", found[1])
         if name in declared:
-            pieces += [source[end : found.start()], asking(name).ljust(len(found[0]))]
+            pieces += [source[end : found.start()], presence_of(name).ljust(len(found[0]))]
             end = found.end()
     return "".join([*pieces, source[end:]])
 
@@ -78,24 +78,26 @@ JSON_KINDS: Final[dict[str, Kind]] = {
 }
 
 
-def declared(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
+def fields_for(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
     """The fields that mean the same in every decision the rule is for."""
     if not rule.for_types:
-        return {"payload": "map", **_named("context", CONTEXT)}
+        return {"payload": "map", **_prefix("context", CONTEXT)}
     kinds = [DECISION_TYPES[name] for name in rule.for_types]
-    fields = _shared([_named("payload", kind.payload) | _named("context", kind.context) for kind in kinds])
+    fields = _intersect(
+        [_prefix("payload", kind.payload) | _prefix("context", kind.context) for kind in kinds]
+    )
     arguments = arguments_of(rule, tools)
     if arguments is not None:
         del fields["payload.args"]
-        fields |= _named("payload.args", arguments)
+        fields |= _prefix("payload.args", arguments)
     return fields
 
 
-def _named(prefix: str, fields: Fields) -> Declared:
+def _prefix(prefix: str, fields: Fields) -> Declared:
     return {f"{prefix}.{name}": kind for name, kind in fields.items()}
 
 
-def _shared(several: list[Declared]) -> Declared:
+def _intersect(several: list[Declared]) -> Declared:
     first, *others = several
     return {name: kind for name, kind in first.items() if all(other.get(name) == kind for other in others)}
 
@@ -108,7 +110,7 @@ def arguments_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declar
         return None
     if not all(name.isidentifier() and name.isascii() for each in properties for name in each or ()):
         return None
-    return _shared([{name: _kind_of(said) for name, said in each.items()} for each in properties if each])
+    return _intersect([{name: _kind_of(said) for name, said in each.items()} for each in properties if each])
 
 
 def _kind_of(schema: Any) -> Kind:
@@ -179,7 +181,7 @@ def environment(fields: Declared) -> cel.Env:
 @lru_cache(maxsize=1024)
 def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     variables = {name: TYPES[kind] for name, kind in fields}
-    variables |= {asking(name): cel.Type.BOOL for name, _ in fields}
+    variables |= {presence_of(name): cel.Type.BOOL for name, _ in fields}
     return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 

@@ -17,14 +17,14 @@ from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.environment import (
     ACTIVATIONS,
     Declared,
-    asking,
-    blanked,
+    blank_quotes,
+    drop_comments,
     environment,
-    uncommented,
-    with_has,
+    presence_of,
+    resolve_has,
 )
-from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spelt
-from moot.modules.governance.infrastructure.cel.values import Reader, WrongValueError, expect
+from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spell
+from moot.modules.governance.infrastructure.cel.values import KINDS, Reader, WrongValueError
 from moot.shared.domain.messages import Message
 
 PLAIN: Final[dict[Kind, str]] = {"integer": "number", "strings": "list"}
@@ -37,7 +37,7 @@ class Program:
     def __init__(self, source: str, fields: Declared) -> None:
         self.source = source
         self.fields = fields
-        self.runnable = with_has(source, fields)
+        self.runnable = resolve_has(source, fields)
         self.expression = environment(fields).compile(self.runnable)
         self.checked = tree.read(self.expression.serialize())
         self.references = found = References(fields)
@@ -76,7 +76,7 @@ class Program:
             if name in judged.wrong:
                 return judged.wrong[name]
             if name not in judged.values and (name,) not in self.asked:
-                return _missing(name)
+                return _say_missing(name)
         lacking = (self._lacks(judged.values.get(str(path[0])), path, 1) for path in self.paths)
         return next(filter(None, lacking), None)
 
@@ -85,7 +85,7 @@ class Program:
         if value is None and depth == 1:
             return None
         if depth == len(path):
-            return self._unlike(value, path)
+            return self._mismatch(value, path)
         if path[depth] is EACH:
             return self._each_lacks(value, path, depth)
         missing = object()
@@ -93,22 +93,21 @@ class Program:
         if below is not missing:
             return self._lacks(below, path, depth + 1)
         if not isinstance(value, list | tuple | Mapping):
-            return WrongValueError("kind", ["map"]).of(spelt(path[:depth]))
-        return None if path[: depth + 1] in self.asked else _missing(spelt(path[: depth + 1]))
+            return WrongValueError("kind", ["map"]).of(spell(path[:depth]))
+        return None if path[: depth + 1] in self.asked else _say_missing(spell(path[: depth + 1]))
 
     def _each_lacks(self, value: Any, path: Path, depth: int) -> Message | None:
         """A loop over a map goes over its keys, which are texts and need no look."""
         if not isinstance(value, list | tuple | Mapping):
-            return WrongValueError("kind", ["list"]).of(spelt(path[:depth]))
+            return WrongValueError("kind", ["list"]).of(spell(path[:depth]))
         members = () if isinstance(value, Mapping) else value
         return next(filter(None, (self._lacks(member, path, depth + 1) for member in members)), None)
 
-    def _unlike(self, value: Any, path: Path) -> Message | None:
-        try:
-            expect(value, self.paths[path])
-        except WrongValueError as e:
-            return e.of(spelt(path))
-        return None
+    def _mismatch(self, value: Any, path: Path) -> Message | None:
+        found, kinds = KINDS[type(value)], self.paths[path]
+        if found in kinds or (not kinds and found != "null"):
+            return None
+        return WrongValueError("kind" if kinds else "null", kinds).of(spell(path))
 
     def holds(self, activation: cel.Activation) -> bool:
         """Raises `RuntimeError` when CEL cannot tell."""
@@ -118,7 +117,7 @@ class Program:
         raise RuntimeError(str(answer))
 
 
-def _missing(name: str) -> Message:
+def _say_missing(name: str) -> Message:
     return SAY("conditions.wrong.missing", name=name)
 
 
@@ -152,7 +151,7 @@ class Judged:
 
     @cached_property
     def activation(self) -> cel.Activation:
-        there = {asking(name): name in self.values or name in self.wrong for name in self._names}
+        there = {presence_of(name): name in self.values or name in self.wrong for name in self._names}
         return ACTIVATIONS.Activation(there | self.values)
 
 
@@ -169,7 +168,7 @@ def finding(program: Program, judged: Judged) -> Finding | None:
     except RuntimeError as e:
         error = str(e)
     if error is not None or not program.has_choices:
-        return Finding(program.source.strip(), _seen(program, judged.facts), error)
+        return Finding(program.source.strip(), _collect_values(program, judged.facts), error)
 
     def holds(text: str) -> bool | None:
         try:
@@ -177,18 +176,18 @@ def finding(program: Program, judged: Judged) -> Finding | None:
         except RuntimeError:
             return None
 
-    part = because(uncommented(program.source).strip(), holds)
-    return Finding(part, _seen(program.part(part), judged.facts))
+    part = explain(drop_comments(program.source).strip(), holds)
+    return Finding(part, _collect_values(program.part(part), judged.facts))
 
 
-def because(text: str, holds: Callable[[str], bool | None]) -> str:
+def explain(text: str, holds: Callable[[str], bool | None]) -> str:
     """The smallest part of a condition that holds and makes it hold."""
     op, parts = split(text)
     if op == "||":
-        reasons = [because(each, holds) for each in parts if holds(each)]
+        reasons = [explain(each, holds) for each in parts if holds(each)]
         return min(reasons, key=len, default=text)
     if op == "&&":
-        reasons = [because(each, holds) for each in parts]
+        reasons = [explain(each, holds) for each in parts]
         return " && ".join(f"({each})" if split(each)[0] == "||" else each for each in reasons)
     if op == "!":
         inner, members = split(parts[0])
@@ -202,7 +201,7 @@ def split(text: str) -> tuple[str, list[str]]:
 
     No operator: a comparison, or something that only CEL can take apart.
     """
-    plain = blanked(text)
+    plain = blank_quotes(text)
     outside = _outside(plain)
     for op in ("||", "&&") if "?" not in outside else ():
         if op in outside:
@@ -229,10 +228,10 @@ def _wraps(plain: str) -> bool:
     return plain.startswith("(") and not _outside(plain).strip()
 
 
-def _seen(program: Program, facts: Facts) -> Mapping[str, Any]:
+def _collect_values(program: Program, facts: Facts) -> Mapping[str, Any]:
     paths: list[Path] = [(name,) for name in program.roots if not any(p[0] == name for p in program.paths)]
-    seen = {spelt(path): _value(facts, path) for path in [*paths, *program.paths]}
-    return {name: _shortened(value) for name, value in seen.items() if value is not None}
+    seen = {spell(path): _value(facts, path) for path in [*paths, *program.paths]}
+    return {name: _shorten(value) for name, value in seen.items() if value is not None}
 
 
 def _value(facts: Facts, path: Path) -> Any:
@@ -242,11 +241,11 @@ def _value(facts: Facts, path: Path) -> Any:
     return value
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str) and len(value) > LONG:
         return value[:LONG] + "…"
     if isinstance(value, Mapping):
-        return {key: _shortened(value[key]) for key in list(value)[:MANY]}
+        return {key: _shorten(value[key]) for key in list(value)[:MANY]}
     if isinstance(value, list | tuple):
-        return [_shortened(member) for member in value[:MANY]]
+        return [_shorten(member) for member in value[:MANY]]
     return value

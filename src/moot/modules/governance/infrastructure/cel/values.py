@@ -148,12 +148,3 @@ KINDS: Final[dict[type, str]] = {
     NoneType: "null",
 }
 """Of plain data."""
-
-
-def expect(value: Any, kinds: frozenset[str]) -> None:
-    """Of plain data below an untyped map: what the condition compares it with says what it must be."""
-    found = KINDS[type(value)]
-    if kinds and found not in kinds:
-        raise WrongValueError("kind", kinds)
-    if not kinds and found == "null":
-        raise WrongValueError("null")

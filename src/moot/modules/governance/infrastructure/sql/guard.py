@@ -208,7 +208,7 @@ def _products(scope: Scope) -> Iterator[SqlProblem]:
     groups = [{name} for name in sources_of(scope)]
     for node in walk_in_scope(scope.expression):
         if isinstance(node, exp.Predicate | exp.In | exp.Binary):
-            groups = _joined(groups, _sides(node, scope))
+            groups = _join(groups, _sides(node, scope))
     apart = [group for group in groups if group & tables.keys()]
     if len(apart) > 1:
         yield SqlProblem(SAY("sql.product", tables=sorted(tables)), snippet(scope.expression))
@@ -222,7 +222,7 @@ def _sides(node: exp.Expr, scope: Scope) -> set[str]:
     return {column.table.lower() for column in columns}
 
 
-def _joined(groups: list[set[str]], names: set[str]) -> list[set[str]]:
+def _join(groups: list[set[str]], names: set[str]) -> list[set[str]]:
     touched = [group for group in groups if group & names]
     return [group for group in groups if group not in touched] + ([set().union(*touched)] if touched else [])
 

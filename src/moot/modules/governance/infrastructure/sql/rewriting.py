@@ -109,13 +109,13 @@ def _filter_time(
 ) -> None:
     bounds = [(kind, moment) for kind, moment in ((exp.GTE, since), (exp.LT, until)) if moment is not None]
     for scope in traverse_scope(tree):
-        for alias in _timed(scope, column, known):
+        for alias in _find_timed(scope, column, known):
             for kind, moment in bounds:
                 test = kind(this=exp.column(column, table=alias), expression=exp.Literal.string(moment))
                 _add(scope.expression, alias, test)
 
 
-def _timed(scope: Scope, column: str, known: Columns | None) -> Iterator[str]:
+def _find_timed(scope: Scope, column: str, known: Columns | None) -> Iterator[str]:
     """The tables of a query that have the time column."""
     tables = tables_of(scope)
     for alias, table in tables.items():
