@@ -12,7 +12,7 @@ from typing import Any
 
 from moot.modules.governance.domain.conditions import Facts, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared, environment
+from moot.modules.governance.infrastructure.cel.environment import JUDGED, environment, fields_for
 
 PATH = re.compile(r"(?<![\w.])(?:payload|context)(?:\.\w+)+(?![\w(])")
 CONSTANT = r"(''|-?\d+\.\d+|-?\d+|true|false|null)"
@@ -34,7 +34,7 @@ def applies(rule: EnhancedRule, facts: Facts) -> bool:
 
 
 def answer(rule: EnhancedRule, facts: Facts, tools: Tools) -> str:
-    source, kinds = str(rule.condition), declared(rule, tools)
+    source, kinds = str(rule.condition), fields_for(rule, tools)
     data: dict[str, Any] = {}
     for name, kind in kinds.items():
         value = facts.payload if name == "payload" else facts.values.get(name)

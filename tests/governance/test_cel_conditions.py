@@ -162,7 +162,14 @@ def test_has_asks_for_a_declared_field_instead_of_reading_it():
     assert verdict(stop, levels={"stop": 9.0}) is None
     assert error_of(verdict(stop, levels={"stop": "9"})) == "payload.levels.stop is not a number"
     assert verdict("has(context.is_demo)", {"is_demo": False}) is not None
-    assert verdict("!has( payload.levels.stop )") is not None
+    for spelt in (
+        "has( payload.levels.stop )",
+        "has(payload. levels\n.stop)",
+        "has(payload.levels.stop // it\n)",
+    ):
+        assert verdict(f"!{spelt}") is not None
+        assert verdict(spelt, levels={"stop": 0.0}) is not None
+        assert verdict(spelt) is None
 
 
 def test_has_in_a_text_is_only_a_text():

@@ -169,7 +169,6 @@ CORPUS: dict[str, list[str]] = {
     "has misused": [
         "has()",
         "has('a')",
-        "has(payload. symbol)",
         "has(payload.symbol == 'a')",
         "has(payload.stpo)",
         "has(1)",
@@ -228,7 +227,6 @@ def test_a_number_is_written_with_a_point(field: str, operator: str):
         ("payload.symbol.startsWiht('a')", 1, 16, "did you mean startsWith?"),
         ("context.is_demo == True", 1, 20, "write true"),
         ("has(payload.levels.stpo) && context.st", 1, 5, "did you mean payload.levels.stop?"),
-        ("has(payload.levels .stop) && context.st", 1, 1, "write has(payload.levels.stop)"),
         ("symbol == 'a'", 1, 1, "did you mean payload.symbol?"),
         ("context.symbol == 'a'", 1, 1, "did you mean payload.symbol?"),
         ("payload.symbol == 1", 1, 16, "a text stands in quotes; a number, true and false do not"),
@@ -256,6 +254,7 @@ def test_the_place_and_what_would_be_right_are_told(
         "payload.symbol == 'a = b and not c'",
         "payload.symbol.lowerAscii() == 'a' // and = or",
         "has(payload.levels.stop) && payload.levels.stop < 1.0",
+        "has( payload. levels .stop // the stop\n) && context.st",
         "payload.risk_warnings.exists(w, w.contains('and'))",
         "payload.symbol == 'a' ? context.st : payload.confidence > 0.5",
         r"payload.symbol.matches(r'\d+') && payload.action == '\''",

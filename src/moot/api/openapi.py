@@ -5,7 +5,6 @@ the files of swagger-ui-dist 5.34.1 (Apache-2.0, its licence and notice beside t
 to source maps.
 """
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,12 +37,10 @@ SECONDS = {"description": "seconds until the next try", "schema": {"type": "inte
 
 def document_keys(app: FastAPI) -> None:
     """From then on `app` says in its document who may do what, on the routes of today and of later."""
-    app.openapi = _with_keys(app.openapi)  # type: ignore[method-assign]
+    plain = app.openapi
 
-
-def _with_keys(openapi: Callable[[], Document]) -> Callable[[], Document]:
     def documented() -> Document:
-        document = openapi()
+        document = plain()
         document["components"]["securitySchemes"] = SCHEMES
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
@@ -51,7 +48,7 @@ def _with_keys(openapi: Callable[[], Document]) -> Callable[[], Document]:
                     _guard(operation, needed_scope(method.upper(), path))
         return document
 
-    return documented
+    app.openapi = documented  # type: ignore[method-assign]
 
 
 def _guard(operation: Document, scope: str) -> None:

@@ -107,13 +107,13 @@ class RemoteMoot(Desk):
         headers = {"Accept-Language": locale}
         if watch is None:
             return await self._connection.post(ResearchResult, path, asked, headers)
-        return await self._watched(await self._begin(path, asked, headers), watch)
+        return await self._follow(await self._begin(path, asked, headers), watch)
 
     async def _begin(self, path: str, asked: Body, headers: Mapping[str, str]) -> UUID:
         in_background = {**asked, "mode": "async"}
         return (await self._connection.post(Started, path, in_background, headers)).session_id
 
-    async def _watched(self, session_id: UUID, watch: Watch) -> ResearchResult:
+    async def _follow(self, session_id: UUID, watch: Watch) -> ResearchResult:
         """An error on the way names the session, which goes on without us."""
         try:
             async for event in self.events(session_id):

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import AsyncIterator, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, suppress
 from typing import Any, TypeVar
 
 import httpx
@@ -57,9 +57,7 @@ class Connection:
 
     async def get(self, kind: type[M], path: str, **params: Any) -> M:
         given = {name: value for name, value in params.items() if value is not None}
-        with self._trouble_named(self._timeout):
-            response = await self._client.get(path, params=given)
-        return read(kind, response, self.url)
+        return await self._send(kind, "GET", path, params=given)
 
     async def post(
         self,
@@ -70,27 +68,34 @@ class Connection:
     ) -> M:
         """`body` may hold dates. Whether it makes sense is for the desk to say."""
         sent = httpx.Headers({**JSON, **headers}, encoding="utf-8")
-        with self._trouble_named(self._timeout):
-            response = await self._client.post(path, content=to_json(body), headers=sent)
-        return read(kind, response, self.url)
+        return await self._send(kind, "POST", path, content=to_json(body), headers=sent)
+
+    async def _send(self, kind: type[M], method: str, path: str, **request: Any) -> M:
+        """Raises the error that the response tells of, be it with 202, or `UpstreamFailed` for one not of a desk."""
+        with self._name_trouble(self._timeout):
+            response = await self._client.request(method, path, **request)
+        if response.is_success:
+            with suppress(ValidationError):
+                return kind.model_validate_json(response.content)
+        raise read_error(response, self.url)
 
     @asynccontextmanager
     async def stream(self, path: str, headers: Mapping[str, str]) -> AsyncIterator[AsyncIterator[bytes]]:
         """What comes in, as it comes."""
         patience = httpx.Timeout(SILENCE_SECONDS, connect=CONNECT_SECONDS)
         asked = {"Accept": "text/event-stream", **headers}
-        with self._trouble_named(SILENCE_SECONDS):
+        with self._name_trouble(SILENCE_SECONDS):
             async with self._client.stream("GET", path, headers=asked, timeout=patience) as response:
                 if not response.is_success:
                     await response.aread()
-                    raise trouble(response, self.url)
+                    raise read_error(response, self.url)
                 yield response.aiter_bytes()
 
     async def close(self) -> None:
         await self._client.aclose()
 
     @contextmanager
-    def _trouble_named(self, seconds: float) -> Iterator[None]:
+    def _name_trouble(self, seconds: float) -> Iterator[None]:
         """By its kind only: what the client library says may quote the request."""
         try:
             yield
@@ -124,29 +129,21 @@ def _authorisation(api_key: str) -> dict[str, str]:
     return {"Authorization": f"Bearer {key}"}
 
 
-def read(kind: type[M], response: httpx.Response, url: str) -> M:
-    """Raises the error that the response tells of, be it with 202, or `UpstreamFailed` for one not of a desk."""
-    if not response.is_success:
-        raise trouble(response, url)
-    try:
-        return kind.model_validate_json(response.content)
-    except ValidationError:
-        raise trouble(response, url) from None
-
-
-def trouble(response: httpx.Response, url: str) -> AppError:
+def read_error(response: httpx.Response, url: str) -> AppError:
     if response.is_redirect:
         location = response.headers["location"]
         return UpstreamFailed(SAY("redirected", url=url, location=location), url=url)
+    status = response.status_code
     try:
         body = ErrorBody.model_validate_json(response.content)
     except ValidationError:
-        return _foreign(response, url)
-    kind = BY_CODE.get(body.code) or BY_STATUS.get(response.status_code, AppError)
-    return _said(kind, body, response.headers.get("retry-after", ""))
+        foreign = FROM_A_PROXY.get(status, UpstreamFailed)
+        return foreign(SAY("not_a_desk", url=url, status=status), url=url, status=status)
+    kind = BY_CODE.get(body.code) or BY_STATUS.get(status, AppError)
+    return _rebuild(kind, body, response.headers.get("retry-after", ""))
 
 
-def _said(kind: type[AppError], body: ErrorBody, retry_after: str) -> AppError:
+def _rebuild(kind: type[AppError], body: ErrorBody, retry_after: str) -> AppError:
     """An error put together in another process: its own constructor has run there already."""
     error = kind.__new__(kind)
     AppError.__init__(error, body.message, code=body.code)
@@ -162,9 +159,3 @@ def _seconds(stated: Any) -> float:
         return max(float(stated), 0.0)
     except (TypeError, ValueError):
         return 1.0
-
-
-def _foreign(response: httpx.Response, url: str) -> AppError:
-    kind = FROM_A_PROXY.get(response.status_code, UpstreamFailed)
-    said = SAY("not_a_desk", url=url, status=response.status_code)
-    return kind(said, url=url, status=response.status_code)

@@ -71,7 +71,7 @@ async def _admit(request: Request) -> None:
     path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
     if is_open(path):
         return
-    key = _presented(request)
+    key = _find_key(request)
     if key is None and _needs_none(request):
         _refuse_other_sites(request)
         return
@@ -89,7 +89,7 @@ async def _refuse(request: Request, error: AppError, receive: Receive, send: Sen
     await response(request.scope, receive, send)
 
 
-def _presented(request: Request) -> str | None:
+def _find_key(request: Request) -> str | None:
     scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
     return bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key")
 

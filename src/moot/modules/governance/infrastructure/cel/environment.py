@@ -3,10 +3,9 @@
 import re
 from collections.abc import Callable, Container, Mapping
 from contextvars import ContextVar
-from dataclasses import dataclass
 from datetime import timedelta
 from functools import lru_cache
-from typing import Any, Final, Literal
+from typing import Any, Final
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
@@ -29,79 +28,32 @@ LITERALS: Final = re.compile(
     re.VERBOSE | re.DOTALL,
 )
 """Comments and texts, raw ones first: in those a backslash escapes nothing."""
-HAS: Final = re.compile(r"(?<![\w.])has\s*\(\s*([\w.]+)\s*\)")
-ANY_HAS: Final = re.compile(r"(?<![\w.])has\s*\(([^()]*)\)?")
+HAS: Final = re.compile(r"(?<![\w.])has\s*\(([\w.\s]+)\)")
 
 
-def blanked(source: str) -> str:
+def blank_quotes(source: str) -> str:
     """The same length and lines, with nothing in it that is only quoted."""
     return LITERALS.sub(lambda found: re.sub(r"[^\n]", " ", found[0]), source)
 
 
-def uncommented(source: str) -> str:
+def drop_comments(source: str) -> str:
     return LITERALS.sub(lambda found: " " * len(found[0]) if found[0].startswith("//") else found[0], source)
 
 
-def asking(name: str) -> str:
+def presence_of(name: str) -> str:
     """The variable that says whether a declared field is there: as long as `has(name)` without its last bracket."""
     return f"_has.{name}"
 
 
-def with_has(source: str, declared: Container[str]) -> str:
+def resolve_has(source: str, declared: Container[str]) -> str:
     """CEL's own `has()` reads a declared field instead of asking for it; columns stay where they were."""
     pieces, end = [], 0
-    for found in HAS.finditer(blanked(source)):
-        if found[1] in declared:
-            pieces += [source[end : found.start()], asking(found[1]).ljust(len(found[0]))]
+    for found in HAS.finditer(blank_quotes(source)):
+        name = re.sub(r"\s", "", found[1])
+        if name in declared:
+            pieces += [source[end : found.start()], presence_of(name).ljust(len(found[0]))]
             end = found.end()
     return "".join([*pieces, source[end:]])
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """A piece of a condition. `op` None: a leaf, or something that only CEL can take apart."""
-
-    text: str
-    op: Literal["&&", "||", "!"] | None = None
-    parts: tuple["Part", ...] = ()
-
-
-@lru_cache(maxsize=4096)
-def parted(source: str) -> Part:
-    """By CEL's precedence: `?:` binds least, then `||`, `&&`, `!`."""
-    text = source.strip()
-    plain = blanked(text)
-    if "?" in _outside(plain):
-        return Part(text)
-    for op in ("||", "&&"):
-        places = [place.start() for place in re.finditer(re.escape(op), _outside(plain))]
-        if places:
-            return Part(text, op, tuple(parted(piece) for piece in _cut(text, places)))
-    if plain.startswith("!") and _wraps(plain[1:].lstrip()):
-        return Part(text, "!", (parted(text[1:]),))
-    if _wraps(plain):
-        return parted(text[1 : plain.rindex(")")])
-    return Part(text)
-
-
-def _cut(text: str, places: list[int]) -> list[str]:
-    starts = [0, *(place + 2 for place in places)]
-    return [text[start:end] for start, end in zip(starts, [*places, len(text)], strict=True)]
-
-
-def _outside(plain: str) -> str:
-    """What is in no bracket; the rest is blank."""
-    depth, kept = 0, []
-    for letter in plain:
-        depth += letter in "([{"
-        kept.append(" " if depth else letter)
-        depth -= letter in ")]}"
-    return "".join(kept)
-
-
-def _wraps(plain: str) -> bool:
-    """One pair of brackets around everything."""
-    return plain.startswith("(") and not _outside(plain).strip()
 
 
 Declared = dict[str, Kind]
@@ -126,24 +78,26 @@ JSON_KINDS: Final[dict[str, Kind]] = {
 }
 
 
-def declared(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
+def fields_for(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
     """The fields that mean the same in every decision the rule is for."""
     if not rule.for_types:
-        return {"payload": "map", **_named("context", CONTEXT)}
+        return {"payload": "map", **_prefix("context", CONTEXT)}
     kinds = [DECISION_TYPES[name] for name in rule.for_types]
-    fields = _shared([_named("payload", kind.payload) | _named("context", kind.context) for kind in kinds])
+    fields = _intersect(
+        [_prefix("payload", kind.payload) | _prefix("context", kind.context) for kind in kinds]
+    )
     arguments = arguments_of(rule, tools)
     if arguments is not None:
         del fields["payload.args"]
-        fields |= _named("payload.args", arguments)
+        fields |= _prefix("payload.args", arguments)
     return fields
 
 
-def _named(prefix: str, fields: Fields) -> Declared:
+def _prefix(prefix: str, fields: Fields) -> Declared:
     return {f"{prefix}.{name}": kind for name, kind in fields.items()}
 
 
-def _shared(several: list[Declared]) -> Declared:
+def _intersect(several: list[Declared]) -> Declared:
     first, *others = several
     return {name: kind for name, kind in first.items() if all(other.get(name) == kind for other in others)}
 
@@ -156,7 +110,7 @@ def arguments_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declar
         return None
     if not all(name.isidentifier() and name.isascii() for each in properties for name in each or ()):
         return None
-    return _shared([{name: _kind_of(said) for name, said in each.items()} for each in properties if each])
+    return _intersect([{name: _kind_of(said) for name, said in each.items()} for each in properties if each])
 
 
 def _kind_of(schema: Any) -> Kind:
@@ -174,14 +128,6 @@ def _kind_of(schema: Any) -> Kind:
 
 
 JUDGED: ContextVar[Facts] = ContextVar("the decision that is being judged")
-
-
-def after(tool: str) -> bool:
-    return any(call.tool == tool for call in JUDGED.get().history)
-
-
-def tainted(argument: str) -> bool:
-    return JUDGED.get().tainted(argument)
 
 
 def count(tool: str, window: str | timedelta) -> int:
@@ -215,8 +161,10 @@ def _function(name: str, returns: cel.Type, *overloads: tuple[list[cel.Type], Ca
 
 
 FUNCTIONS: Final = [
-    _function("after", cel.Type.BOOL, ([_TEXT], after)),
-    _function("tainted", cel.Type.BOOL, ([_TEXT], tainted)),
+    _function(
+        "after", cel.Type.BOOL, ([_TEXT], lambda tool: tool in {call.tool for call in JUDGED.get().history})
+    ),
+    _function("tainted", cel.Type.BOOL, ([_TEXT], lambda argument: JUDGED.get().tainted(argument))),
     _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
     _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: is_exposing(sql, tuple(names)))),
     _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], is_filtered)),
@@ -233,7 +181,7 @@ def environment(fields: Declared) -> cel.Env:
 @lru_cache(maxsize=1024)
 def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     variables = {name: TYPES[kind] for name, kind in fields}
-    variables |= {asking(name): cel.Type.BOOL for name, _ in fields}
+    variables |= {presence_of(name): cel.Type.BOOL for name, _ in fields}
     return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 

@@ -12,8 +12,8 @@ from typing import Any, Final, NamedTuple
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired
 from moot.modules.governance.infrastructure.cel.cover import Atom, Cover, Op, cover
-from moot.modules.governance.infrastructure.cel.environment import JUDGED, declared
-from moot.modules.governance.infrastructure.cel.problems import problems_of
+from moot.modules.governance.infrastructure.cel.environment import JUDGED, fields_for
+from moot.modules.governance.infrastructure.cel.problems import find_problems
 from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding, step_into
 from moot.modules.governance.infrastructure.cel.tree import Path
 from moot.modules.governance.infrastructure.cel.values import EXACT, KINDS, READERS, Reader
@@ -206,7 +206,7 @@ class CelIndex:
 
 class CelConditions(ConditionEngine):
     def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
-        return problems_of(rule, tools)
+        return find_problems(rule, tools)
 
     def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> CelIndex:
         return CelIndex([_compile(rule, tools) for rule in rules if rule.enabled])
@@ -215,5 +215,5 @@ class CelConditions(ConditionEngine):
 def _compile(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Ready:
     if not isinstance(rule.condition, str):
         return Ready(rule)
-    program = Program(rule.condition, declared(rule, tools))
+    program = Program(rule.condition, fields_for(rule, tools))
     return Ready(rule, program, cover(program))

@@ -12,26 +12,24 @@ from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, T
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.texts import SAY, joined
 from moot.modules.governance.infrastructure.cel.environment import (
-    ANY_HAS,
-    HAS,
     Declared,
     arguments_of,
-    blanked,
-    declared,
+    blank_quotes,
     environment,
+    fields_for,
     seconds,
 )
 from moot.modules.governance.infrastructure.cel.program import Program
-from moot.modules.governance.infrastructure.cel.tree import COMPARED, LOGIC, Node, kinds_of
+from moot.modules.governance.infrastructure.cel.tree import LOGIC, Node, kinds_of
 from moot.shared.domain.messages import Message
 
 
-def advice(key: str, **values: Any) -> Message:
+def advise(key: str, **values: Any) -> Message:
     return SAY(f"conditions.advice.{key}", **values)
 
 
 def write(code: str, other: str | None = None) -> Message:
-    return advice("write", code=code) if other is None else advice("either", one=code, other=other)
+    return advise("write", code=code) if other is None else advise("either", one=code, other=other)
 
 
 REPORTED: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
@@ -68,12 +66,12 @@ SYNTAX: Final = (
 SIGNS: Final[dict[str, Message]] = {
     r"===|!==": write("==", "!="),
     r"=>|=<|[≥≤]": write(">=", "<="),
-    r"(?<![=!<>])=(?![=>])": advice("compare"),
+    r"(?<![=!<>])=(?![=>])": advise("compare"),
     r"<>|≠": write("!="),
     r"(?<!&)&(?!&)": write("&&"),
     r"(?<!\|)\|(?!\|)": write("||"),
     r"[“”‘’「」]": write("'", '"'),
-    r"[（），。；！]": advice("half_width"),
+    r"[（），。；！]": advise("half_width"),
     r"->|\$(?=\w)|\b(?:payload|context)\s*\[": write("payload.field"),
     r"\.(?:lower|toLowerCase)(?=\()": write(".lowerAscii()"),
     r"\.(?:upper|toUpperCase)(?=\()": write(".upperAscii()"),
@@ -100,41 +98,26 @@ HABITS: Final = [
 """What people write who come from another language, and what they meant."""
 
 
-def problems_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
+def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
     source = rule.condition
     if not isinstance(source, str):
         return []
-    strangers = [_stranger(name) for name in rule.for_types if name not in DECISION_TYPES]
+    strangers = [_refuse_type(name) for name in rule.for_types if name not in DECISION_TYPES]
     if strangers:
         return strangers
-    fields = declared(rule, tools)
-    asked = _asked_wrongly(source, fields)
-    if asked:
-        return asked
+    fields = fields_for(rule, tools)
     try:
         program = Program(source, fields)
     except RuntimeError as e:
-        return hints(source) or [_reported(source, fields, found) for found in REPORTED.finditer(str(e))] or [
+        return find_habits(source) or [_translate(source, fields, found) for found in REPORTED.finditer(str(e))] or [
             Problem(1, 1, _in_our_words(str(e), "unreadable"))
         ]  # fmt: skip
     return list(_review(program, arguments_of(rule, tools)))
 
 
-def _asked_wrongly(source: str, fields: Declared) -> list[Problem]:
-    """Spelt otherwise, CEL takes the field's value for the answer to `has()`."""
-    plain = blanked(source)
-    wrongly = [found for found in ANY_HAS.finditer(plain) if not HAS.match(plain, found.start())]
-    named = [(found, re.sub(r"\s", "", found[1])) for found in wrongly]
-    return [
-        Problem(*place(source, found.start()), SAY("conditions.has_spaces"), write(f"has({name})"))
-        for found, name in named
-        if name in fields
-    ]
-
-
-def hints(source: str) -> list[Problem]:
+def find_habits(source: str) -> list[Problem]:
     """For a condition that does not compile: what in it is the habit of another language, in order of place."""
-    plain = blanked(source)
+    plain = blank_quotes(source)
     found: dict[int, Problem] = {}
     for pattern, kind, meant in HABITS:
         for match in pattern.finditer(plain):
@@ -149,27 +132,30 @@ def place(source: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
-def _stranger(name: str) -> Problem:
+def _refuse_type(name: str) -> Problem:
     return Problem(1, 1, SAY("conditions.no_type", name=name), _nearest(name, DECISION_TYPES))
 
 
 def _nearest(name: str, known: Iterable[str]) -> Message | None:
     close = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return _meant(close[0]) if close else None
+    return _suggest(close[0]) if close else None
 
 
-def _meant(name: str) -> Message:
-    return advice("did_you_mean", nearest=name)
+def _suggest(name: str) -> Message:
+    return advise("did_you_mean", nearest=name)
 
 
-def _reported(source: str, fields: Declared, found: re.Match[str]) -> Problem:
+def _translate(source: str, fields: Declared, found: re.Match[str]) -> Problem:
     line, column, message = int(found[1]), int(found[2]), found[3].strip()
     if unknown := UNKNOWN.search(message):
-        return _unknown(source.split("\n")[line - 1], line, column, unknown[1], fields)
+        return _explain_unknown(source.split("\n")[line - 1], line, column, unknown[1], fields)
     if mismatch := MISMATCH.search(message):
         text = source.split("\n")[line - 1]
         return Problem(
-            line, column, _mismatched(mismatch[1], mismatch[2]), _retyped(text, column, mismatch[2])
+            line,
+            column,
+            _explain_mismatch(mismatch[1], mismatch[2]),
+            _advise_types(text, column, mismatch[2]),
         )
     return Problem(line, column, _in_our_words(message, "unreadable_here"))
 
@@ -181,7 +167,7 @@ def _in_our_words(message: str, otherwise: str) -> Message:
     return SAY(f"conditions.{otherwise}", why=message)
 
 
-def _unknown(text: str, line: int, column: int, name: str, fields: Declared) -> Problem:
+def _explain_unknown(text: str, line: int, column: int, name: str, fields: Declared) -> Problem:
     """CEL points at a dot or a bracket; the reader wants the beginning of the name."""
     start = text.rfind(name, 0, column + len(name))
     at = start + 1 if start >= 0 else column
@@ -191,17 +177,12 @@ def _unknown(text: str, line: int, column: int, name: str, fields: Declared) -> 
 
 
 def _nearest_field(name: str, fields: Declared) -> Message | None:
-    """Right but for where it is; else nearly right: compared without the part that every name begins with."""
+    """Right but for where it is, or nearly right."""
     same = [field for field in fields if field.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
-    if same:
-        return _meant(same[0])
-    prefix = "context." if name.startswith("context.") else "payload."
-    below = {field.removeprefix(prefix): field for field in fields}
-    close = get_close_matches(name.removeprefix(prefix), list(below), n=1)
-    return _meant(below[close[0]]) if close else None
+    return _nearest(name, same or fields)
 
 
-def _mismatched(operator: str, types: str) -> Message:
+def _explain_mismatch(operator: str, types: str) -> Message:
     kinds = joined(map(_kind, _types(types)), by="conditions.and")
     return SAY("conditions.mismatch", operator=operator.strip("_@").replace("_", " "), kinds=kinds)
 
@@ -216,7 +197,7 @@ def _types(types: str) -> list[str]:
     return [kind.strip() for kind in re.findall(r"(?:[^,(]|\([^)]*\))+", types)]
 
 
-def _retyped(text: str, column: int, types: str) -> Message | None:
+def _advise_types(text: str, column: int, types: str) -> Message | None:
     """`amount > 1` for a number with a point, and the reverse."""
     kinds = _types(types)
     if sorted(kinds) == ["double", "int"]:
@@ -225,18 +206,18 @@ def _retyped(text: str, column: int, types: str) -> Message | None:
         )
         if whole:
             return write(f"{whole[0]}.0")
-        return advice("whole")
+        return advise("whole")
     return next((said for pair, said in ADVICE.items() if sorted(kinds) == sorted(pair)), None)
 
 
 ADVICE: Final = {
-    **{("string", kind): advice("quotes") for kind in ("int", "double", "bool")},
-    ("string", "string"): advice("list"),
-    ("bool", "int"): advice("two_comparisons"),
-    ("bool", "double"): advice("two_comparisons"),
+    **{("string", kind): advise("quotes") for kind in ("int", "double", "bool")},
+    ("string", "string"): advise("list"),
+    ("bool", "int"): advise("two_comparisons"),
+    ("bool", "double"): advise("two_comparisons"),
     ("list(string)", "string"): write("'text' in field"),
     **{
-        (kind, "null_type"): advice("has") for kind in ("string", "double", "int", "bool", "map(string, dyn)")
+        (kind, "null_type"): advise("has") for kind in ("string", "double", "int", "bool", "map(string, dyn)")
     },
 }
 
@@ -246,17 +227,23 @@ def _review(program: Program, arguments: Declared | None) -> Iterator[Problem]:
     kind = program.expression.return_type()
     if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
         yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
-    nodes = list(program.checked.root.walk())
-    flows = any(node.kind == "call" and node.name in FLOWS for node in nodes)
-    if not (program.roots or program.asked or flows):
+    root = program.checked.root
+    if not _looks_at_something(root):
         yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
-    for node in nodes:
+        return
+    for node in root.walk():
         for message, suggestion in _mistakes(program, node, arguments):
             offset = program.checked.positions.get(node.id, 0)
             yield Problem(*place(program.runnable, offset), message, suggestion)
 
 
+def _looks_at_something(node: Node) -> bool:
+    return any(each.kind in ("ident", "has") or each.name in FLOWS for each in node.walk())
+
+
 Mistake = tuple[Message, Message | None]
+CONSTANTS: Final = {"duration": "duration(%s)", "timestamp": "timestamp(%s)", "matches": "''.matches(%s)"}
+"""What takes a text of its own kind, which can be tried at once."""
 
 
 def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Iterator[Mistake]:
@@ -266,31 +253,23 @@ def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Itera
         case Node("call", "tainted", (Node("constant", value=str() as name),)):
             if arguments is not None and name not in arguments:
                 yield SAY("conditions.no_argument", name=name), _nearest(name, arguments)
-        case Node("call", "duration" | "timestamp" as function, (Node("constant", value=str() as text),)):
-            yield from _constant(f"{function}({_quoted(text)})", f"no_{function}", text)
-        case Node("call", "matches", (_, Node("constant", value=str() as pattern))):
-            yield from _constant(f"''.matches({_quoted(pattern)})", "no_pattern", pattern)
+        case Node("call", function, (*_, Node("constant", value=str() as text))) if function in CONSTANTS:
+            value = environment({}).compile(CONSTANTS[function] % json.dumps(text, ensure_ascii=False)).eval()
+            if value.type() == cel.Type.ERROR:
+                why = str(value.value()).rpartition("expression: ")[2]
+                yield SAY(f"conditions.no_{function}", text=text, why=why), None
         case Node("call", "@in", (left, Node("items", args=items))):
             if _never_member(program, left, items):
-                yield SAY("conditions.never_member"), advice("one_kind")
-        case Node("call", function, args) if function in LOGIC and any(a.kind == "constant" for a in args):
-            yield SAY("conditions.constant_part"), None
-        case Node("call", function, (Node("constant"), Node("constant"))) if function in COMPARED:
-            yield SAY("conditions.two_constants"), None
+                yield SAY("conditions.never_member"), advise("one_kind")
+        case Node("call", function, args) if function in LOGIC and not all(map(_looks_at_something, args)):
+            yield SAY("conditions.looks_at_nothing"), None
 
 
 def _period(period: str) -> Iterator[Mistake]:
     try:
         seconds(period)
     except ValueError:
-        yield SAY("conditions.no_period", text=period), advice("period")
-
-
-def _constant(expression: str, key: str, text: str) -> Iterator[Mistake]:
-    value = environment({}).compile(expression).eval()
-    if value.type() == cel.Type.ERROR:
-        why = str(value.value()).rpartition("expression: ")[2]
-        yield SAY(f"conditions.{key}", text=text, why=why), None
+        yield SAY("conditions.no_period", text=period), advise("period")
 
 
 def _never_member(program: Program, left: Node, items: Iterable[Node]) -> bool:
@@ -298,7 +277,3 @@ def _never_member(program: Program, left: Node, items: Iterable[Node]) -> bool:
     kinds = {kind for item in items for kind in kinds_of(item)}
     kind = program.fields[str(path[0])] if path is not None and len(path) == 1 else "any"
     return len(kinds) > 1 if kind == "any" else bool(kinds - {"number" if kind == "integer" else kind})
-
-
-def _quoted(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)

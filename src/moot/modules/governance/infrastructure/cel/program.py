@@ -4,7 +4,8 @@ CEL's `&&` and `||` absorb errors (`missing > 1 && false` is false), so that eve
 there, and be of its type, in code: a field may be missing only where the condition asks `has()` for it.
 """
 
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import Any, Final
 
@@ -16,15 +17,14 @@ from moot.modules.governance.infrastructure.cel import tree
 from moot.modules.governance.infrastructure.cel.environment import (
     ACTIVATIONS,
     Declared,
-    Part,
-    asking,
+    blank_quotes,
+    drop_comments,
     environment,
-    parted,
-    uncommented,
-    with_has,
+    presence_of,
+    resolve_has,
 )
-from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spelt
-from moot.modules.governance.infrastructure.cel.values import Reader, WrongValueError, expect
+from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spell
+from moot.modules.governance.infrastructure.cel.values import KINDS, Reader, WrongValueError
 from moot.shared.domain.messages import Message
 
 PLAIN: Final[dict[Kind, str]] = {"integer": "number", "strings": "list"}
@@ -37,7 +37,7 @@ class Program:
     def __init__(self, source: str, fields: Declared) -> None:
         self.source = source
         self.fields = fields
-        self.runnable = with_has(source, fields)
+        self.runnable = resolve_has(source, fields)
         self.expression = environment(fields).compile(self.runnable)
         self.checked = tree.read(self.expression.serialize())
         self.references = found = References(fields)
@@ -66,10 +66,6 @@ class Program:
         return self._parts[text]
 
     @cached_property
-    def parts(self) -> Part:
-        return parted(uncommented(self.source))
-
-    @cached_property
     def has_choices(self) -> bool:
         """Whether less than the whole condition may have made it true."""
         return "||" in self.source or ("&&" in self.source and "!" in self.source)
@@ -80,7 +76,7 @@ class Program:
             if name in judged.wrong:
                 return judged.wrong[name]
             if name not in judged.values and (name,) not in self.asked:
-                return _missing(name)
+                return _say_missing(name)
         lacking = (self._lacks(judged.values.get(str(path[0])), path, 1) for path in self.paths)
         return next(filter(None, lacking), None)
 
@@ -89,7 +85,7 @@ class Program:
         if value is None and depth == 1:
             return None
         if depth == len(path):
-            return self._unlike(value, path)
+            return self._mismatch(value, path)
         if path[depth] is EACH:
             return self._each_lacks(value, path, depth)
         missing = object()
@@ -97,22 +93,21 @@ class Program:
         if below is not missing:
             return self._lacks(below, path, depth + 1)
         if not isinstance(value, list | tuple | Mapping):
-            return WrongValueError("kind", ["map"]).of(spelt(path[:depth]))
-        return None if path[: depth + 1] in self.asked else _missing(spelt(path[: depth + 1]))
+            return WrongValueError("kind", ["map"]).of(spell(path[:depth]))
+        return None if path[: depth + 1] in self.asked else _say_missing(spell(path[: depth + 1]))
 
     def _each_lacks(self, value: Any, path: Path, depth: int) -> Message | None:
         """A loop over a map goes over its keys, which are texts and need no look."""
         if not isinstance(value, list | tuple | Mapping):
-            return WrongValueError("kind", ["list"]).of(spelt(path[:depth]))
+            return WrongValueError("kind", ["list"]).of(spell(path[:depth]))
         members = () if isinstance(value, Mapping) else value
         return next(filter(None, (self._lacks(member, path, depth + 1) for member in members)), None)
 
-    def _unlike(self, value: Any, path: Path) -> Message | None:
-        try:
-            expect(value, self.paths[path])
-        except WrongValueError as e:
-            return e.of(spelt(path))
-        return None
+    def _mismatch(self, value: Any, path: Path) -> Message | None:
+        found, kinds = KINDS[type(value)], self.paths[path]
+        if found in kinds or (not kinds and found != "null"):
+            return None
+        return WrongValueError("kind" if kinds else "null", kinds).of(spell(path))
 
     def holds(self, activation: cel.Activation) -> bool:
         """Raises `RuntimeError` when CEL cannot tell."""
@@ -122,7 +117,7 @@ class Program:
         raise RuntimeError(str(answer))
 
 
-def _missing(name: str) -> Message:
+def _say_missing(name: str) -> Message:
     return SAY("conditions.wrong.missing", name=name)
 
 
@@ -156,7 +151,7 @@ class Judged:
 
     @cached_property
     def activation(self) -> cel.Activation:
-        there = {asking(name): name in self.values or name in self.wrong for name in self._names}
+        there = {presence_of(name): name in self.values or name in self.wrong for name in self._names}
         return ACTIVATIONS.Activation(there | self.values)
 
 
@@ -172,43 +167,71 @@ def finding(program: Program, judged: Judged) -> Finding | None:
             return None
     except RuntimeError as e:
         error = str(e)
-    whole = program.source.strip()
     if error is not None or not program.has_choices:
-        return Finding(whole, _seen(program, judged.facts), error)
-    part = because(program.parts, program, judged.activation)
-    return Finding(part, _seen(program.part(part), judged.facts))
+        return Finding(program.source.strip(), _collect_values(program, judged.facts), error)
+
+    def holds(text: str) -> bool | None:
+        try:
+            return program.part(text).holds(judged.activation)
+        except RuntimeError:
+            return None
+
+    part = explain(drop_comments(program.source).strip(), holds)
+    return Finding(part, _collect_values(program.part(part), judged.facts))
 
 
-def because(part: Part, program: Program, activation: cel.Activation) -> str:
-    """Of a part that holds."""
-    match part.op:
-        case "||":
-            held = [each for each in part.parts if _is(each, program, activation, expected=True)]
-            reasons = [because(each, program, activation) for each in held]
-            return min(reasons, key=len, default=part.text)
-        case "&&":
-            return " && ".join(_bracketed(because(each, program, activation)) for each in part.parts)
-        case "!" if part.parts[0].op == "&&":
-            failed = (e for e in part.parts[0].parts if _is(e, program, activation, expected=False))
-            return next((f"!({each.text})" for each in failed), part.text)
-    return part.text
+def explain(text: str, holds: Callable[[str], bool | None]) -> str:
+    """The smallest part of a condition that holds and makes it hold."""
+    op, parts = split(text)
+    if op == "||":
+        reasons = [explain(each, holds) for each in parts if holds(each)]
+        return min(reasons, key=len, default=text)
+    if op == "&&":
+        reasons = [explain(each, holds) for each in parts]
+        return " && ".join(f"({each})" if split(each)[0] == "||" else each for each in reasons)
+    if op == "!":
+        inner, members = split(parts[0])
+        failed = (each for each in members if inner == "&&" and holds(each) is False)
+        return next((f"!({each})" for each in failed), text)
+    return parts[0]
 
 
-def _bracketed(reason: str) -> str:
-    return f"({reason})" if parted(reason).op == "||" else reason
+def split(text: str) -> tuple[str, list[str]]:
+    """The operator that binds least and what it joins, by CEL's precedence: `?:`, then `||`, `&&`, `!`.
+
+    No operator: a comparison, or something that only CEL can take apart.
+    """
+    plain = blank_quotes(text)
+    outside = _outside(plain)
+    for op in ("||", "&&") if "?" not in outside else ():
+        if op in outside:
+            places = [place.start() for place in re.finditer(re.escape(op), outside)]
+            cuts = zip([0, *(place + 2 for place in places)], [*places, len(text)], strict=True)
+            return op, [text[start:end].strip() for start, end in cuts]
+    if plain.startswith("!") and _wraps(plain[1:].lstrip()):
+        return "!", [text[1:].strip()]
+    return split(text[1 : plain.rindex(")")].strip()) if _wraps(plain) else ("", [text])
 
 
-def _is(part: Part, program: Program, activation: cel.Activation, *, expected: bool) -> bool:
-    try:
-        return program.part(part.text).holds(activation) is expected
-    except RuntimeError:
-        return False
+def _outside(plain: str) -> str:
+    """What is in no bracket; the rest is blank."""
+    depth, kept = 0, []
+    for letter in plain:
+        depth += letter in "([{"
+        kept.append(" " if depth else letter)
+        depth -= letter in ")]}"
+    return "".join(kept)
 
 
-def _seen(program: Program, facts: Facts) -> Mapping[str, Any]:
+def _wraps(plain: str) -> bool:
+    """One pair of brackets around everything."""
+    return plain.startswith("(") and not _outside(plain).strip()
+
+
+def _collect_values(program: Program, facts: Facts) -> Mapping[str, Any]:
     paths: list[Path] = [(name,) for name in program.roots if not any(p[0] == name for p in program.paths)]
-    seen = {spelt(path): _value(facts, path) for path in [*paths, *program.paths]}
-    return {name: _shortened(value) for name, value in seen.items() if value is not None}
+    seen = {spell(path): _value(facts, path) for path in [*paths, *program.paths]}
+    return {name: _shorten(value) for name, value in seen.items() if value is not None}
 
 
 def _value(facts: Facts, path: Path) -> Any:
@@ -218,11 +241,11 @@ def _value(facts: Facts, path: Path) -> Any:
     return value
 
 
-def _shortened(value: Any) -> Any:
+def _shorten(value: Any) -> Any:
     if isinstance(value, str) and len(value) > LONG:
         return value[:LONG] + "…"
     if isinstance(value, Mapping):
-        return {key: _shortened(value[key]) for key in list(value)[:MANY]}
+        return {key: _shorten(value[key]) for key in list(value)[:MANY]}
     if isinstance(value, list | tuple):
-        return [_shortened(member) for member in value[:MANY]]
+        return [_shorten(member) for member in value[:MANY]]
     return value

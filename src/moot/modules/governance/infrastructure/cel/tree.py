@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal, NamedTuple
 
 from moot.modules.governance.domain.conditions import Fields, Kind
+from moot.modules.governance.infrastructure.cel.values import KINDS
 
 Value = bool | int | float | str | bytes | None
 Shape = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
@@ -153,7 +154,7 @@ EXPECTED_OF: Final[dict[str, set[str]]] = {
 }
 
 
-def spelt(path: Path) -> str:
+def spell(path: Path) -> str:
     first, *steps = path
     return str(first) + "".join(
         "[]" if s is EACH else f".{s}" if isinstance(s, str) else f"[{s}]" for s in steps
@@ -206,7 +207,7 @@ class References:
             self.asked.add(asked)
         outer = dict(self.loops)
         for place, arg in enumerate(node.args):
-            self.visit(arg, _expected(node, place))
+            self.visit(arg, _kinds_at(node, place))
             if node.kind == "loop" and place == 0:
                 over = self.path(arg)
                 self.loops[node.name] = None if over is None else (*over, EACH)
@@ -219,7 +220,7 @@ class References:
             self.paths.setdefault(path, set()).update(expected)
 
 
-def _expected(node: Node, place: int) -> Iterable[str]:
+def _kinds_at(node: Node, place: int) -> Iterable[str]:
     if node.kind != "call":
         return ()
     function, other = node.name, node.args[1 - place] if len(node.args) == 2 else None
@@ -238,13 +239,4 @@ def kinds_of(node: Node | None) -> set[str]:
 
 
 def kinds_of_value(value: Value) -> set[str]:
-    match value:
-        case bool():
-            return {"boolean"}
-        case int() | float():
-            return {"number"}
-        case str():
-            return {"string"}
-        case None:
-            return {"null"}
-    return set()
+    return {KINDS[type(value)]} if type(value) in KINDS else set()

@@ -79,23 +79,21 @@ def boolean(value: Any) -> bool:
 
 
 def strings(value: Any) -> list[str]:
-    if not isinstance(value, list | tuple):
-        raise WrongValueError("kind", ["strings"])
-    return [text(member) for member in value]
+    return [text(member) for member in _of_type(value, list | tuple, "strings")]
 
 
-def listed(value: Any) -> list[Any]:
-    if not isinstance(value, list | tuple):
-        raise WrongValueError("kind", ["list"])
-    members: list[Any] = _plain(list(value))
-    return members
+def members(value: Any) -> Any:
+    return _plain(list(_of_type(value, list | tuple, "list")))
 
 
-def mapped(value: Any) -> dict[str, Any]:
-    if not isinstance(value, Mapping):
-        raise WrongValueError("kind", ["map"])
-    whole: dict[str, Any] = _plain(value if type(value) is dict else dict(value))
-    return whole
+def mapping(value: Any) -> Any:
+    return _plain(dict(_of_type(value, Mapping, "map")))
+
+
+def _of_type(value: Any, expected: Any, kind: Kind) -> Any:
+    if not isinstance(value, expected):
+        raise WrongValueError("kind", [kind])
+    return value
 
 
 def _plain(value: Any) -> Any:
@@ -134,8 +132,8 @@ READERS: Final[dict[Kind, Reader]] = {
     "integer": integer,
     "boolean": boolean,
     "strings": strings,
-    "list": listed,
-    "map": mapped,
+    "list": members,
+    "map": mapping,
     "any": _plain,
 }
 
@@ -150,12 +148,3 @@ KINDS: Final[dict[type, str]] = {
     NoneType: "null",
 }
 """Of plain data."""
-
-
-def expect(value: Any, kinds: frozenset[str]) -> None:
-    """Of plain data below an untyped map: what the condition compares it with says what it must be."""
-    found = KINDS[type(value)]
-    if kinds and found not in kinds:
-        raise WrongValueError("kind", kinds)
-    if not kinds and found == "null":
-        raise WrongValueError("null")

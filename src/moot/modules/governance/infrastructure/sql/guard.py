@@ -101,9 +101,6 @@ CREDENTIALS = _words(
 )
 """Columns that no research needs, whatever the table."""
 
-MOST_STEPS = 100_000
-"""How many rows a query that builds on itself may be bound to."""
-
 
 def check_sql(
     sql: str, tables: Collection[str] | None = None, dialect: str = DIALECT
@@ -211,7 +208,7 @@ def _products(scope: Scope) -> Iterator[SqlProblem]:
     groups = [{name} for name in sources_of(scope)]
     for node in walk_in_scope(scope.expression):
         if isinstance(node, exp.Predicate | exp.In | exp.Binary):
-            groups = _joined(groups, _sides(node, scope))
+            groups = _join(groups, _sides(node, scope))
     apart = [group for group in groups if group & tables.keys()]
     if len(apart) > 1:
         yield SqlProblem(SAY("sql.product", tables=sorted(tables)), snippet(scope.expression))
@@ -225,7 +222,7 @@ def _sides(node: exp.Expr, scope: Scope) -> set[str]:
     return {column.table.lower() for column in columns}
 
 
-def _joined(groups: list[set[str]], names: set[str]) -> list[set[str]]:
+def _join(groups: list[set[str]], names: set[str]) -> list[set[str]]:
     touched = [group for group in groups if group & names]
     return [group for group in groups if group not in touched] + ([set().union(*touched)] if touched else [])
 
@@ -237,34 +234,8 @@ def _secrets(tree: exp.Query) -> Iterator[SqlProblem]:
 
 
 def _endless(tree: exp.Query) -> Iterator[SqlProblem]:
-    """A query that builds on itself has to begin with something else, and to say where it ends."""
+    """A query that builds on itself: nobody can tell whether it ends."""
     for cte in tree.find_all(exp.CTE):
-        if not isinstance(cte.this, exp.SetOperation):
-            continue
-        begins = _named_like(cte, cte.this.this) and cte.parent and cte.parent.args.get("recursive")
-        steps = _named_like(cte, cte.this.expression)
-        ends = _limited(tree) or any(_bounded(table) for table in steps)
-        if begins or (steps and not ends):
+        named = {table.name.lower() for table in cte.this.find_all(exp.Table) if not table.db}
+        if isinstance(cte.this, exp.SetOperation) and cte.alias.lower() in named:
             yield SqlProblem(SAY("sql.endless", name=cte.alias), snippet(cte))
-
-
-def _named_like(cte: exp.CTE, part: exp.Expr) -> list[exp.Table]:
-    name = cte.alias.lower()
-    return [table for table in part.find_all(exp.Table) if not table.db and table.name.lower() == name]
-
-
-def _limited(tree: exp.Query) -> bool:
-    limit = tree.args.get("limit")
-    return isinstance(limit, exp.Limit) and _small(limit.expression)
-
-
-def _bounded(table: exp.Table) -> bool:
-    step = table.find_ancestor(exp.Select)
-    where = step.args.get("where") if step else None
-    return where is not None and any(
-        isinstance(c.this, exp.Column) and _small(c.expression) for c in where.find_all(exp.LT, exp.LTE)
-    )
-
-
-def _small(number: exp.Expr | None) -> bool:
-    return isinstance(number, exp.Literal) and number.is_int and int(number.this) <= MOST_STEPS

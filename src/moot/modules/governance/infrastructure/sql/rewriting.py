@@ -109,13 +109,13 @@ def _filter_time(
 ) -> None:
     bounds = [(kind, moment) for kind, moment in ((exp.GTE, since), (exp.LT, until)) if moment is not None]
     for scope in traverse_scope(tree):
-        for alias in _timed(scope, column, known):
+        for alias in _find_timed(scope, column, known):
             for kind, moment in bounds:
                 test = kind(this=exp.column(column, table=alias), expression=exp.Literal.string(moment))
                 _add(scope.expression, alias, test)
 
 
-def _timed(scope: Scope, column: str, known: Columns | None) -> Iterator[str]:
+def _find_timed(scope: Scope, column: str, known: Columns | None) -> Iterator[str]:
     """The tables of a query that have the time column."""
     tables = tables_of(scope)
     for alias, table in tables.items():
@@ -164,8 +164,8 @@ class Masking:
         self._drop = {name.lower() for name in drop}
         self._hidden = {name.lower() for name in mask} | self._drop
         self._columns = columns
-        self._changed: dict[int, dict[str, bool]] = {}
-        """For each inner query by id: the outputs that are hidden, and whether they are gone."""
+        self._changed: dict[int, dict[str, str]] = {}
+        """For each inner query by id: the outputs that are hidden, `gone` or `masked`."""
         self._edits: list[tuple[exp.Expr, list[exp.Expr]]] = []
 
     def apply(self, tree: exp.Query) -> None:
@@ -190,7 +190,8 @@ class Masking:
         ]
         if not kept or (len(kept) < len(states) and _by_position(select)):
             raise Unclear
-        self._note(scope, {p.alias_or_name.lower(): state == "gone" for p, state in states if state})
+        outputs = {p.alias_or_name.lower(): state for p, state in states if state}
+        self._note(scope, {name: "gone" if state == "gone" else "masked" for name, state in outputs.items()})
         self._edits.append((select, kept))
 
     def _shown(self, scope: Scope, projection: exp.Expr) -> str | None:
@@ -204,8 +205,7 @@ class Masking:
     def _state(self, scope: Scope, column: exp.Column) -> str | None:
         source = origin_of(column, scope, self._columns)
         if isinstance(source, Scope):
-            gone = self._changed.get(id(source.expression), {}).get(column.name.lower())
-            return None if gone is None else ("gone" if gone else "masked")
+            return self._changed.get(id(source.expression), {}).get(column.name.lower())
         named = _names(column, qualified=source is not None) & self._hidden
         return None if not named else ("gone" if named & self._drop else "mask")
 
@@ -219,22 +219,20 @@ class Masking:
             if isinstance(node, exp.Join) and (node.method == "NATURAL" or _using(node) & self._hidden):
                 raise Unclear
 
-    def _note(self, scope: Scope, changed: dict[str, bool]) -> None:
+    def _note(self, scope: Scope, changed: dict[str, str]) -> None:
         if changed and not _handed_on(scope.expression):
             raise Unclear
-        if True in changed.values() and alias_columns(scope.expression.parent):
+        if "gone" in changed.values() and alias_columns(scope.expression.parent):
             raise Unclear
         self._changed[id(scope.expression)] = changed
 
     def _combine(self, scope: Scope) -> None:
         """A set operation hides what its sides hide; a column left out of one side only would shift the others."""
         sides = [self._changed.get(id(side.expression), {}) for side in scope.set_operation_scopes or ()]
-        gone = [{name for name, is_gone in side.items() if is_gone} for side in sides]
+        gone = [{name for name, state in side.items() if state == "gone"} for side in sides]
         if any(names != gone[0] for names in gone):
             raise Unclear
-        self._changed[id(scope.expression)] = {
-            name: is_gone for side in sides for name, is_gone in side.items()
-        }
+        self._changed[id(scope.expression)] = dict(item for side in sides for item in side.items())
 
 
 def _mask(projection: exp.Expr) -> exp.Expr:

@@ -42,13 +42,13 @@ class SqlProblem(NamedTuple):
 @lru_cache(maxsize=4096)
 def parse(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
     """The one query `sql` is. The tree is shared: copy it before changing it."""
-    odd = next(_odd(sql), None)
+    odd = next(_find_oddities(sql), None)
     if odd:
         return odd
     try:
         found = [statement for statement in sqlglot.parse(sql, dialect=dialect) if statement]
     except (SqlglotError, RecursionError) as e:
-        return SqlProblem(_unreadable(e), sql[:SNIPPET])
+        return SqlProblem(_explain_failure(e), sql[:SNIPPET])
     if len(found) != 1 or not isinstance(found[0], QUERIES):
         return SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
     return _spell_alike(found[0])
@@ -73,7 +73,7 @@ def code_of(sql: str) -> str:
     return "".join(piece[0] for piece in PIECE.finditer(sql) if piece.lastgroup != "comment")
 
 
-def _odd(sql: str) -> Iterator[SqlProblem]:
+def _find_oddities(sql: str) -> Iterator[SqlProblem]:
     if len(sql) > MOST_CHARACTERS:
         yield SqlProblem(SAY("sql.too_long", most=MOST_CHARACTERS), sql[:SNIPPET])
         return
@@ -106,7 +106,7 @@ def _unseen(sign: str) -> bool:
     return sign not in "\t\n" and unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
-def _unreadable(error: Exception) -> Message:
+def _explain_failure(error: Exception) -> Message:
     """Where the parser gave up; what it says itself is about its own insides."""
     places = error.errors if isinstance(error, ParseError) else []
     near = str(places[0]["highlight"] or "")[:SNIPPET].strip() if places else ""
@@ -143,20 +143,20 @@ def table_stars(scope: Scope) -> list[exp.Expr]:
     if not isinstance(query, exp.Select) or isinstance(query.parent, exp.Exists):
         return []
     stars = [projection for projection in query.expressions if projection.is_star]
-    return [s for s in stars if any(isinstance(of, exp.Table) for of in starred(scope, s).values())]
+    return [s for s in stars if any(isinstance(of, exp.Table) for of in star_sources(scope, s).values())]
 
 
-def starred(scope: Scope, star: exp.Expr) -> dict[str, exp.Table | Scope]:
+def star_sources(scope: Scope, star: exp.Expr) -> dict[str, exp.Table | Scope]:
     """The sources that a star stands for."""
     sources, only = sources_of(scope), star.args.get("table")
     return {name: source for name, source in sources.items() if not only or name == only.name.lower()}
 
 
-def outputs(scope: Scope, known: Columns | None) -> list[str]:
+def output_names(scope: Scope, known: Columns | None) -> list[str]:
     """The names of the columns that a query returns."""
     query = scope.expression
     if scope.set_operation_scopes:
-        return outputs(scope.set_operation_scopes[0], known)
+        return output_names(scope.set_operation_scopes[0], known)
     if not isinstance(query, exp.Select):
         raise Unclear
     shown = query.expressions
@@ -173,7 +173,7 @@ def pairs(scope: Scope, star: exp.Expr, known: Columns | None) -> list[tuple[str
     left_out = {part.name.lower() for part in without}
     return [
         (source, column)
-        for source, origin in starred(scope, star).items()
+        for source, origin in star_sources(scope, star).items()
         for column in _named(scope, source, origin, known)
         if column.lower() not in left_out
     ]
@@ -203,7 +203,7 @@ def _may_have(scope: Scope, alias: str, column: str, known: Columns | None) -> b
 
 
 def _named(scope: Scope, name: str, source: exp.Table | Scope, known: Columns | None) -> list[str]:
-    columns = columns_of(source, known) if isinstance(source, exp.Table) else outputs(source, known)
+    columns = columns_of(source, known) if isinstance(source, exp.Table) else output_names(source, known)
     if columns is None:
         raise Unclear
     renamed = _renamed(scope, name)
