@@ -243,11 +243,9 @@ class MarketDataUpkeep:
         if universe in INDEXES:
             return [Symbol.parse(code) for code in await self._members(INDEXES[universe])]
         if universe == "all":
-            companies = (
-                await self.sources[Market.CN].read(COMPANIES, Market.CN.value)
-                if Market.CN in self.sources
-                else []
-            )
+            if Market.CN not in self.sources:
+                return []
+            companies = await self.sources[Market.CN].read(COMPANIES, Market.CN.value)
             return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
         return [Symbol.parse((await self.directory.resolve(text)).symbol) for text in _listed_in(universe)]
 

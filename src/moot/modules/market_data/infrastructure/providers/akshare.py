@@ -16,23 +16,21 @@ from typing import Any
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.domain.provider import NotOffered
-from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import akshare_rows
 from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, LISTINGS, SERIES, Step
 from moot.modules.market_data.infrastructure.providers.outside import (
     MISREAD,
     REQUEST_SECONDS,
+    Errors,
     HttpAnswer,
-    OutsideSource,
+    LibrarySource,
     Pace,
     Reader,
     Row,
-    Trouble,
     in_thread,
+    refuse_status,
 )
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY
-from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
 FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
@@ -80,7 +78,7 @@ PAGES: dict[Dataset[Any], Page] = {
 }
 
 
-class AkshareProvider(OutsideSource):
+class AkshareProvider(LibrarySource):
     """Without a token. Suspended days are missing, ST is not marked, and older articles cannot be had."""
 
     name = AKSHARE.name
@@ -155,7 +153,7 @@ class AkshareProvider(OutsideSource):
         page: Row = {"list": [None], "total_hits": 1}
         while page["list"] and len(found) < page["total_hits"]:
             turned = {**asked, "page_index": len(found) // NOTICES_A_PAGE + 1}
-            page = await self._ask("ann", turned, partial(_notices_page, turned))
+            page = await self.ask("ann", turned, partial(_notices_page, turned)) or {"list": []}
             found += page["list"]
         return found
 
@@ -166,17 +164,15 @@ class AkshareProvider(OutsideSource):
         has_nothing: Callable[[], bool] = lambda: False,
     ) -> list[Row]:
         """The rows of an AKShare function, `None` for every missing value."""
-        call = getattr(await in_thread(_library), function)
+        call = getattr(await in_thread(self.library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
-        rows: list[Row] = await self._ask(function, given, lambda: _rows(fresh(**given)), has_nothing)
-        return rows
+        return await self.ask(function, given, lambda: _rows(fresh(**given)), has_nothing) or []
 
     async def _factors(self, symbol: str) -> list[Step]:
         """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
         url = FACTORS_URL.format(symbol=symbol)
-        steps: list[Step] = await self._ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {})))
-        return steps
+        return await self.ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {}))) or []
 
     async def _articles(self, keyword: str) -> list[Row]:
         """The newest articles that name the keyword."""
@@ -192,45 +188,20 @@ class AkshareProvider(OutsideSource):
         }
         params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
 
-        def read() -> Any:
-            return _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
+        def read() -> list[Row]:
+            articles: list[Row] = _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get(
+                "cmsArticleWebOld", []
+            )
+            return articles
 
-        articles: list[Row] = await self._ask("search", {"keyword": keyword}, read)
-        return articles
+        return await self.ask("search", {"keyword": keyword}, read) or []
 
-    async def _ask(
-        self,
-        operation: str,
-        params: Mapping[str, Any],
-        read: Callable[[], Any],
-        has_nothing: Callable[[], bool] = lambda: False,
-    ) -> Any:
-        await in_thread(_library)  # loading it takes seconds
-        errors = importlib.import_module("akshare.exceptions")
+    def library(self) -> ModuleType:
+        os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
+        return super().library()
 
-        async def attempt() -> Any:
-            try:
-                return await in_thread(read)
-            except json.JSONDecodeError as e:
-                raise Trouble(_unreadable(operation), passing=True) from e
-            except errors.AkshareException as e:
-                raise Trouble(
-                    Unavailable(SAY("akshare.refused", operation=operation, why=str(e))), passing=True
-                ) from e
-            except MISREAD as e:
-                if await in_thread(has_nothing):
-                    return []
-                raise Trouble(_unreadable(operation)) from e
-
-        return await self.call(operation, params, attempt)
-
-
-def _library() -> ModuleType:
-    os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
-    try:
-        return importlib.import_module("akshare")
-    except ImportError as e:
-        raise NotOffered(SAY("akshare.not_installed")) from e
+    def errors(self) -> Errors:
+        return (importlib.import_module("akshare.exceptions").AkshareException,), MISREAD
 
 
 def _rows(frame: Any) -> list[Row]:
@@ -244,12 +215,7 @@ def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
     http = importlib.import_module("curl_cffi.requests" if browser else "requests")
     headers = {"Referer": NEWS_REFERER} if browser else {}
     answer = http.get(url, params=dict(params), headers=headers, timeout=REQUEST_SECONDS)
-    if answer.status_code != 200:
-        said = SAY("outside.status", source=AKSHARE.name, status=answer.status_code, operation=url)
-        seen = HttpAnswer(answer.status_code, answer.text)
-        raise Trouble(
-            Unavailable(said), passing=answer.status_code >= 500 or answer.status_code == 429, answer=seen
-        )
+    refuse_status(AKSHARE.name, url, HttpAnswer(answer.status_code, answer.text))
     text: str = answer.text
     return text
 
@@ -280,7 +246,3 @@ def _steps(text: str) -> list[Step]:
 def _read_jsonp(text: str) -> Any:
     """JSONP: `name({...})`, with or without a semicolon."""
     return json.loads(text[text.find("(") + 1 : text.rfind(")")])
-
-
-def _unreadable(operation: str) -> Unavailable:
-    return Unavailable(SAY("akshare.unreadable", operation=operation))

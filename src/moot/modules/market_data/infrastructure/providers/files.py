@@ -26,7 +26,13 @@ from moot.modules.market_data.infrastructure.providers.file_mapping import (
     guess,
     read_mapping,
 )
-from moot.modules.market_data.infrastructure.providers.rows import add_times, read_columns
+from moot.modules.market_data.infrastructure.providers.rows import (
+    DECIMALS,
+    add_times,
+    estimate_amount,
+    read_columns,
+    reference_price,
+)
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
@@ -112,23 +118,11 @@ def _complete(table: TableMapping, row: Row, last: Row) -> Row:
         full["suspended"] = not full.pop(TRADING)
     if full.get("suspended"):
         full = {"volume": 0, "amount": 0.0, **full}
-    if "pre_close" not in table.columns and {"close"} <= last.keys():
-        full["pre_close"] = _reference(last, full)
-    if table.amount == "estimated" and {"volume", "close"} <= full.keys():
-        full["amount"] = full["volume"] * _middle(full)
+    if "pre_close" not in table.columns and "close" in last:
+        full["pre_close"] = reference_price({"adj_factor": 1.0, **last}, full["adj_factor"], DECIMALS)
+    if table.amount == "estimated":
+        full["amount"] = estimate_amount(full)
     return full
-
-
-def _reference(last: Row, row: Row) -> float | None:
-    close, before, now = last["close"], last.get("adj_factor", 1.0), row["adj_factor"]
-    if not all(isinstance(number, float) and number > 0 for number in (close, before, now)):
-        return None
-    return float(round(close * before / now, 4))
-
-
-def _middle(row: Row) -> float:
-    prices = [row[name] for name in ("high", "low", "close") if isinstance(row.get(name), float)]
-    return sum(prices) / len(prices) if prices else 0.0
 
 
 def _add_factors(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
@@ -237,8 +231,8 @@ def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
         known = [dataset.label for dataset in REQUIRED]
         why = SAY("files.headers_unknown", file=path.name, there=frame.columns, known=known)
         raise InvalidInput(why, field="file")
-    for dataset, made in guesses.items():
-        for _, complaint in complaints(dataset, made.table):
+    for dataset, (table, _) in guesses.items():
+        for _, complaint in complaints(dataset, table):
             raise InvalidInput(SAY("files.guess_incomplete", file=path.name, why=complaint), field="file")
-    facts = {d: read_facts(d, made.table, frame, path.name) for d, made in guesses.items()}
-    return facts, [note for made in guesses.values() for note in made.notes]
+    facts = {dataset: read_facts(dataset, table, frame, path.name) for dataset, (table, _) in guesses.items()}
+    return facts, [note for _, notes in guesses.values() for note in notes]

@@ -28,6 +28,7 @@ from moot.modules.market_data.infrastructure.providers.outside import (
     Reader,
     Row,
     Trouble,
+    refuse_status,
 )
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY, MACRO_RELEASES, Series
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
@@ -290,10 +291,8 @@ def _question(series: Series, start: date, end: date) -> dict[str, str]:
 
 
 def _read(api: str, answer: HttpAnswer) -> _Page:
+    refuse_status(TUSHARE.name, api, answer)
     said = {"source": TUSHARE.name, "operation": api, "status": answer.status_code}
-    if answer.status_code != httpx.codes.OK:
-        passing = answer.status_code >= 500 or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
-        raise Trouble(Unavailable(SAY("outside.status", **said)), passing=passing, answer=answer)
     try:
         envelope = _Envelope.model_validate_json(answer.text)
     except ValidationError:
