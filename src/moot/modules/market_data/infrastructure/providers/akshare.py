@@ -16,20 +16,9 @@ from typing import Any
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.infrastructure.providers import akshare_rows
+from moot.modules.market_data.infrastructure.providers import akshare_rows, outside
 from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, LISTINGS, SERIES, Step
-from moot.modules.market_data.infrastructure.providers.outside import (
-    MISREAD,
-    REQUEST_SECONDS,
-    Errors,
-    HttpAnswer,
-    LibrarySource,
-    Pace,
-    Reader,
-    Row,
-    in_thread,
-    refuse_status,
-)
+from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY
 from moot.shared.domain.symbol import Market
 
@@ -78,12 +67,12 @@ PAGES: dict[Dataset[Any], Page] = {
 }
 
 
-class AkshareProvider(LibrarySource):
+class AkshareProvider(outside.LibrarySource):
     """Without a token. Suspended days are missing, ST is not marked, and older articles cannot be had."""
 
     name = AKSHARE.name
     market = Market.CN
-    pace = Pace(calls=1, per_seconds=0.3, concurrency=1)
+    pace = outside.Pace(calls=1, per_seconds=0.3, concurrency=1)
     """Eastmoney shuts out who asks faster."""
 
     def readers(self) -> dict[Dataset[Any], Reader]:
@@ -110,7 +99,7 @@ class AkshareProvider(LibrarySource):
             "start_date": f"{start - DAYS_BEFORE:%Y%m%d}",
             "end_date": f"{end:%Y%m%d}",
             "adjust": "",
-            "timeout": REQUEST_SECONDS,
+            "timeout": outside.REQUEST_SECONDS,
         }
         days = await self._table("stock_zh_a_hist", asked)
         if not days:
@@ -164,7 +153,7 @@ class AkshareProvider(LibrarySource):
         has_nothing: Callable[[], bool] = lambda: False,
     ) -> list[Row]:
         """The rows of an AKShare function, `None` for every missing value."""
-        call = getattr(await in_thread(self.library), function)
+        call = getattr(await outside.in_thread(self.library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
         return await self.ask(function, given, lambda: _rows(fresh(**given)), has_nothing) or []
@@ -200,8 +189,8 @@ class AkshareProvider(LibrarySource):
         os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
         return super().library()
 
-    def errors(self) -> Errors:
-        return (importlib.import_module("akshare.exceptions").AkshareException,), MISREAD
+    def errors(self) -> outside.Errors:
+        return (importlib.import_module("akshare.exceptions").AkshareException,), outside.MISREAD
 
 
 def _rows(frame: Any) -> list[Row]:
@@ -214,8 +203,8 @@ def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
     """The text at `url`; the news search answers only what looks like a browser."""
     http = importlib.import_module("curl_cffi.requests" if browser else "requests")
     headers = {"Referer": NEWS_REFERER} if browser else {}
-    answer = http.get(url, params=dict(params), headers=headers, timeout=REQUEST_SECONDS)
-    refuse_status(AKSHARE.name, url, HttpAnswer(answer.status_code, answer.text))
+    answer = http.get(url, params=dict(params), headers=headers, timeout=outside.REQUEST_SECONDS)
+    outside.refuse_status(AKSHARE.name, url, outside.HttpAnswer(answer.status_code, answer.text))
     text: str = answer.text
     return text
 
@@ -233,7 +222,7 @@ def _has_nothing(page: Page, asked: str) -> bool:
     try:
         answer = json.loads(text)
         return answer["result"] is None and answer["code"] == NOTHING_FOUND
-    except MISREAD:
+    except outside.MISREAD:
         return False
 
 

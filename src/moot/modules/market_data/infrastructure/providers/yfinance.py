@@ -16,15 +16,8 @@ from typing import Any, TypeVar
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Company, Dataset
 from moot.modules.market_data.domain.provider import screen
-from moot.modules.market_data.infrastructure.providers.outside import (
-    MISREAD,
-    REQUEST_SECONDS,
-    Errors,
-    LibrarySource,
-    Pace,
-    Reader,
-    Row,
-)
+from moot.modules.market_data.infrastructure.providers import outside
+from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     Source,
     estimate_amount,
@@ -63,7 +56,7 @@ CHART_PATH = "/v8/finance/chart/"
 UNKNOWN = 404
 
 
-class YfinanceProvider(LibrarySource):
+class YfinanceProvider(outside.LibrarySource):
     """Without a key. No list of companies and no history of valuations; a report counts as known from its deadline.
 
     The whole history of a share is one answer, and factors must not depend on the range asked for: it is read whole.
@@ -71,7 +64,7 @@ class YfinanceProvider(LibrarySource):
 
     name = YAHOO.name
     market = Market.US
-    pace = Pace(calls=30, per_seconds=60, concurrency=2)
+    pace = outside.Pace(calls=30, per_seconds=60, concurrency=2)
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
@@ -84,23 +77,23 @@ class YfinanceProvider(LibrarySource):
     async def company(self, symbol: str) -> Company | None:
         """One company, by its symbol; nothing if Yahoo does not know it or not since when it trades."""
         info = await self._ask("info", symbol, lambda ticker: dict(ticker.info))
-        rows = [_company_row(symbol, info)] if info else []
+        rows = [company(symbol, info)] if info else []
         return next(iter(screen(COMPANIES, rows)), None)
 
     async def _bars(self, symbol: str, *_: object) -> list[Row]:
-        return list(_bar_rows(symbol, await self._history(symbol)))
+        return list(bars(symbol, await self._history(symbol)))
 
     async def _reports(self, symbol: str, *_: object) -> list[Row]:
         tables = await self._ask("statements", symbol, _statements)
-        return list(_report_rows(symbol, *tables)) if tables else []
+        return list(reports(symbol, *tables)) if tables else []
 
     async def _dividends(self, symbol: str, *_: object) -> list[Row]:
-        return list(_dividend_rows(symbol, await self._history(symbol)))
+        return list(dividends(symbol, await self._history(symbol)))
 
     async def _news(self, symbol: str, *_: object) -> list[Row]:
         """The newest articles, as far back as Yahoo keeps them."""
         found = await self._ask("news", symbol, lambda ticker: list(ticker.get_news(count=ARTICLES)))
-        return [_news_row(symbol, article) for article in found or []]
+        return [news(symbol, article) for article in found or []]
 
     async def _history(self, symbol: str) -> list[Row]:
         return await self._ask("history", symbol, _whole_history) or []
@@ -128,16 +121,18 @@ class YfinanceProvider(LibrarySource):
         importlib.import_module("yfinance.config").YfConfig.debug.hide_exceptions = False
         return library
 
-    def errors(self) -> Errors:
+    def errors(self) -> outside.Errors:
         told = self.library().exceptions
-        return (told.YFRateLimitError,), (told.YFException, *MISREAD)
+        return (told.YFRateLimitError,), (told.YFException, *outside.MISREAD)
 
     def _is_unknown(self, spelled: str) -> bool:
         data, const = (importlib.import_module(f"yfinance.{name}") for name in ("data", "const"))
         url = f"{const._BASE_URL_}{CHART_PATH}{spelled}"
         asked = {"range": "1d", "interval": "1d"}
         try:
-            answer = data.YfData(session=self._session).get(url, params=asked, timeout=REQUEST_SECONDS)
+            answer = data.YfData(session=self._session).get(
+                url, params=asked, timeout=outside.REQUEST_SECONDS
+            )
         except self.library().exceptions.YFException:
             return False
         return bool(answer.status_code == UNKNOWN)
@@ -149,7 +144,12 @@ class YfinanceProvider(LibrarySource):
 
 def _whole_history(ticker: Any) -> list[Row]:
     frame = ticker.history(
-        period="max", interval="1d", auto_adjust=False, actions=True, keepna=True, timeout=REQUEST_SECONDS
+        period="max",
+        interval="1d",
+        auto_adjust=False,
+        actions=True,
+        keepna=True,
+        timeout=outside.REQUEST_SECONDS,
     )
     return _plain_history(frame)
 
@@ -178,7 +178,7 @@ def _strict_session() -> Any:
     return StrictSession(impersonate="chrome")
 
 
-def _bar_rows(symbol: str, history: list[Row]) -> Iterator[Row]:
+def bars(symbol: str, history: list[Row]) -> Iterator[Row]:
     """`before` is the last close there was, on today's shares."""
     factor: float = 1.0
     before: float | None = None
@@ -199,7 +199,7 @@ def _traded(row: Row, later: float) -> Row:
     return {**traded, "amount": estimate_amount(traded)}
 
 
-def _dividend_rows(symbol: str, history: list[Row]) -> Iterator[Row]:
+def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
     """Yahoo tells neither period nor announcement: both are taken to be the ex-date, when at last it was known."""
     for row, later in zip(history, _later_splits(history), strict=True):
         split, paid = row["Stock Splits"] or 1.0, row["Dividends"] or 0.0
@@ -211,7 +211,7 @@ def _dividend_rows(symbol: str, history: list[Row]) -> Iterator[Row]:
         yield YAHOO.tell(DIVIDENDS, {"symbol": symbol, **days, **payout, **times})
 
 
-def _report_rows(symbol: str, quarterly: Statements, annual: Statements) -> Iterator[Row]:
+def reports(symbol: str, quarterly: Statements, annual: Statements) -> Iterator[Row]:
     """One report a quarter, and older full years where the year is the calendar's."""
     older = {end: lines for end, lines in annual.items() if _quarter(end)[1] == 4 and end not in quarterly}
     every = {**older, **quarterly}
@@ -224,7 +224,7 @@ def _report_rows(symbol: str, quarterly: Statements, annual: Statements) -> Iter
         yield YAHOO.tell(REPORTS, {**told, **_figures(lines, sums, opening)})
 
 
-def _news_row(symbol: str, article: Row) -> Row:
+def news(symbol: str, article: Row) -> Row:
     content = article.get("content") or {}
     page = content.get("canonicalUrl") or content.get("clickThroughUrl") or {}
     title = content.get("title")
@@ -232,7 +232,7 @@ def _news_row(symbol: str, article: Row) -> Row:
     return YAHOO.tell(NEWS, {**item, **known_from(YAHOO.read_moment(content.get("pubDate")))})
 
 
-def _company_row(symbol: str, info: Row) -> Row:
+def company(symbol: str, info: Row) -> Row:
     name = info.get("longName") or info.get("shortName")
     first = info.get("firstTradeDateMilliseconds")
     industry = info.get("industry") or ""
