@@ -16,18 +16,11 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import BARS, DailyBar, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
-from moot.modules.market_data.domain.spelling import canonical, infer, market_of
+from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers.file_mapping import (
-    REQUIRED,
-    TRADING,
-    TableMapping,
-    complaints,
-    guess,
-    read_mapping,
-)
+from moot.modules.market_data.infrastructure.providers import file_mapping
+from moot.modules.market_data.infrastructure.providers.file_mapping import TableMapping
 from moot.modules.market_data.infrastructure.providers.rows import (
-    DECIMALS,
     add_times,
     estimate_amount,
     read_columns,
@@ -38,6 +31,8 @@ from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
 
 SOURCE = "files"
+DECIMALS = 4
+"""Of a reference price."""
 Row = dict[str, Any]
 
 
@@ -100,7 +95,7 @@ def _rows(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name:
 
 
 def _symbol(text: str) -> str:
-    return canonical(text) or infer(text) or text
+    return read_code(text) or infer(text) or text
 
 
 def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
@@ -114,8 +109,8 @@ def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
 
 def _complete(table: TableMapping, row: Row, last: Row) -> Row:
     full = {"adj_factor": 1.0, **row}
-    if TRADING in full:
-        full["suspended"] = not full.pop(TRADING)
+    if file_mapping.TRADING in full:
+        full["suspended"] = not full.pop(file_mapping.TRADING)
     if full.get("suspended"):
         full = {"volume": 0, "amount": 0.0, **full}
     if "pre_close" not in table.columns and "close" in last:
@@ -173,7 +168,7 @@ class FilesProvider:
     def __init__(self, place: Path) -> None:
         mapping = place / MAPPING_NAME if place.is_dir() else place
         self._folder = mapping.parent
-        self._tables = read_mapping(mapping)
+        self._tables = file_mapping.read_mapping(mapping)
         self._read: dict[Dataset[Any], tuple[State, dict[str, Batch[Any]]]] = {}
 
     @property
@@ -219,20 +214,22 @@ def read_import(path: Path, mapping: Path | None = None) -> Imported:
     frame = read_frame(path)
     if mapping is None:
         return _by_headers(path, frame)
-    tables = {d: t for d, t in read_mapping(mapping).items() if Path(t.path).name in ("", path.name)}
+    tables = {
+        d: t for d, t in file_mapping.read_mapping(mapping).items() if Path(t.path).name in ("", path.name)
+    }
     if not tables:
         raise InvalidInput(SAY("files.not_in_mapping", file=path.name, mapping=mapping.name), field="mapping")
     return {d: read_facts(d, table, frame, path.name) for d, table in tables.items()}, []
 
 
 def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
-    guesses = guess(frame)
+    guesses = file_mapping.guess(frame)
     if not guesses:
-        known = [dataset.label for dataset in REQUIRED]
+        known = [dataset.label for dataset in file_mapping.REQUIRED]
         why = SAY("files.headers_unknown", file=path.name, there=frame.columns, known=known)
         raise InvalidInput(why, field="file")
     for dataset, (table, _) in guesses.items():
-        for _, complaint in complaints(dataset, table):
+        for _, complaint in file_mapping.complaints(dataset, table):
             raise InvalidInput(SAY("files.guess_incomplete", file=path.name, why=complaint), field="file")
     facts = {dataset: read_facts(dataset, table, frame, path.name) for dataset, (table, _) in guesses.items()}
     return facts, [note for _, notes in guesses.values() for note in notes]
