@@ -42,7 +42,7 @@ from moot.modules.intake.application.intake_service import (
 from moot.modules.intake.container import IntakeContainer
 from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.application.sql import DATABASE_TOOL, QueryResult, SqlDoor
+from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, QueryResult, SqlDoor
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
 from moot.remote.desk import Body, Desk
@@ -101,7 +101,7 @@ class Moot(Desk):
         choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
         self.database_tool = self.market_data.database()
         self.governance = GovernanceContainer(
-            book=RuleBook({"database": DATABASE_TOOL}, tables={"database": self.database_tool.tables()}),
+            book=RuleBook({"database": DATABASE_TOOL}, tables={"database": TABLES}),
             trail=self.trail,
             clock=clock,
             strict=self.settings.audit == "strict",

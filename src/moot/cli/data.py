@@ -150,7 +150,7 @@ def _show_holdings(holdings: list[Holding]) -> None:
 
 
 def _describe(event: SyncEvent) -> str:
-    what = f"{event.subject} {_in_words(event.name)}"
+    what = f"{event.subject} {_in_words(event.dataset.label)}"
     errors = [
         f"{source}: {_in_words(error)}" if source else _in_words(error) for source, error in event.errors
     ]

@@ -14,7 +14,7 @@ from moot.modules.market_data.domain.company_index import (
 )
 from moot.modules.market_data.domain.facts import COMPANIES, Company
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
-from moot.modules.market_data.domain.spelling import canonical, fold, infer, market_of, unsupported
+from moot.modules.market_data.domain.spelling import fold, infer, market_of, read_code, unsupported
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
@@ -113,7 +113,7 @@ def _meant(matches: Sequence[Match]) -> list[Match]:
 
 def _market_meant(text: str) -> Market | None:
     """A code in capitals or digits means a market; small letters may just as well be a name."""
-    code = canonical(text) or infer(text)
+    code = read_code(text) or infer(text)
     if code is None or (code.isalpha() and text.strip() != code):
         return None
     return market_of(code)

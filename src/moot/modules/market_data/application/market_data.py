@@ -7,50 +7,24 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dataset,
-    Dividend,
-    Fact,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
+from moot.modules.market_data.domain import facts, trading_rules
 from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.domain.trading_rules import (
-    LOTS,
-    SETTLEMENT,
-    TradingCalendar,
-    board_of,
-    is_limit_down,
-    is_limit_up,
-    price_limit,
-)
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Market, Symbol
 
-F = TypeVar("F", bound=Fact)
+F = TypeVar("F", bound=facts.Fact)
 
 
 class MarketData:
     def __init__(self, providers: Mapping[Market, MarketDataProvider]) -> None:
         self._providers = providers
 
-    async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
+    async def company(self, symbol: Symbol, *, as_of: datetime) -> facts.Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
-        listed = await source.read(COMPANIES, symbol.market.value)
+        listed = await source.read(facts.COMPANIES, symbol.market.value)
         known = {company.symbol: company for company in listed}
         company = known.get(symbol.text)
         if company is None and isinstance(source, CompanyLookup):
@@ -66,38 +40,38 @@ class MarketData:
 
     async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
-    ) -> list[DailyBar]:
+    ) -> list[facts.DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
-        bars = await self._known(BARS, symbol, as_of, start, end)
+        bars = await self._known(facts.BARS, symbol, as_of, start, end)
         return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
-    ) -> list[DailyValuation]:
-        return await self._known(VALUATIONS, symbol, as_of, start, end)
+    ) -> list[facts.DailyValuation]:
+        return await self._known(facts.VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
-    ) -> list[FinancialReport]:
+    ) -> list[facts.FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
-        reports = await self._known(REPORTS, symbol, as_of)
+        reports = await self._known(facts.REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
 
-    async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[Dividend]:
+    async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[facts.Dividend]:
         """Declared by `as_of`, oldest first."""
-        return await self._known(DIVIDENDS, symbol, as_of)
+        return await self._known(facts.DIVIDENDS, symbol, as_of)
 
-    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
+    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
-        return await self._known(MACRO, symbol, as_of, today - timedelta(days=days), today)
+        return await self._known(facts.MACRO, symbol, as_of, today - timedelta(days=days), today)
 
-    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
+    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = await self._known(NEWS, symbol, as_of, today - timedelta(days=days), today)
+        items = await self._known(facts.NEWS, symbol, as_of, today - timedelta(days=days), today)
         return [
             item
             for item in items
@@ -107,15 +81,15 @@ class MarketData:
 
     async def _known(
         self,
-        dataset: Dataset[F],
+        dataset: facts.Dataset[F],
         symbol: Symbol,
         as_of: datetime,
         start: date = date.min,
         end: date = date.max,
     ) -> list[F]:
         subject = symbol.text if dataset.by_symbol else symbol.market.value
-        facts = await self._provider(symbol).read(dataset, subject, start, end)
-        return [fact for fact in facts if fact.known_at(as_of)]
+        found = await self._provider(symbol).read(dataset, subject, start, end)
+        return [fact for fact in found if fact.known_at(as_of)]
 
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
@@ -125,7 +99,7 @@ class MarketData:
         return provider
 
     @staticmethod
-    def _unknown(symbol: Symbol, known: dict[str, Company]) -> InvalidInput:
+    def _unknown(symbol: Symbol, known: dict[str, facts.Company]) -> InvalidInput:
         near = difflib.get_close_matches(symbol.text, known, n=3, cutoff=0.9)
         matches = [f"{code} {known[code].label}" for code in near]
         hint = SAY("nearest", matches=matches) if matches else SAY("none_near")
@@ -137,7 +111,7 @@ class MarketData:
         )
 
     @staticmethod
-    def _not_tradable(why: str, company: Company, on: date) -> InvalidInput:
+    def _not_tradable(why: str, company: facts.Company, on: date) -> InvalidInput:
         return InvalidInput(
             SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat()),
             code="SYMBOL_NOT_LISTED",
@@ -145,7 +119,7 @@ class MarketData:
         )
 
 
-def as_known(company: Company, today: date) -> Company:
+def as_known(company: facts.Company, today: date) -> facts.Company:
     """The company without what happened to it later: neither its end nor a name that tells of it."""
     spells = [
         spell if spell.end is None or spell.end <= today else spell.model_copy(update={"end": None})
@@ -162,7 +136,7 @@ def as_known(company: Company, today: date) -> Company:
     )
 
 
-def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
+def _adjust(bars: Sequence[facts.DailyBar]) -> list[facts.DailyBar]:
     """Scale raw prices so that the last known day keeps its own price and earlier days are comparable to it."""
     if not bars:
         return []
@@ -170,7 +144,7 @@ def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
     return [bar if bar.adj_factor == last else _scale(bar, bar.adj_factor / last) for bar in bars]
 
 
-def _scale(bar: DailyBar, by: float) -> DailyBar:
+def _scale(bar: facts.DailyBar, by: float) -> facts.DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)
 
@@ -196,7 +170,9 @@ class TradingState(BaseModel, frozen=True):
 
 
 class TradingStates:
-    def __init__(self, market_data: MarketData, calendar_of: Callable[[Market], TradingCalendar]) -> None:
+    def __init__(
+        self, market_data: MarketData, calendar_of: Callable[[Market], trading_rules.TradingCalendar]
+    ) -> None:
         self._market_data, self._calendar_of = market_data, calendar_of
 
     async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
@@ -208,8 +184,8 @@ class TradingStates:
         )
         if not bars:
             return None
-        bar, board = bars[-1], board_of(symbol)
-        band = price_limit(
+        bar, board = bars[-1], trading_rules.board_of(symbol)
+        band = trading_rules.price_limit(
             symbol,
             bar.trade_date,
             is_st=bar.is_st,
@@ -222,8 +198,8 @@ class TradingStates:
             days_listed=(today - company.list_date).days,
             limit_percent=float(band.up) if band else None,
             change_percent=round((bar.close / bar.pre_close - 1) * 100, 4),
-            at_limit_up=is_limit_up(bar, band),
-            at_limit_down=is_limit_down(bar, band),
-            t_plus=SETTLEMENT[symbol.market],
-            lot_size=LOTS[board] if board else None,
+            at_limit_up=trading_rules.is_limit_up(bar, band),
+            at_limit_down=trading_rules.is_limit_down(bar, band),
+            t_plus=trading_rules.SETTLEMENT[symbol.market],
+            lot_size=trading_rules.LOTS[board] if board else None,
         )

@@ -116,9 +116,6 @@ class DatabaseTool:
     demo: MarketDataProvider
     most_rows: int = MOST_ROWS
 
-    def tables(self) -> dict[str, list[str]]:
-        return {name: list(columns) for name, columns in TABLES.items()}
-
     async def query(self, sql: str, *, as_of: datetime) -> QueryResult:
         began = time.perf_counter()
         wanted = await asyncio.to_thread(self.lake.named, sql)
@@ -214,9 +211,6 @@ class SqlDoor:
     tool: DatabaseTool
     rules: ToolRules
     clock: Clock
-
-    def tables(self) -> dict[str, list[str]]:
-        return self.tool.tables()
 
     async def query(
         self, question: SqlQuestion | Mapping[str, Any], *, requester: str, workspace: str, locale: Locale

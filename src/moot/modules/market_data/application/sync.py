@@ -47,10 +47,6 @@ class SyncEvent:
     errors: tuple[tuple[str, Message | str], ...] = ()
     """By source, why it was passed over before another one answered, or before all had failed."""
 
-    @property
-    def name(self) -> Message:
-        return self.dataset.label
-
 
 SyncWatch = Callable[[SyncEvent], None]
 

@@ -13,15 +13,7 @@ from pydantic import BaseModel
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DATASETS,
-    Company,
-    DailyBar,
-    DailyValuation,
-    Dataset,
-)
+from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import (
     Batch,
     Coverage,
@@ -54,9 +46,9 @@ class Case:
     """What is examined: raw bars and valuations of one company, oldest first."""
 
     symbol: Symbol
-    company: Company
-    bars: Sequence[DailyBar]
-    valuations: Sequence[DailyValuation]
+    company: facts.Company
+    bars: Sequence[facts.DailyBar]
+    valuations: Sequence[facts.DailyValuation]
     calendar: TradingCalendar
 
 
@@ -126,7 +118,7 @@ async def disagreements(symbol: Symbol, sources: Mapping[str, MarketDataProvider
     told: dict[str, dict[date, float]] = {}
     for name, source in sources.items():
         try:
-            bars = await source.read(BARS, symbol.text, end - SAMPLE, end)
+            bars = await source.read(facts.BARS, symbol.text, end - SAMPLE, end)
         except Unavailable:
             continue
         told[name] = {bar.trade_date: bar.close for bar in bars}
@@ -147,7 +139,7 @@ INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
 
 Holding = tuple[Coverage, timedelta]
 """What is kept of a dataset, and how old it is."""
-ReadImport = Callable[[Path, Path | None], tuple[Mapping[Dataset[Any], Batch[Any]], Sequence[Message]]]
+ReadImport = Callable[[Path, Path | None], tuple[Mapping[facts.Dataset[Any], Batch[Any]], Sequence[Message]]]
 
 
 @dataclass(frozen=True)
@@ -159,7 +151,7 @@ class SyncPlan:
     @property
     def steps(self) -> int:
         subjects = {True: len(self.symbols), False: len({symbol.market for symbol in self.symbols})}
-        return sum(subjects[dataset.by_symbol] for dataset in DATASETS.values())
+        return sum(subjects[dataset.by_symbol] for dataset in facts.DATASETS.values())
 
 
 @dataclass(frozen=True)
@@ -205,9 +197,8 @@ class MarketDataUpkeep:
         return await self.syncing.sync(plan.symbols, plan.start, plan.end, watch=watch)
 
     async def holdings(self) -> list[Holding]:
-        now, order = self.syncing.clock.now(), list(DATASETS)
-        kept = sorted(self.syncing.store.inventory(), key=lambda c: (order.index(c.dataset), c.subject))
-        return [(coverage, now - coverage.stored_at) for coverage in kept]
+        now = self.syncing.clock.now()
+        return [(coverage, now - coverage.stored_at) for coverage in self.syncing.store.inventory()]
 
     async def bring_in(self, file: Path, mapping: Path | None) -> Imports:
         """Read a file a user has and keep it; rows that make no sense are refused by name."""
@@ -216,8 +207,8 @@ class MarketDataUpkeep:
         found, guessed = await asyncio.to_thread(self.read_import, file, mapping)
         for dataset, batch in found.items():
             groups = _by_subject(dataset, batch)
-            for subject, facts in groups.items():
-                self.syncing.store.store(dataset, subject, facts, covered=_span(facts), at=now)
+            for subject, kept in groups.items():
+                self.syncing.store.store(dataset, subject, kept, covered=_span(kept), at=now)
             done.append(Import(dataset.label, len(batch), len(groups), batch.refused))
         return Imports(done, guessed)
 
@@ -243,11 +234,9 @@ class MarketDataUpkeep:
         if universe in INDEXES:
             return [Symbol.parse(code) for code in await self._members(INDEXES[universe])]
         if universe == "all":
-            companies = (
-                await self.sources[Market.CN].read(COMPANIES, Market.CN.value)
-                if Market.CN in self.sources
-                else []
-            )
+            if Market.CN not in self.sources:
+                return []
+            companies = await self.sources[Market.CN].read(facts.COMPANIES, Market.CN.value)
             return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
         return [Symbol.parse((await self.directory.resolve(text)).symbol) for text in _listed_in(universe)]
 
@@ -268,7 +257,7 @@ def _listed_in(universe: str) -> list[str]:
     return [line for line in lines if line]
 
 
-def _by_subject(dataset: Dataset[Any], batch: Batch[Any]) -> dict[str, list[BaseModel]]:
+def _by_subject(dataset: facts.Dataset[Any], batch: Batch[Any]) -> dict[str, list[BaseModel]]:
     groups: dict[str, list[BaseModel]] = {}
     for fact in batch:
         symbol = Symbol.parse(getattr(fact, "symbol", ""))
@@ -277,8 +266,8 @@ def _by_subject(dataset: Dataset[Any], batch: Batch[Any]) -> dict[str, list[Base
     return groups
 
 
-def _span(facts: Sequence[BaseModel]) -> tuple[date, date] | None:
+def _span(imported: Sequence[BaseModel]) -> tuple[date, date] | None:
     """Imported bars and valuations are taken to be complete between their first and last day."""
-    days = [getattr(fact, "trade_date", None) for fact in facts]
+    days = [getattr(fact, "trade_date", None) for fact in imported]
     known = [day for day in days if day is not None]
     return (min(known), max(known)) if known else None

@@ -18,10 +18,10 @@ from typing import Any
 from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.spelling import (
     bare_name,
-    canonical,
     fold,
     half_width,
     initials,
+    read_code,
     simplify,
 )
 
@@ -64,9 +64,6 @@ class CompanyIndex:
     def __init__(self, companies: Sequence[Company]) -> None:
         self.companies = companies[:]
         self._keys = [(key, how, company) for company in companies for how, key in _keys(company)]
-        self._whole: dict[str, list[tuple[How, Company]]] = defaultdict(list)
-        for key, how, company in self._keys:
-            self._whole[key].append((how, company))
 
     @cached_property
     def mentions(self) -> "MentionIndex":
@@ -75,40 +72,34 @@ class CompanyIndex:
 
     def search(self, text: str) -> list[Match]:
         """One match per company, its best; the best company first."""
+        part = bare_name(text)
+        wholes = {part, fold(text), read_code(text)}
         best: dict[str, Match] = {}
-        for match in (*self._wholes(text), *self._parts(text)):
-            symbol = match.company.symbol
-            if symbol not in best or match.rank < best[symbol].rank:
-                best[symbol] = match
+        for key, how, company in self._keys:
+            if key in wholes or (part in key and _tells(part, how, key)):
+                match = Match(company, how, whole=key in wholes)
+                if company.symbol not in best or match.rank < best[company.symbol].rank:
+                    best[company.symbol] = match
         return sorted(best.values(), key=lambda match: match.rank)
 
     def nearest(self, text: str, count: int = 3) -> list[Company]:
         """Companies whose code or name is nearly the text, for a question back."""
-        wanted = _stem(canonical(text) or bare_name(text))
+        wanted = _stem(read_code(text) or bare_name(text))
         stems = {_stem(key): company for key, _, company in self._keys}
         likely = [stem for stem in stems if sum(map(eq, stem, wanted)) >= 0.4 * len(wanted)]
         close = [stems[stem] for stem in difflib.get_close_matches(wanted, likely, n=count)]
         return list({company.symbol: company for company in close}.values())
 
-    def _wholes(self, text: str) -> Iterator[Match]:
-        for key in {fold(text), bare_name(text), canonical(text)} - {None}:
-            for how, company in self._whole.get(str(key), ()):
-                yield Match(company, how, whole=True)
 
-    def _parts(self, text: str) -> Iterator[Match]:
-        wanted = bare_name(text)
-        if len(wanted) < _SHORTEST_PART:
-            return
-        for key, how, company in self._keys:
-            if wanted in key and (how not in _FROM_THE_START or key.startswith(wanted)):
-                yield Match(company, how, whole=False)
+def _tells(part: str, how: How, key: str) -> bool:
+    return len(part) >= _SHORTEST_PART and (how not in _FROM_THE_START or key.startswith(part))
 
 
 def _keys(company: Company) -> Iterator[tuple[How, str]]:
     """Everything a company may be looked up by, each once."""
-    code = canonical(company.symbol) or fold(company.symbol)
+    code = read_code(company.symbol) or fold(company.symbol)
     former = {
-        key for alias in company.aliases for key in (canonical(alias), fold(alias), bare_name(alias)) if key
+        key for alias in company.aliases for key in (read_code(alias), fold(alias), bare_name(alias)) if key
     }
     pinyin = fold(company.pinyin or initials(bare_name(company.name)))
     keys = {
@@ -244,7 +235,7 @@ def _edge(character: str, allowed: str) -> bool:
 
 def _codes(capitals: str) -> Iterator[tuple[int, int, str]]:
     for found in _CODE.finditer(capitals):
-        yield found.start(), found.end(), canonical(found[0]) or found[0]
+        yield found.start(), found.end(), read_code(found[0]) or found[0]
 
 
 def _spans(capitals: str, lengths: dict[str, set[int]]) -> Iterator[tuple[int, int, str]]:
@@ -268,14 +259,14 @@ def _once(names: Sequence[Named]) -> list[Named]:
 
 def _spoken(company: Company) -> dict[str, tuple[Grade, How]]:
     """What a sentence may call a company, each at its most telling: what comes later outdoes what came before."""
-    code = canonical(company.symbol) or fold(company.symbol)
+    code = read_code(company.symbol) or fold(company.symbol)
     found = (
         (set(_parts(company)) - _everyday(), Grade.PART, How.NAME),
         ({key for alias in company.aliases for key in _written(alias)}, Grade.WHOLE, How.FORMER_NAME),
         ({fold(company.name), *_written(company.name)}, Grade.WHOLE, How.NAME),
         ({_english(company.name_en)}, Grade.WHOLE, How.ENGLISH_NAME),
         (map(_spaced, nicknames().get(company.symbol, ())), Grade.NICKNAME, How.NAME),
-        ({code, code.partition(".")[0] if code[0].isdigit() else code}, Grade.CODE, How.CODE),
+        ({code, _digits(code)}, Grade.CODE, How.CODE),
     )
     return {simplify(key): (grade, how) for keys, grade, how in found for key in keys if len(key) > 1}
 
@@ -292,7 +283,7 @@ def _parts(company: Company) -> Iterator[str]:
 
 def _written(name: str) -> set[str]:
     """A name with and without the class of its shares."""
-    return {bare_name(name), _CLASS.sub("", bare_name(name)), canonical(name) or ""}
+    return {bare_name(name), _CLASS.sub("", bare_name(name)), read_code(name) or ""}
 
 
 def _english(name: str) -> str:

@@ -46,7 +46,7 @@ def strip_marks(name: str) -> str:
     return name if bare == fold(name) else bare
 
 
-def canonical(text: str) -> str | None:
+def read_code(text: str) -> str | None:
     """The code as Moot writes it, if the text says which market it means: `sh600519` is `600519.SH`."""
     code = fold(text)
     for suffix, spelling in _exchanges().items():
@@ -72,7 +72,7 @@ def market_of(code: str) -> Market | None:
 
 def unsupported(text: str) -> str | None:
     """What the text names instead of a share: an index, a fund, a B share; `None` if nothing says so."""
-    written, code = fold(text), canonical(text) or ""
+    written, code = fold(text), read_code(text) or ""
     for kind, row in _table()["unsupported"].items():
         is_code = _pattern(row["codes"]).fullmatch(code) or _pattern(row["written"]).fullmatch(written)
         if is_code or _pattern(row["names"]).search(written):

@@ -16,14 +16,7 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.lake_files import (
-    SUFFIX,
-    files_of,
-    frame_of,
-    refuse_foreign,
-    refuse_unreadable,
-    schema_of,
-)
+from moot.modules.market_data.infrastructure import lake
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -57,7 +50,7 @@ class LakeDatabase:
         self, sql: str, added: Mapping[Dataset[BaseModel], Sequence[BaseModel]], *, as_of: datetime, most: int
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Columns and rows, one more than `most` when there are more. Companies tell no moment: `added` has all."""
-        frames = {dataset: frame_of(dataset.model, facts) for dataset, facts in added.items()}
+        frames = {dataset: lake.frame_of(dataset.model, facts) for dataset, facts in added.items()}
         with duckdb.connect() as connection:
             datasets = _check(connection, sql)
             timer = threading.Timer(self.most_seconds, connection.interrupt)
@@ -128,35 +121,26 @@ def _attach(
     with tempfile.TemporaryDirectory() as elsewhere:
         for dataset in datasets:
             rows = added.get(dataset)
-            files = [] if dataset is COMPANIES and rows is not None else files_of(folder, dataset)
-            if rows is None and not files:
-                rows = pl.DataFrame(schema=schema_of(dataset.model))
-            if rows is not None:
-                file = Path(elsewhere) / f"{dataset}{SUFFIX}"
-                rows.write_parquet(file)
-                _known(connection, file, as_of).create(f"added_{dataset}" if files else dataset.name)
-            if files:
-                _view(connection, dataset, files, as_of, and_added=rows is not None)
+            file = Path(elsewhere) / f"{dataset}{lake.SUFFIX}"
+            (pl.DataFrame(schema=lake.schema_of(dataset.model)) if rows is None else rows).write_parquet(file)
+            _known(connection, file, as_of).create(f"added_{dataset}")
+            files = [] if dataset is COMPANIES and rows is not None else lake.files_of(folder, dataset)
+            more = _keep(connection, dataset, files, as_of) if files else ""
+            connection.execute(f"CREATE VIEW {dataset} AS SELECT * FROM added_{dataset} {more}")  # noqa: S608
     for setting in CLOSED:
         connection.execute(setting.format(folder=_quote(f"{folder}/")))
 
 
-def _view(
-    connection: duckdb.DuckDBPyConnection,
-    dataset: Dataset[BaseModel],
-    files: list[Path],
-    as_of: datetime,
-    *,
-    and_added: bool,
-) -> None:
-    refuse_foreign(files)
+def _keep(
+    connection: duckdb.DuckDBPyConnection, dataset: Dataset[BaseModel], files: list[Path], as_of: datetime
+) -> str:
+    lake.refuse_foreign(files)
     try:
-        _known(connection, files[0].parent / f"*{SUFFIX}", as_of).create_view(f"kept_{dataset}")
+        _known(connection, files[0].parent / f"*{lake.SUFFIX}", as_of).create_view(f"kept_{dataset}")
     except duckdb.Error:
-        refuse_unreadable(dataset, files)
+        lake.refuse_unreadable(dataset, files)
         raise
-    more = f"UNION ALL BY NAME SELECT * FROM added_{dataset}" if and_added else ""  # noqa: S608
-    connection.execute(f"CREATE VIEW {dataset} AS SELECT * FROM kept_{dataset} {more}")  # noqa: S608
+    return f"UNION ALL BY NAME SELECT * FROM kept_{dataset}"  # noqa: S608
 
 
 def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) -> duckdb.DuckDBPyRelation:

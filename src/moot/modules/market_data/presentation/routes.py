@@ -8,7 +8,7 @@ from pydantic import AwareDatetime
 
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.application.sql import QueryResult, SqlDoor, SqlQuestion
+from moot.modules.market_data.application.sql import TABLES, QueryResult, SqlDoor, SqlQuestion
 from moot.modules.market_data.container import MarketDataContainer
 from moot.modules.market_data.domain.facts import (
     Company,
@@ -65,8 +65,8 @@ Door = Annotated[SqlDoor, Depends(sql_door)]
 
 
 @router.get("/tables", summary="The tables that SQL can read, with their columns")
-async def tables(door: Door) -> dict[str, list[str]]:
-    return door.tables()
+async def tables() -> dict[str, list[str]]:
+    return TABLES
 
 
 @router.post(

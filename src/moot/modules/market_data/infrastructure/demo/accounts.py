@@ -12,19 +12,8 @@ from typing import Any
 import numpy as np
 
 from moot.modules.market_data.domain.facts import Dividend, FinancialReport
+from moot.modules.market_data.infrastructure.demo import noise
 from moot.modules.market_data.infrastructure.demo.companies import Firm, WorkingCapital, at_years
-from moot.modules.market_data.infrastructure.demo.noise import (
-    FIRST_TRADING_DAY,
-    FIRST_YEAR,
-    SOURCE,
-    industry_tide,
-    is_trading_day,
-    moment,
-    normals,
-    quarter_ends,
-    uniforms,
-    wander,
-)
 
 HUNDRED_MILLION = 100_000_000
 WORST_QUARTER = -0.06  # of equity: nobody loses everything at once
@@ -104,7 +93,7 @@ Quarter = Mapping[str, float]
 
 
 def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
-    ends = quarter_ends(until)
+    ends = noise.quarter_ends(until)
     drivers = _drivers(firm, seed, len(ends))
     opening = last = _opening(firm)
     statements: list[Statement] = []
@@ -135,17 +124,18 @@ def _trailing(told: Sequence[float | None], n: int, quarter: int) -> float | Non
 
 def _drivers(firm: Firm, seed: int, count: int) -> list[Quarter]:
     books, key = firm.books, (seed, firm.symbol)
-    years = FIRST_YEAR + (np.arange(count) + 0.5) / 4
-    tide = industry_tide(seed, firm.industry.name, 3 * count).reshape(-1, 3).mean(axis=1)
-    own = wander(normals(count, *key, "margin"), 0.75)
+    years = noise.FIRST_YEAR + (np.arange(count) + 0.5) / 4
+    tide = noise.industry_tide(seed, firm.industry.name, 3 * count).reshape(-1, 3).mean(axis=1)
+    own = noise.wander(noise.normals(count, *key, "margin"), 0.75)
     drivers = {
         "margin": at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
         "asset_turnover": at_years(books.asset_turnover, years)
-        * np.exp(0.04 * normals(count, *key, "turnover")),
-        "equity_share": (1 - books.leverage) * np.exp(0.06 * wander(normals(count, *key, "leverage"), 0.9)),
-        "one_off": ONE_OFF * uniforms(count, *key, "one-off"),
-        "cash_margin": books.cash_margin + (0.02 + books.cash_margin) * normals(count, *key, "cash"),
-        "lag_chance": uniforms(count, *key, "announcement"),
+        * np.exp(0.04 * noise.normals(count, *key, "turnover")),
+        "equity_share": (1 - books.leverage)
+        * np.exp(0.06 * noise.wander(noise.normals(count, *key, "leverage"), 0.9)),
+        "one_off": ONE_OFF * noise.uniforms(count, *key, "one-off"),
+        "cash_margin": books.cash_margin + (0.02 + books.cash_margin) * noise.normals(count, *key, "cash"),
+        "lag_chance": noise.uniforms(count, *key, "announcement"),
     }
     rows = zip(*(values.tolist() for values in drivers.values()), strict=True)
     return [dict(zip(drivers, row, strict=True)) for row in rows]
@@ -153,8 +143,8 @@ def _drivers(firm: Firm, seed: int, count: int) -> list[Quarter]:
 
 def _opening(firm: Firm) -> Statement:
     """The balance on the eve of the first year that is told; its quarter is the one before."""
-    year = max(FIRST_YEAR, firm.company.list_date.year - PROSPECTUS_YEARS)
-    quarter = (year - FIRST_YEAR) * 4 - 1
+    year = max(noise.FIRST_YEAR, firm.company.list_date.year - PROSPECTUS_YEARS)
+    quarter = (year - noise.FIRST_YEAR) * 4 - 1
     equity = firm.books.equity * HUNDRED_MILLION
     assets = equity / (1 - firm.books.leverage)
     eve = date(year - 1, 12, 31)
@@ -193,13 +183,13 @@ def _next(firm: Firm, driven: Quarter, last: Statement, end: date, payout: Payou
 def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
     """The year's payout; none after a loss, and none to people who cannot hold the share."""
     year = full_year.period_end.year
-    pick_day, pick_bonus, pick_size = uniforms(3, seed, firm.symbol, "payout", year).tolist()
+    pick_day, pick_bonus, pick_size = noise.uniforms(3, seed, firm.symbol, "payout", year).tolist()
     season = _ex_season(year + 1)
     ex_date = season[int(pick_day * len(season))]
     if full_year.net_profit <= 0 or not firm.listed_on(ex_date):
         return []
     cash = round(firm.books.payout * full_year.net_profit / full_year.shares * 10, 2)
-    with_bonus = pick_bonus < firm.books.bonus_chance and ex_date > FIRST_TRADING_DAY
+    with_bonus = pick_bonus < firm.books.bonus_chance and ex_date > noise.FIRST_TRADING_DAY
     bonus = BONUS_PER_TEN[int(pick_size * len(BONUS_PER_TEN))] if with_bonus else 0
     return [Payout(year, ex_date, cash, bonus, full_year.shares)] if cash or bonus else []
 
@@ -207,7 +197,7 @@ def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
 def _ex_season(year: int) -> list[date]:
     first, last = (date(year, *day) for day in EX_SEASON)
     days = (first + timedelta(days=n) for n in range((last - first).days + 1))
-    return [day for day in days if is_trading_day(day)]
+    return [day for day in days if noise.is_trading_day(day)]
 
 
 INTEREST = 0.04
@@ -217,7 +207,7 @@ PASS_THROUGH = 0.8  # of a change in the net margin, how much was one in the gro
 
 def published_reports(firm: Firm, seed: int, accounts: Accounts) -> list[FinancialReport]:
     count = accounts.statements[-1].quarter + 1 if accounts.statements else 0
-    drift = np.exp(0.08 * wander(normals(count, seed, firm.symbol, "working capital"), 0.8))
+    drift = np.exp(0.08 * noise.wander(noise.normals(count, seed, firm.symbol, "working capital"), 0.8))
     return [_report(firm, statement, float(drift[statement.quarter])) for statement in accounts.statements]
 
 
@@ -229,9 +219,9 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
         symbol=firm.symbol,
         period_end=s.period_end,
         announced_on=s.announced_on,
-        event_time=moment(s.period_end, 15),
-        available_at=moment(s.announced_on, 18),
-        source=SOURCE,
+        event_time=noise.moment(s.period_end, 15),
+        available_at=noise.moment(s.announced_on, 18),
+        source=noise.SOURCE,
         profit_dedt=round(s.net_profit - s.one_off, 2),
         **{name: None if value is None else round(value, 4) for name, value in figures.items()},
     )
@@ -291,9 +281,9 @@ def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
             ex_date=payout.ex_date,
             cash_per_share=round(payout.cash_per_ten / 10, 4),
             bonus_per_share=payout.bonus_per_ten / 10,
-            event_time=moment(announced, 18),
-            available_at=moment(announced, 18),
-            source=SOURCE,
+            event_time=noise.moment(announced, 18),
+            available_at=noise.moment(announced, 18),
+            source=noise.SOURCE,
         )
         for payout in accounts.payouts
         for announced in [payout.ex_date - timedelta(days=7)]

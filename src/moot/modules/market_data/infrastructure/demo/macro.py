@@ -6,19 +6,8 @@ from dataclasses import dataclass
 from datetime import date, timedelta
 
 from moot.modules.market_data.domain.facts import MacroObservation
+from moot.modules.market_data.infrastructure.demo import noise
 from moot.modules.market_data.infrastructure.demo.companies import Industry, industries
-from moot.modules.market_data.infrastructure.demo.noise import (
-    SOURCE,
-    Array,
-    economy_tide,
-    industry_tide,
-    moment,
-    month_end,
-    months,
-    normals,
-    uniforms,
-    wander,
-)
 
 FIRST_PERIOD = date(2017, 1, 1)
 
@@ -52,27 +41,27 @@ PROSPERITY = Series("industry_prosperity", "index", 50.0, 5.0, 0.0, 1.0, 0.1, Tr
 
 def macro_observations(seed: int, until: date) -> list[MacroObservation]:
     """Every figure for the months up to `until`, oldest month first."""
-    periods = months(until)
-    economy = economy_tide(seed, len(periods))
+    periods = noise.months(until)
+    economy = noise.economy_tide(seed, len(periods))
     found = [o for series in SERIES for o in _observations(seed, series, economy, periods)]
     for industry in industries():
-        tide = industry_tide(seed, industry.name, len(periods))
+        tide = noise.industry_tide(seed, industry.name, len(periods))
         found += _observations(seed, PROSPERITY, tide, periods, industry)
     return sorted(found, key=lambda o: (o.period, o.available_at, o.series, o.industry or ""))
 
 
 def _observations(
-    seed: int, series: Series, tide: Array, periods: list[date], industry: Industry | None = None
+    seed: int, series: Series, tide: noise.Array, periods: list[date], industry: Industry | None = None
 ) -> Iterator[MacroObservation]:
-    own = wander(normals(len(periods), seed, series.name), series.memory)
+    own = noise.wander(noise.normals(len(periods), seed, series.name), series.memory)
     moved = series.with_economy * tide + math.sqrt(1 - series.with_economy**2) * own
     values = series.level + series.swing * moved
-    picks = uniforms(len(periods), seed, "release", *series.days)
+    picks = noise.uniforms(len(periods), seed, "release", *series.days)
     place = f"{series.name}/{industry.slug}" if industry else series.name
     for period, value, pick in zip(periods, values.tolist(), picks.tolist(), strict=True):
         if period < FIRST_PERIOD:
             continue
-        released = moment(_release_day(series, period, pick), *series.at)
+        released = noise.moment(_release_day(series, period, pick), *series.at)
         yield MacroObservation(
             series=series.name,
             period=period,
@@ -80,13 +69,13 @@ def _observations(
             unit=series.unit,
             url=f"demo://macro/{place}/{period:%Y-%m}",
             industry=industry.name if industry else None,
-            event_time=min(released, moment(month_end(period), 0)),
+            event_time=min(released, noise.moment(noise.month_end(period), 0)),
             available_at=released,
-            source=SOURCE,
+            source=noise.SOURCE,
         )
 
 
 def _release_day(series: Series, period: date, pick: float) -> date:
-    month = month_end(period) + timedelta(days=1) if series.next_month else period
+    month = noise.month_end(period) + timedelta(days=1) if series.next_month else period
     first, last = series.days
-    return month.replace(day=min(first + int(pick * (last - first + 1)), month_end(month).day))
+    return month.replace(day=min(first + int(pick * (last - first + 1)), noise.month_end(month).day))

@@ -15,18 +15,9 @@ import numpy as np
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import FinancialReport, NewsItem
+from moot.modules.market_data.infrastructure.demo import noise
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts
 from moot.modules.market_data.infrastructure.demo.companies import Firm, Industry, industries
-from moot.modules.market_data.infrastructure.demo.noise import (
-    FIRST_TRADING_DAY,
-    SOURCE,
-    digest,
-    industry_tide,
-    moment,
-    month_end,
-    months,
-    uniforms,
-)
 from moot.modules.market_data.infrastructure.demo.prices import Sessions
 
 Kind = Literal["announcement", "news", "policy"]
@@ -90,18 +81,18 @@ def announcements(
     )
     items = []
     for key, day, title in notices:
-        times = _signed_and_shown(day, *uniforms(2, seed, firm.symbol, key, day).tolist())
+        times = _signed_and_shown(day, *noise.uniforms(2, seed, firm.symbol, key, day).tolist())
         items.append(_item(seed, "announcement", key, title, times, symbol=firm.symbol))
     return items
 
 
 def company_stories(firm: Firm, seed: int, accounts: Accounts, until: date) -> list[NewsItem]:
     """A few a month, of all that are told; good ones come more often when the industry's tide is high."""
-    periods, stories = months(until), phrases().story
-    tide = industry_tide(seed, firm.industry.name, len(periods)).tolist()
-    counts = uniforms(len(periods), seed, firm.symbol, "stories").tolist()
+    periods, stories = noise.months(until), phrases().story
+    tide = noise.industry_tide(seed, firm.industry.name, len(periods)).tolist()
+    counts = noise.uniforms(len(periods), seed, firm.symbol, "stories").tolist()
     shape = (len(periods), len(stories), PICKS_A_STORY)
-    picks = uniforms(prod(shape), seed, firm.symbol, "picks").reshape(shape).tolist()
+    picks = noise.uniforms(prod(shape), seed, firm.symbol, "picks").reshape(shape).tolist()
     fewest, most = STORIES_A_MONTH
     items = []
     for month, level, count, picked in zip(periods, tide, counts, picks, strict=True):
@@ -110,7 +101,7 @@ def company_stories(firm: Firm, seed: int, accounts: Accounts, until: date) -> l
         )
         for story, (_, when, size, minute, delay) in ranked[: fewest + int(count * (most - fewest + 1))]:
             day = _day_of(month, when)
-            if day >= FIRST_TRADING_DAY and firm.listed_on(day):
+            if day >= noise.FIRST_TRADING_DAY and firm.listed_on(day):
                 title, times = (
                     _title(firm, story, day, size, accounts),
                     _times(story.kind, day, minute, delay),
@@ -139,12 +130,12 @@ def _item(
         kind=kind,
         title=title.zh,
         title_en=title.en,
-        url=f"demo://news/{digest(seed, symbol, industry, key, written.isoformat())[:6].hex()}",
+        url=f"demo://news/{noise.digest(seed, symbol, industry, key, written.isoformat())[:6].hex()}",
         symbol=symbol,
         industry=industry,
         event_time=written,
         available_at=visible,
-        source=SOURCE,
+        source=noise.SOURCE,
     )
 
 
@@ -158,7 +149,7 @@ def _money(amount: float) -> dict[str, str]:
 
 
 def _report_notices(firm: Firm, reports: Sequence[FinancialReport]) -> Iterator[Notice]:
-    since = max(FIRST_TRADING_DAY, firm.company.list_date)
+    since = max(noise.FIRST_TRADING_DAY, firm.company.list_date)
     for report, year_ago in zip(reports[4:], reports, strict=False):
         now, before = report.profit_dedt, year_ago.profit_dedt
         if report.announced_on >= since and now is not None and before:
@@ -220,11 +211,11 @@ def _policies(seed: int, industry: Industry | None, until: date) -> Iterator[New
     name = industry.name if industry else None
     said = Phrase(zh=industry.name, en=industry.name_en.lower()) if industry else None
     choice = [p for p in phrases().policy if p.for_industry == (industry is not None)]
-    periods = months(until)
-    picks = uniforms(5 * len(periods), seed, "policy", name).reshape(-1, 5).tolist()
+    periods = noise.months(until)
+    picks = noise.uniforms(5 * len(periods), seed, "policy", name).reshape(-1, 5).tolist()
     for month, (chance, which, when, minute, delay) in zip(periods, picks, strict=True):
         day = _day_of(month, when)
-        if chance < POLICY_CHANCE and day >= FIRST_TRADING_DAY:
+        if chance < POLICY_CHANCE and day >= noise.FIRST_TRADING_DAY:
             policy = choice[int(which * len(choice))]
             times = _times("policy", day, minute, delay)
             yield _item(seed, "policy", policy.id, policy.say(industry=said), times, industry=name)
@@ -233,19 +224,19 @@ def _policies(seed: int, industry: Industry | None, until: date) -> Iterator[New
 def _times(kind: Kind, day: date, minute: float, delay: float) -> Times:
     """News is read within the hour; an announcement waits for the evening, or for the next morning."""
     if kind != "announcement":
-        written = moment(day, 8) + timedelta(minutes=int(720 * minute))
+        written = noise.moment(day, 8) + timedelta(minutes=int(720 * minute))
         return written, written + timedelta(minutes=5 + int(55 * delay))
     signed, shown = _signed_and_shown(day, minute, delay)
     if delay < NEXT_MORNING_CHANCE:
-        shown = moment(day + timedelta(days=1), 7, 30 + int(30 * minute))
+        shown = noise.moment(day + timedelta(days=1), 7, 30 + int(30 * minute))
     return signed, shown
 
 
 def _signed_and_shown(day: date, signed: float, shown: float) -> Times:
     """Signed in the afternoon, on the exchange's site in the evening."""
-    evening = moment(day, 18) + timedelta(minutes=int(READ_WITHIN_MINUTES * shown))
-    return moment(day, 16, int(60 * signed)), evening
+    evening = noise.moment(day, 18) + timedelta(minutes=int(READ_WITHIN_MINUTES * shown))
+    return noise.moment(day, 16, int(60 * signed)), evening
 
 
 def _day_of(month: date, pick: float) -> date:
-    return month + timedelta(days=int(pick * month_end(month).day))
+    return month + timedelta(days=int(pick * noise.month_end(month).day))

@@ -14,18 +14,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moot.modules.market_data.domain.facts import DailyBar, DailyValuation
+from moot.modules.market_data.infrastructure.demo import noise
 from moot.modules.market_data.infrastructure.demo.accounts import Accounts, trailing_years
 from moot.modules.market_data.infrastructure.demo.companies import Firm
-from moot.modules.market_data.infrastructure.demo.noise import (
-    SOURCE,
-    Array,
-    day_times,
-    fat_tailed,
-    normals,
-    trading_days,
-    uniforms,
-    wander,
-)
+from moot.modules.market_data.infrastructure.demo.noise import Array
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -70,7 +62,7 @@ class Sessions:
 
 
 def sessions(firm: Firm, seed: int, until: date) -> Sessions:
-    calendar = trading_days(until)
+    calendar = noise.trading_days(until)
     listed = [n for n, day in enumerate(calendar) if firm.listed_on(day)]
     first = listed[0] if listed else len(calendar)
     days = calendar[first : first + len(listed)]
@@ -82,7 +74,7 @@ def sessions(firm: Firm, seed: int, until: date) -> Sessions:
 
 def _halts(firm: Firm, seed: int, calendar: tuple[date, ...]) -> Flags:
     shortest, longest = HALT_DAYS
-    chances = uniforms(2 * len(calendar), seed, firm.symbol, "halts").reshape(-1, 2)
+    chances = noise.uniforms(2 * len(calendar), seed, firm.symbol, "halts").reshape(-1, 2)
     allowed: Flags = np.array([day.month not in NO_HALTS for day in calendar], dtype=bool)
     halted = np.zeros_like(allowed)
     for start in np.flatnonzero(chances[:, 0] < firm.trading.halts_per_year / TRADING_DAYS_A_YEAR):
@@ -156,7 +148,7 @@ def _daily_rows(
 ) -> Iterator[dict[str, Any]]:
     """The columns as the fields of one fact a day, with its date and times."""
     for day, *values in zip(sessions.days, *columns.values(), strict=True):
-        told = {"symbol": firm.symbol, "trade_date": day, "source": SOURCE, **day_times(day)}
+        told = {"symbol": firm.symbol, "trade_date": day, "source": noise.SOURCE, **noise.day_times(day)}
         yield told | dict(zip(columns, values, strict=True))
 
 
@@ -196,9 +188,9 @@ def _log_fair_values(firm: Firm, accounts: Accounts) -> Array:
 def _shocks(firm: Firm, seed: int, sessions: Sessions) -> Array:
     """Daily log returns before the pull."""
     count = sessions.end
-    market = _restless(normals(count, seed, "market"), seed, "market")
-    industry = _restless(normals(count, seed, firm.industry.name), seed, firm.industry.name)
-    own = _restless(fat_tailed(count, seed, firm.symbol, "own"), seed, firm.symbol)
+    market = _restless(noise.normals(count, seed, "market"), seed, "market")
+    industry = _restless(noise.normals(count, seed, firm.industry.name), seed, firm.industry.name)
+    own = _restless(noise.fat_tailed(count, seed, firm.symbol, "own"), seed, firm.symbol)
     return sessions.own(
         firm.trading.beta * MARKET_VOLATILITY * market
         + INDUSTRY_VOLATILITY * industry
@@ -206,14 +198,17 @@ def _shocks(firm: Firm, seed: int, sessions: Sessions) -> Array:
     )
 
 
-def _restless(noise: Array, *key: object) -> Array:
+def _restless(moves: Array, *key: object) -> Array:
     """Calm and stormy weeks come in clusters; the variance stays what it was over the years."""
-    storms = wander(normals(len(noise), *key, "storms"), 0.97)
-    return noise * np.exp(STORMINESS * storms - STORMINESS**2)
+    storms = noise.wander(noise.normals(len(moves), *key, "storms"), 0.97)
+    return moves * np.exp(STORMINESS * storms - STORMINESS**2)
 
 
 def _walk(
-    fair: Array, shocks: Array, ex_rights: tuple[Array, Array, Ints], sessions: Sessions
+    fair: Array,
+    shocks: Array,
+    ex_rights: tuple[Array, Array, Ints],
+    sessions: Sessions,
 ) -> tuple[Ints, Ints]:
     """Reference prices and closes."""
     surprises = SURPRISE * np.diff(fair, prepend=fair[:1])
@@ -239,11 +234,11 @@ def _limit_price(reference: Fen, percent: Fen) -> Fen:
 
 def _intraday(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close: Ints) -> dict[str, Ints]:
     """Open, high and low around the day's way from reference to close, within the limits."""
-    noise = sessions.own(normals(3 * sessions.end, seed, firm.symbol, "intraday").reshape(-1, 3))
+    stray = sessions.own(noise.normals(3 * sessions.end, seed, firm.symbol, "intraday").reshape(-1, 3))
     spread = np.where(sessions.halted, 0.0, firm.trading.volatility / 100)
-    open_ = pre_close * np.exp(0.4 * np.log(close / pre_close) + 0.35 * spread * noise[:, 0])
-    high = np.maximum(open_, close) * np.exp(0.5 * spread * np.abs(noise[:, 1]))
-    low = np.minimum(open_, close) * np.exp(-0.5 * spread * np.abs(noise[:, 2]))
+    open_ = pre_close * np.exp(0.4 * np.log(close / pre_close) + 0.35 * spread * stray[:, 0])
+    high = np.maximum(open_, close) * np.exp(0.5 * spread * np.abs(stray[:, 1]))
+    low = np.minimum(open_, close) * np.exp(-0.5 * spread * np.abs(stray[:, 2]))
     limit = np.where(sessions.special, SPECIAL_LIMIT, LIMIT)
     floor, ceiling = _limit_price(pre_close, -limit), _limit_price(pre_close, limit)
     return {
@@ -254,7 +249,7 @@ def _intraday(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close:
 
 def _volume(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close: Ints, shares: Ints) -> Ints:
     """Whole lots; more hands change on days that move more."""
-    mood = sessions.own(wander(normals(sessions.end, seed, firm.symbol, "volume"), 0.9))
+    mood = sessions.own(noise.wander(noise.normals(sessions.end, seed, firm.symbol, "volume"), 0.9))
     stir = np.abs(np.log(close / pre_close)) / (firm.trading.volatility / 100)
     rate = firm.trading.turnover / 100 * np.exp(0.4 * mood + 0.25 * np.minimum(stir, 4) - 0.25)
     lots = np.maximum(np.rint(rate * shares / LOT), 1).astype(np.int64)

@@ -7,18 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import (
-    COMPANIES,
-    MACRO,
-    NEWS,
-    DailyBar,
-    DailyValuation,
-    Dataset,
-    Dividend,
-    FinancialReport,
-    MacroObservation,
-    NewsItem,
-)
+from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.demo import accounts, prices
 from moot.modules.market_data.infrastructure.demo.companies import Firm, firms
@@ -45,13 +34,13 @@ class DemoMarket:
         self._seed, self._clock, self._moment = seed, clock, moment_of_reading
 
     async def read(
-        self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
+        self, dataset: facts.Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        facts = self._all().facts(dataset, subject)
-        if dataset is COMPANIES:
-            return Batch(facts)
+        every = self._all().all_of(dataset, subject)
+        if dataset is facts.COMPANIES:
+            return Batch(every)
         midnight, days = moment(_today(self._moment(self._clock.now())), 0), (start, end, Market.DEMO)
-        own = (fact for fact in facts if getattr(fact, "symbol", None) in (subject, None))
+        own = (fact for fact in every if getattr(fact, "symbol", None) in (subject, None))
         public = (fact for fact in own if fact.available_at < midnight)
         return Batch(fact for fact in public if dataset.covers(getattr(fact, dataset.day), *days))
 
@@ -78,20 +67,20 @@ class _World:
         self._seed = seed
         self.histories = {symbol: _History(firm, seed, until) for symbol, firm in firms().items()}
 
-    def facts(self, dataset: Dataset[Any], subject: str) -> Sequence[Any]:
+    def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
         """All there will have been of a dataset; what is public is for the reader to say."""
-        if dataset is COMPANIES:
+        if dataset is facts.COMPANIES:
             return [firm.company for firm in firms().values()]
-        home = self if dataset in (MACRO, NEWS) else self.histories.get(subject)
-        facts: Sequence[Any] = getattr(home, dataset.name, ())
-        return facts
+        home = self if dataset in (facts.MACRO, facts.NEWS) else self.histories.get(subject)
+        found: Sequence[Any] = getattr(home, dataset.name) if home else ()
+        return found
 
     @cached_property
-    def macro(self) -> list[MacroObservation]:
+    def macro(self) -> list[facts.MacroObservation]:
         return macro_observations(self._seed, self.until)
 
     @cached_property
-    def news(self) -> list[NewsItem]:
+    def news(self) -> list[facts.NewsItem]:
         items = [item for history in self.histories.values() for item in history.news()]
         items += policy_notices(self._seed, self.until)
         return sorted(items, key=lambda item: (item.available_at, item.url))
@@ -104,22 +93,22 @@ class _History:
         self._firm, self._seed, self._until = firm, seed, until
 
     @cached_property
-    def bars(self) -> list[DailyBar]:
+    def bars(self) -> list[facts.DailyBar]:
         return prices.daily_bars(self._firm, self._sessions, self._tape)
 
     @cached_property
-    def valuations(self) -> list[DailyValuation]:
+    def valuations(self) -> list[facts.DailyValuation]:
         return prices.daily_valuations(self._firm, self._accounts, self._sessions, self._tape)
 
     @cached_property
-    def dividends(self) -> list[Dividend]:
+    def dividends(self) -> list[facts.Dividend]:
         return accounts.declared_dividends(self._firm, self._accounts)
 
     @cached_property
-    def reports(self) -> list[FinancialReport]:
+    def reports(self) -> list[facts.FinancialReport]:
         return accounts.published_reports(self._firm, self._seed, self._accounts)
 
-    def news(self) -> list[NewsItem]:
+    def news(self) -> list[facts.NewsItem]:
         told = announcements(self._firm, self._seed, self._accounts, self.reports, self._sessions)
         return told + company_stories(self._firm, self._seed, self._accounts, self._until)
 

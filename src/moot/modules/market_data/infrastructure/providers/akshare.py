@@ -16,23 +16,10 @@ from typing import Any
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.domain.provider import NotOffered
-from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers import akshare_rows
+from moot.modules.market_data.infrastructure.providers import akshare_rows, outside
 from moot.modules.market_data.infrastructure.providers.akshare_rows import AKSHARE, LISTINGS, SERIES, Step
-from moot.modules.market_data.infrastructure.providers.outside import (
-    MISREAD,
-    REQUEST_SECONDS,
-    HttpAnswer,
-    OutsideSource,
-    Pace,
-    Reader,
-    Row,
-    Trouble,
-    in_thread,
-)
+from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY
-from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
 FACTORS_URL = "https://finance.sina.com.cn/realstock/company/{symbol}/hfq.js"
@@ -80,12 +67,12 @@ PAGES: dict[Dataset[Any], Page] = {
 }
 
 
-class AkshareProvider(OutsideSource):
+class AkshareProvider(outside.LibrarySource):
     """Without a token. Suspended days are missing, ST is not marked, and older articles cannot be had."""
 
     name = AKSHARE.name
     market = Market.CN
-    pace = Pace(calls=1, per_seconds=0.3, concurrency=1)
+    pace = outside.Pace(calls=1, per_seconds=0.3, concurrency=1)
     """Eastmoney shuts out who asks faster."""
 
     def readers(self) -> dict[Dataset[Any], Reader]:
@@ -112,7 +99,7 @@ class AkshareProvider(OutsideSource):
             "start_date": f"{start - DAYS_BEFORE:%Y%m%d}",
             "end_date": f"{end:%Y%m%d}",
             "adjust": "",
-            "timeout": REQUEST_SECONDS,
+            "timeout": outside.REQUEST_SECONDS,
         }
         days = await self._table("stock_zh_a_hist", asked)
         if not days:
@@ -155,7 +142,7 @@ class AkshareProvider(OutsideSource):
         page: Row = {"list": [None], "total_hits": 1}
         while page["list"] and len(found) < page["total_hits"]:
             turned = {**asked, "page_index": len(found) // NOTICES_A_PAGE + 1}
-            page = await self._ask("ann", turned, partial(_notices_page, turned))
+            page = await self.ask("ann", turned, partial(_notices_page, turned)) or {"list": []}
             found += page["list"]
         return found
 
@@ -166,17 +153,15 @@ class AkshareProvider(OutsideSource):
         has_nothing: Callable[[], bool] = lambda: False,
     ) -> list[Row]:
         """The rows of an AKShare function, `None` for every missing value."""
-        call = getattr(await in_thread(_library), function)
+        call = getattr(await outside.in_thread(self.library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
-        rows: list[Row] = await self._ask(function, given, lambda: _rows(fresh(**given)), has_nothing)
-        return rows
+        return await self.ask(function, given, lambda: _rows(fresh(**given)), has_nothing) or []
 
     async def _factors(self, symbol: str) -> list[Step]:
         """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
         url = FACTORS_URL.format(symbol=symbol)
-        steps: list[Step] = await self._ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {})))
-        return steps
+        return await self.ask("hfq.js", {"symbol": symbol}, lambda: _steps(_get(url, {}))) or []
 
     async def _articles(self, keyword: str) -> list[Row]:
         """The newest articles that name the keyword."""
@@ -192,45 +177,20 @@ class AkshareProvider(OutsideSource):
         }
         params = {"cb": "moot", "param": json.dumps(inner, ensure_ascii=False)}
 
-        def read() -> Any:
-            return _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get("cmsArticleWebOld", [])
+        def read() -> list[Row]:
+            articles: list[Row] = _read_jsonp(_get(NEWS_URL, params, browser=True))["result"].get(
+                "cmsArticleWebOld", []
+            )
+            return articles
 
-        articles: list[Row] = await self._ask("search", {"keyword": keyword}, read)
-        return articles
+        return await self.ask("search", {"keyword": keyword}, read) or []
 
-    async def _ask(
-        self,
-        operation: str,
-        params: Mapping[str, Any],
-        read: Callable[[], Any],
-        has_nothing: Callable[[], bool] = lambda: False,
-    ) -> Any:
-        await in_thread(_library)  # loading it takes seconds
-        errors = importlib.import_module("akshare.exceptions")
+    def library(self) -> ModuleType:
+        os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
+        return super().library()
 
-        async def attempt() -> Any:
-            try:
-                return await in_thread(read)
-            except json.JSONDecodeError as e:
-                raise Trouble(_unreadable(operation), passing=True) from e
-            except errors.AkshareException as e:
-                raise Trouble(
-                    Unavailable(SAY("akshare.refused", operation=operation, why=str(e))), passing=True
-                ) from e
-            except MISREAD as e:
-                if await in_thread(has_nothing):
-                    return []
-                raise Trouble(_unreadable(operation)) from e
-
-        return await self.call(operation, params, attempt)
-
-
-def _library() -> ModuleType:
-    os.environ.setdefault("TQDM_DISABLE", "1")  # its progress bars would run through ours
-    try:
-        return importlib.import_module("akshare")
-    except ImportError as e:
-        raise NotOffered(SAY("akshare.not_installed")) from e
+    def errors(self) -> outside.Errors:
+        return (importlib.import_module("akshare.exceptions").AkshareException,), outside.MISREAD
 
 
 def _rows(frame: Any) -> list[Row]:
@@ -243,13 +203,8 @@ def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
     """The text at `url`; the news search answers only what looks like a browser."""
     http = importlib.import_module("curl_cffi.requests" if browser else "requests")
     headers = {"Referer": NEWS_REFERER} if browser else {}
-    answer = http.get(url, params=dict(params), headers=headers, timeout=REQUEST_SECONDS)
-    if answer.status_code != 200:
-        said = SAY("outside.status", source=AKSHARE.name, status=answer.status_code, operation=url)
-        seen = HttpAnswer(answer.status_code, answer.text)
-        raise Trouble(
-            Unavailable(said), passing=answer.status_code >= 500 or answer.status_code == 429, answer=seen
-        )
+    answer = http.get(url, params=dict(params), headers=headers, timeout=outside.REQUEST_SECONDS)
+    outside.refuse_status(AKSHARE.name, url, outside.HttpAnswer(answer.status_code, answer.text))
     text: str = answer.text
     return text
 
@@ -267,7 +222,7 @@ def _has_nothing(page: Page, asked: str) -> bool:
     try:
         answer = json.loads(text)
         return answer["result"] is None and answer["code"] == NOTHING_FOUND
-    except MISREAD:
+    except outside.MISREAD:
         return False
 
 
@@ -280,7 +235,3 @@ def _steps(text: str) -> list[Step]:
 def _read_jsonp(text: str) -> Any:
     """JSONP: `name({...})`, with or without a semicolon."""
     return json.loads(text[text.find("(") + 1 : text.rfind(")")])
-
-
-def _unreadable(operation: str) -> Unavailable:
-    return Unavailable(SAY("akshare.unreadable", operation=operation))

@@ -17,6 +17,7 @@ from moot.modules.market_data.infrastructure.providers.rows import (
     Source,
     known_from,
     read_day,
+    reference_price,
 )
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -120,7 +121,7 @@ def bars(symbol: str, rows: Sequence[Row], steps: Sequence[Step]) -> Iterator[Ro
     last: Row | None = None
     for row in rows:
         factor = _factor(steps, read_day(row.get("日期")))
-        pre_close = _own_reference(row) if last is None else _reference(last, factor)
+        pre_close = _own_reference(row) if last is None else reference_price(last, factor, TICK)
         last = AKSHARE.row(BARS, BAR, row, symbol=symbol, pre_close=pre_close, adj_factor=factor)
         yield last
 
@@ -129,12 +130,6 @@ def _factor(steps: Sequence[Step], on: Any) -> float | None:
     """The factor in force on a day: the last step not after it."""
     past = bisect_right(steps, on, key=lambda step: step[0]) if isinstance(on, date) else 0
     return steps[past - 1][1] if past else None
-
-
-def _reference(last: Row, factor: float | None) -> float | None:
-    if "close" not in last or last["adj_factor"] is None or factor is None:
-        return None
-    return float(round(last["close"] * last["adj_factor"] / factor, TICK))
 
 
 def _own_reference(row: Row) -> float | None:

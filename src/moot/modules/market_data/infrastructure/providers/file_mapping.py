@@ -4,9 +4,9 @@ The YAML is checked word by word, errors are named by file and line. Of a table 
 by what the figures can only be.
 """
 
+import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from typing import Any, Literal
@@ -74,7 +74,7 @@ def read_mapping(path: Path) -> dict[Dataset[Any], TableMapping]:
     """The tables a mapping file describes; `InvalidInput` says what is wrong with it, and where."""
     try:
         text = path.read_text(encoding="utf-8")
-        tree, root = yaml.safe_load(text), yaml.compose(text, yaml.SafeLoader)
+        tree = yaml.safe_load(text)
     except OSError as e:
         raise _wrong(path, None, SAY("files.unreadable", why=e.strerror)) from e
     except UnicodeDecodeError as e:
@@ -84,56 +84,44 @@ def read_mapping(path: Path) -> dict[Dataset[Any], TableMapping]:
         why = SAY("files.bad_yaml", why=getattr(e, "problem", None) or str(e))
         raise _wrong(path, mark.line + 1 if mark else None, why) from e
     if not isinstance(tree, dict) or not tree:
-        raise _wrong(path, 1, SAY("files.no_tables", known=_names(REQUIRED)))
-    lines = dict(_lines(root))
-    return {_dataset(path, name, lines): _table(path, name, body, lines) for name, body in tree.items()}
+        raise _wrong(path, 1, SAY("files.no_tables", known=[dataset.name for dataset in REQUIRED]))
+    tables = {}
+    for name, body in tree.items():
+        for word, complaint in _table_complaints(name, body):
+            raise _wrong(path, _line_of(word, str(name), text), complaint)
+        tables[DATASETS[name]] = TableMapping.model_validate(body)
+    return tables
 
 
-def _dataset(path: Path, name: Any, lines: Mapping[tuple[str, ...], int]) -> Dataset[Any]:
-    if name not in [dataset.name for dataset in REQUIRED]:
-        why = SAY("files.dataset_unknown", dataset=name, known=_names(REQUIRED))
-        raise _wrong(path, lines.get((str(name),)), why)
-    return DATASETS[name]
-
-
-def _table(path: Path, name: str, body: Any, lines: Mapping[tuple[str, ...], int]) -> TableMapping:
+def _table_complaints(name: Any, body: Any) -> Iterator[tuple[str, Message]]:
+    known = [dataset.name for dataset in REQUIRED]
+    if name not in known:
+        yield str(name), SAY("files.dataset_unknown", dataset=name, known=known)
     try:
         table = TableMapping.model_validate(body)
     except ValidationError as e:
-        first = e.errors()[0]
-        place = (name, *(str(part) for part in first["loc"]))
-        line = lines.get(place) or lines.get(place[:2]) or lines.get((name,))
-        why = SAY("files.bad_table", where=".".join(place), why=first["msg"])
-        raise _wrong(path, line, why) from e
-    for place, complaint in complaints(DATASETS[name], table):
-        raise _wrong(path, lines.get((name, *place)) or lines.get((name,)), complaint)
-    return table
+        place = [name, *map(str, e.errors()[0]["loc"])]
+        yield place[-1], SAY("files.bad_table", where=".".join(place), why=e.errors()[0]["msg"])
+    else:
+        yield from complaints(DATASETS[name], table)
 
 
-def complaints(dataset: Dataset[Any], table: TableMapping) -> Iterator[tuple[tuple[str, ...], Message]]:
-    """What keeps the mapping from being used, each with the place in the file."""
+def complaints(dataset: Dataset[Any], table: TableMapping) -> Iterator[tuple[str, Message]]:
+    """What keeps the mapping from being used, each with the word in the file that it is about."""
     known = sorted(fields_of(dataset))
     for field in table.columns:
         if field not in known:
-            yield (
-                ("columns", field),
-                SAY("files.field_unknown", field=field, dataset=dataset.name, known=known),
-            )
+            yield field, SAY("files.field_unknown", field=field, dataset=dataset.name, known=known)
     for field, unit in table.units.items():
         if unit not in UNITS:
-            yield ("units", field), SAY("files.unit_unknown", unit=unit, field=field, known=list(UNITS))
+            yield unit, SAY("files.unit_unknown", unit=unit, field=field, known=list(UNITS))
     missing = [field for field in REQUIRED[dataset] if field not in table.columns]
     if missing:
-        yield ("columns",), SAY("files.fields_missing", dataset=dataset.name, fields=missing)
-    if dataset is BARS:
-        yield from _bar_complaints(table)
-
-
-def _bar_complaints(table: TableMapping) -> Iterator[tuple[tuple[str, ...], Message]]:
-    if "amount" not in table.columns and table.amount is None:
-        yield ("columns",), SAY("files.no_amount")
-    if table.adjusted is None and not {"adj_factor", "pre_close"} & set(table.columns):
-        yield ("columns",), SAY("files.no_factor")
+        yield "columns", SAY("files.fields_missing", dataset=dataset.name, fields=missing)
+    if dataset is BARS and "amount" not in table.columns and table.amount is None:
+        yield "columns", SAY("files.no_amount")
+    if dataset is BARS and table.adjusted is None and not {"adj_factor", "pre_close"} & set(table.columns):
+        yield "columns", SAY("files.no_factor")
 
 
 def fields_of(dataset: Dataset[Any]) -> set[str]:
@@ -142,13 +130,10 @@ def fields_of(dataset: Dataset[Any]) -> set[str]:
     return fields | {TRADING} if dataset is BARS else fields
 
 
-def _lines(node: yaml.Node | None, place: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], int]]:
-    """The line of every key, by its path from the top."""
-    if isinstance(node, yaml.MappingNode):
-        for key, value in node.value:
-            here = (*place, str(key.value))
-            yield here, key.start_mark.line + 1
-            yield from _lines(value, here)
+def _line_of(word: str, table: str, text: str) -> int | None:
+    """The first line of a table that has the word."""
+    found = re.compile(rf"\b{re.escape(word)}\b").search(text, max(text.find(table), 0))
+    return text.count("\n", 0, found.start()) + 1 if found else None
 
 
 def _wrong(path: Path, line: int | None, why: Message) -> InvalidInput:
@@ -156,43 +141,38 @@ def _wrong(path: Path, line: int | None, why: Message) -> InvalidInput:
     return InvalidInput(SAY("files.mapping_wrong", where=where, why=why), field="mapping")
 
 
-def _names(datasets: Mapping[Dataset[Any], Any]) -> list[str]:
-    return [dataset.name for dataset in datasets]
-
-
-@dataclass(frozen=True)
-class Guess:
-    table: TableMapping
-    notes: tuple[Message, ...]
-
-
-def guess(frame: pl.DataFrame) -> dict[Dataset[Any], Guess]:
+def guess(frame: pl.DataFrame) -> dict[Dataset[Any], tuple[TableMapping, list[Message]]]:
     """The datasets the table could be, each with a mapping and what was assumed for it; empty if it is none."""
     headers = {name.strip().lower().replace("（", "(").replace("）", ")"): name for name in frame.columns}
     found = {dataset: _guess(dataset, headers, frame) for dataset in REQUIRED}
     return {dataset: made for dataset, made in found.items() if made is not None}
 
 
-def _guess(dataset: Dataset[Any], headers: dict[str, str], frame: pl.DataFrame) -> Guess | None:
+def _guess(
+    dataset: Dataset[Any], headers: dict[str, str], frame: pl.DataFrame
+) -> tuple[TableMapping, list[Message]] | None:
     known = _headers()
-    symbol = _first(headers, known["symbol"])
-    columns = {field: _first(headers, names) for field, names in known[dataset.name].items()}
-    there = {field: theirs for field, theirs in columns.items() if theirs is not None}
-    if symbol is None or not set(REQUIRED[dataset]) <= there.keys() or there.keys() <= DATES:
+    columns = {
+        field: next(headers[name] for name in names if name in headers)
+        for field, names in {"symbol": known["symbol"], **known[dataset.name]}.items()
+        if not headers.keys().isdisjoint(names)
+    }
+    pairs = [f"{ours} = {theirs}" for ours, theirs in columns.items()]
+    symbol = columns.pop("symbol", None)
+    if symbol is None or not set(REQUIRED[dataset]) <= columns.keys() or columns.keys() <= DATES:
         return None
-    units = {field: unit for field, theirs in there.items() if (unit := known["units"].get(theirs.lower()))}
-    notes = [SAY("files.guessed_columns", dataset=dataset.label, columns=_pairs(there, symbol))]
-    if dataset is BARS and "amount" in there:
-        units |= (measured := _measured_units(frame, there))
-        notes += (
-            [SAY("files.guessed_units", units=[f"{f}: {u}" for f, u in measured.items()])] if measured else []
-        )
-    if dataset is BARS and "amount" not in there:
+    units = {field: unit for field, theirs in columns.items() if (unit := known["units"].get(theirs.lower()))}
+    notes = [SAY("files.guessed_columns", dataset=dataset.label, columns=pairs)]
+    told = units if dataset is VALUATIONS else {}
+    estimated: Literal["estimated"] | None = None
+    if dataset is BARS and "amount" in columns:
+        units |= (told := _measured_units(frame, columns))
+    elif dataset is BARS:
+        estimated = "estimated"
         notes.append(SAY("files.guessed_amount"))
-    if dataset is VALUATIONS and units:
-        notes.append(SAY("files.guessed_units", units=[f"{f}: {u}" for f, u in units.items()]))
-    estimated = "estimated" if dataset is BARS and "amount" not in there else None
-    return Guess(TableMapping(columns=there, symbol=symbol, units=units, amount=estimated), tuple(notes))
+    if told:
+        notes.append(SAY("files.guessed_units", units=[f"{field}: {unit}" for field, unit in told.items()]))
+    return TableMapping(columns=columns, symbol=symbol, units=units, amount=estimated), notes
 
 
 def _measured_units(frame: pl.DataFrame, columns: dict[str, str]) -> dict[str, str]:
@@ -209,14 +189,6 @@ def _measured_units(frame: pl.DataFrame, columns: dict[str, str]) -> dict[str, s
         if factor / RATIO_SLACK <= middle <= factor * RATIO_SLACK:
             return {"volume": of_volume, "amount": of_amount}
     return {}
-
-
-def _first(headers: dict[str, str], names: list[str]) -> str | None:
-    return next((headers[name] for name in names if name in headers), None)
-
-
-def _pairs(columns: dict[str, str], symbol: str) -> list[str]:
-    return [f"{ours} = {theirs}" for ours, theirs in {"symbol": symbol, **columns}.items()]
 
 
 @cache

@@ -16,22 +16,23 @@ from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import BARS, DailyBar, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
-from moot.modules.market_data.domain.spelling import canonical, infer, market_of
+from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers.file_mapping import (
-    REQUIRED,
-    TRADING,
-    TableMapping,
-    complaints,
-    guess,
-    read_mapping,
+from moot.modules.market_data.infrastructure.providers import file_mapping
+from moot.modules.market_data.infrastructure.providers.file_mapping import TableMapping
+from moot.modules.market_data.infrastructure.providers.rows import (
+    add_times,
+    estimate_amount,
+    read_columns,
+    reference_price,
 )
-from moot.modules.market_data.infrastructure.providers.rows import add_times, read_columns
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
 
 SOURCE = "files"
+DECIMALS = 4
+"""Of a reference price."""
 Row = dict[str, Any]
 
 
@@ -94,7 +95,7 @@ def _rows(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name:
 
 
 def _symbol(text: str) -> str:
-    return canonical(text) or infer(text) or text
+    return read_code(text) or infer(text) or text
 
 
 def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
@@ -108,27 +109,15 @@ def _bars(table: TableMapping, rows: list[Row]) -> Iterator[Row]:
 
 def _complete(table: TableMapping, row: Row, last: Row) -> Row:
     full = {"adj_factor": 1.0, **row}
-    if TRADING in full:
-        full["suspended"] = not full.pop(TRADING)
+    if file_mapping.TRADING in full:
+        full["suspended"] = not full.pop(file_mapping.TRADING)
     if full.get("suspended"):
         full = {"volume": 0, "amount": 0.0, **full}
-    if "pre_close" not in table.columns and {"close"} <= last.keys():
-        full["pre_close"] = _reference(last, full)
-    if table.amount == "estimated" and {"volume", "close"} <= full.keys():
-        full["amount"] = full["volume"] * _middle(full)
+    if "pre_close" not in table.columns and "close" in last:
+        full["pre_close"] = reference_price({"adj_factor": 1.0, **last}, full["adj_factor"], DECIMALS)
+    if table.amount == "estimated":
+        full["amount"] = estimate_amount(full)
     return full
-
-
-def _reference(last: Row, row: Row) -> float | None:
-    close, before, now = last["close"], last.get("adj_factor", 1.0), row["adj_factor"]
-    if not all(isinstance(number, float) and number > 0 for number in (close, before, now)):
-        return None
-    return float(round(close * before / now, 4))
-
-
-def _middle(row: Row) -> float:
-    prices = [row[name] for name in ("high", "low", "close") if isinstance(row.get(name), float)]
-    return sum(prices) / len(prices) if prices else 0.0
 
 
 def _add_factors(bars: Iterable[DailyBar], rows: Iterable[Row]) -> Iterator[DailyBar]:
@@ -179,7 +168,7 @@ class FilesProvider:
     def __init__(self, place: Path) -> None:
         mapping = place / MAPPING_NAME if place.is_dir() else place
         self._folder = mapping.parent
-        self._tables = read_mapping(mapping)
+        self._tables = file_mapping.read_mapping(mapping)
         self._read: dict[Dataset[Any], tuple[State, dict[str, Batch[Any]]]] = {}
 
     @property
@@ -225,20 +214,22 @@ def read_import(path: Path, mapping: Path | None = None) -> Imported:
     frame = read_frame(path)
     if mapping is None:
         return _by_headers(path, frame)
-    tables = {d: t for d, t in read_mapping(mapping).items() if Path(t.path).name in ("", path.name)}
+    tables = {
+        d: t for d, t in file_mapping.read_mapping(mapping).items() if Path(t.path).name in ("", path.name)
+    }
     if not tables:
         raise InvalidInput(SAY("files.not_in_mapping", file=path.name, mapping=mapping.name), field="mapping")
     return {d: read_facts(d, table, frame, path.name) for d, table in tables.items()}, []
 
 
 def _by_headers(path: Path, frame: pl.DataFrame) -> Imported:
-    guesses = guess(frame)
+    guesses = file_mapping.guess(frame)
     if not guesses:
-        known = [dataset.label for dataset in REQUIRED]
+        known = [dataset.label for dataset in file_mapping.REQUIRED]
         why = SAY("files.headers_unknown", file=path.name, there=frame.columns, known=known)
         raise InvalidInput(why, field="file")
-    for dataset, made in guesses.items():
-        for _, complaint in complaints(dataset, made.table):
+    for dataset, (table, _) in guesses.items():
+        for _, complaint in file_mapping.complaints(dataset, table):
             raise InvalidInput(SAY("files.guess_incomplete", file=path.name, why=complaint), field="file")
-    facts = {d: read_facts(d, made.table, frame, path.name) for d, made in guesses.items()}
-    return facts, [note for made in guesses.values() for note in made.notes]
+    facts = {dataset: read_facts(dataset, table, frame, path.name) for dataset, (table, _) in guesses.items()}
+    return facts, [note for _, notes in guesses.values() for note in notes]

@@ -5,14 +5,19 @@ A source is a table: for each dataset it has, a reader that fetches rows and tel
 
 import asyncio
 import heapq
+import importlib
+import json
 import math
 import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import date
+from http import HTTPStatus
+from types import ModuleType
 from typing import Any, ClassVar, TypeVar
 from uuid import UUID
 
@@ -32,6 +37,7 @@ Row = Mapping[str, Any]
 """What a service tells, or a fact before it is checked."""
 Reader = Callable[[str, date, date], Awaitable[Iterable[Row]]]
 """The rows of a subject, in our words, for a range of days: more of them does no harm."""
+Errors = tuple[tuple[type[Exception], ...], tuple[type[Exception], ...]]
 Now = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -194,30 +200,69 @@ class OutsideSource(ABC):
         )
 
 
+class LibrarySource(OutsideSource):
+    """A source behind the client library of its own name, which is loaded when somebody first asks."""
+
+    @abstractmethod
+    def errors(self) -> Errors:
+        """Of the library: those that pass, and those that say nothing certain."""
+
+    def library(self) -> ModuleType:
+        try:
+            return importlib.import_module(self.name)
+        except ImportError as e:
+            raise NotOffered(SAY(f"{self.name}.not_installed")) from e
+
+    async def ask(
+        self,
+        operation: str,
+        params: Mapping[str, Any],
+        read: Callable[[], T],
+        has_nothing: Callable[[], bool] = lambda: False,
+    ) -> T | None:
+        """What `read` gets; nothing where the library stumbles over an answer and `has_nothing` knows why."""
+        await in_thread(self.library)  # loading it takes seconds
+        passing, uncertain = self.errors()
+        unreadable = Unavailable(SAY(f"{self.name}.unreadable", operation=operation))
+
+        async def attempt() -> T | None:
+            try:
+                return await in_thread(read)
+            except json.JSONDecodeError as e:
+                raise Trouble(unreadable, passing=True) from e
+            except passing as e:
+                said = SAY(f"{self.name}.refused", operation=operation, why=str(e))
+                raise Trouble(Unavailable(said), passing=True) from e
+            except uncertain as e:
+                if await in_thread(has_nothing):
+                    return None
+                raise Trouble(unreadable) from e
+
+        return await self.call(operation, params, attempt)
+
+
 async def in_thread(fn: Callable[[], T]) -> T:
     """What `fn` returns or raises. Its thread is a daemon: one that hangs beyond its deadline holds up no exit."""
-    loop = asyncio.get_running_loop()
-    answer: asyncio.Future[T] = loop.create_future()
-
-    def settle(result: T | None, error: BaseException | None) -> None:
-        if answer.done():
-            return
-        if error is not None:
-            answer.set_exception(error)
-        else:
-            answer.set_result(result)  # type: ignore[arg-type]  # no error means that there is a result
+    answer: Future[T] = Future()
 
     def run() -> None:
-        result, error = None, None
         try:
-            result = fn()
+            answer.set_result(fn())
         except BaseException as e:  # noqa: BLE001 - bulkhead: whatever it is, it goes to the one who waits
-            error = e
-        if not loop.is_closed():
-            loop.call_soon_threadsafe(settle, result, error)
+            answer.set_exception(e)
 
+    answer.set_running_or_notify_cancel()  # from here on nobody can cancel it, only stop waiting
     threading.Thread(target=run, daemon=True, name="provider call").start()
-    return await answer
+    return await asyncio.wrap_future(answer)
+
+
+def refuse_status(source: str, operation: str, answer: HttpAnswer) -> None:
+    """Whatever is not 200 is trouble; it passes where the service failed or is asked too often."""
+    status = answer.status_code
+    if status != HTTPStatus.OK:
+        said = SAY("outside.status", source=source, operation=operation, status=status)
+        passing = status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS
+        raise Trouble(Unavailable(said), passing=passing, answer=answer)
 
 
 def _cut(text: str | None) -> str | None:

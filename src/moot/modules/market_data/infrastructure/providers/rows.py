@@ -15,7 +15,7 @@ import polars as pl
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import COMPANIES, DIVIDENDS, REPORTS, Dataset
-from moot.modules.market_data.infrastructure.lake_files import schema_of
+from moot.modules.market_data.infrastructure.lake import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
@@ -122,6 +122,22 @@ def read_day(raw: Any, date_format: str | None = None) -> date | str | None:
         except ValueError:
             continue
     return f"not a day: {text}" if text else None
+
+
+def reference_price(last: Row, factor: Any, decimals: int) -> float | None:
+    """The close before, moved by the step of the adjustment factor; none where one of them is no price or factor."""
+    known = last.get("close"), last.get("adj_factor"), factor
+    if not all(isinstance(number, float) and number > 0 for number in known):
+        return None
+    return float(round(last["close"] * last["adj_factor"] / factor, decimals))
+
+
+def estimate_amount(row: Row) -> float | None:
+    """Volume times the mean of high, low and close, for tables without the traded amount."""
+    prices: list[Any] = [row.get(name) for name in ("high", "low", "close")]
+    if row.get("volume") is None or not all(isinstance(price, float) for price in prices):
+        return None
+    return float(row["volume"] * sum(prices) / len(prices))
 
 
 def moment(day: date, at: time, market: Market) -> datetime:

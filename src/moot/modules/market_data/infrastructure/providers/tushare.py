@@ -20,15 +20,8 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers import tushare_rows
-from moot.modules.market_data.infrastructure.providers.outside import (
-    HttpAnswer,
-    OutsideSource,
-    Pace,
-    Reader,
-    Row,
-    Trouble,
-)
+from moot.modules.market_data.infrastructure.providers import outside, tushare_rows
+from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY, MACRO_RELEASES, Series
 from moot.modules.market_data.infrastructure.providers.tushare_rows import (
     FIGURES,
@@ -119,7 +112,7 @@ class _Envelope(BaseModel):
 
 
 @dataclass(frozen=True)
-class _Page(HttpAnswer):
+class _Page(outside.HttpAnswer):
     table: _Table
 
 
@@ -139,7 +132,7 @@ INTERFACES: dict[Dataset[Any], Interface] = {
 }
 
 
-class TushareProvider(OutsideSource):
+class TushareProvider(outside.OutsideSource):
     """A-shares, their companies and the Chinese economy, as far as the token's permissions reach.
 
     The token goes out in the request and nowhere else.
@@ -147,7 +140,7 @@ class TushareProvider(OutsideSource):
 
     name = TUSHARE.name
     market = Market.CN
-    pace = Pace(calls=195, per_seconds=60, concurrency=4)
+    pace = outside.Pace(calls=195, per_seconds=60, concurrency=4)
     deadline = 30.0
     passing = (httpx.TransportError,)
 
@@ -276,7 +269,7 @@ class TushareProvider(OutsideSource):
         if self._opened is None:
             self._opened = self._open_client()
         response = await self._opened.post(self._base_url, json=body)
-        return _read(api, HttpAnswer(response.status_code, response.text.replace(token, HIDDEN)))
+        return _read(api, outside.HttpAnswer(response.status_code, response.text.replace(token, HIDDEN)))
 
 
 def _days(start: date, end: date) -> dict[str, str]:
@@ -289,22 +282,20 @@ def _question(series: Series, start: date, end: date) -> dict[str, str]:
     return {**_days(start, end), **series.asking}
 
 
-def _read(api: str, answer: HttpAnswer) -> _Page:
+def _read(api: str, answer: outside.HttpAnswer) -> _Page:
+    outside.refuse_status(TUSHARE.name, api, answer)
     said = {"source": TUSHARE.name, "operation": api, "status": answer.status_code}
-    if answer.status_code != httpx.codes.OK:
-        passing = answer.status_code >= 500 or answer.status_code == httpx.codes.TOO_MANY_REQUESTS
-        raise Trouble(Unavailable(SAY("outside.status", **said)), passing=passing, answer=answer)
     try:
         envelope = _Envelope.model_validate_json(answer.text)
     except ValidationError:
-        raise Trouble(Unavailable(SAY("outside.unreadable", **said)), answer=answer) from None
+        raise outside.Trouble(Unavailable(SAY("outside.unreadable", **said)), answer=answer) from None
     if envelope.code != OK:
         raise _refusal(api, envelope, answer)
     return _Page(answer.status_code, answer.text, envelope.data or _Table())
 
 
-def _refusal(api: str, envelope: _Envelope, answer: HttpAnswer) -> Trouble:
+def _refusal(api: str, envelope: _Envelope, answer: outside.HttpAnswer) -> outside.Trouble:
     text = envelope.msg or ""
     kind = next(k for k in REFUSALS if re.search(k.text, text) or envelope.code in k.codes)
     said = SAY(kind.key, api=api, code=envelope.code, text=text[:LONGEST_QUOTE])
-    return Trouble(kind.error(said, code=kind.code), passing=kind.passing, answer=answer)
+    return outside.Trouble(kind.error(said, code=kind.code), passing=kind.passing, answer=answer)

@@ -11,17 +11,7 @@ from itertools import groupby
 from operator import itemgetter
 from typing import Any
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    Dataset,
-    FinancialReport,
-    SpecialTreatment,
-)
+from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
     Columns,
@@ -46,34 +36,34 @@ def _same(*names: str) -> dict[str, str]:
 
 
 DAILY = {"symbol": "ts_code", "trade_date": "trade_date"}
-TABLES: dict[Dataset[Any], Columns] = {
-    COMPANIES: {
+TABLES: dict[facts.Dataset[Any], Columns] = {
+    facts.COMPANIES: {
         "symbol": "ts_code",
         "name_en": "enname",
         "board": "market",
         "pinyin": "cnspell",
         **_same("name", "industry", "list_date", "delist_date"),
     },
-    BARS: {
+    facts.BARS: {
         **DAILY,
         **_same("open", "high", "low", "close", "pre_close"),
         "volume": ("vol", LOT),
         "amount": ("amount", THOUSAND),
     },
-    VALUATIONS: {
+    facts.VALUATIONS: {
         **DAILY,
         **_same("close", "pe", "pe_ttm", "pb", "ps_ttm", "dv_ratio", "turnover_rate"),
         "total_mv": ("total_mv", TEN_THOUSAND),
         "circ_mv": ("circ_mv", TEN_THOUSAND),
     },
-    DIVIDENDS: {
+    facts.DIVIDENDS: {
         "symbol": "ts_code",
         "period_end": "end_date",
         **_same("ex_date", "record_date"),
         "cash_per_share": "cash_div_tax",
         "bonus_per_share": "stk_div",
     },
-    NEWS: {"symbol": "ts_code", **_same("title", "url")},
+    facts.NEWS: {"symbol": "ts_code", **_same("title", "url")},
 }
 STATEMENTS = {
     "income": {"net_profit": "n_income_attr_p", **_same("total_revenue", "operate_profit")},
@@ -83,7 +73,7 @@ STATEMENTS = {
 STATED = {figure for figures in STATEMENTS.values() for figure in figures}
 INDICATORS = {
     name: name
-    for name, field in FinancialReport.model_fields.items()
+    for name, field in facts.FinancialReport.model_fields.items()
     if not field.is_required() and name not in STATED
 } | {"gross_margin": "grossprofit_margin"}  # the column `gross_margin` is an amount in CNY
 FIGURES: dict[str, dict[str, str]] = {"fina_indicator": INDICATORS, **STATEMENTS}
@@ -92,13 +82,13 @@ KEYS = ("ts_code", "end_date", "ann_date", "f_ann_date", "report_type", "update_
 CONSOLIDATED = "1"
 
 
-def read(dataset: Dataset[Any], row: Row, **given: Any) -> dict[str, Any]:
+def read(dataset: facts.Dataset[Any], row: Row, **given: Any) -> dict[str, Any]:
     return TUSHARE.row(dataset, TABLES[dataset], row, **given)
 
 
-def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> Row:
+def bar(row: Row, factor: Any, spells: Sequence[facts.SpecialTreatment]) -> Row:
     """`factor` is the day's own adjustment factor; a day without one is refused, not given its neighbour's."""
-    told = read(BARS, row, adj_factor=read_number(factor))
+    told = read(facts.BARS, row, adj_factor=read_number(factor))
     return told | {"is_st": any(_lasts(spell, told.get("trade_date")) for spell in spells)}
 
 
@@ -107,7 +97,7 @@ def dividend(row: Row) -> Row | None:
     if row.get("div_proc") != IMPLEMENTED:
         return None
     days = (row.get(name) for name in ("imp_ann_date", "record_date", "ex_date", "ann_date"))
-    told = read(DIVIDENDS, row, announced_on=read_day(next((found for found in days if found), None)))
+    told = read(facts.DIVIDENDS, row, announced_on=read_day(next((found for found in days if found), None)))
     return told if {"cash_per_share", "bonus_per_share"} & told.keys() else told | {"cash_per_share": None}
 
 
@@ -116,17 +106,17 @@ def announcement(row: Row) -> Row:
     recorded = row.get("rec_time")
     printed = read_day(recorded) or read_day(row.get("ann_date"))
     seen = TUSHARE.read_moment(recorded) or TUSHARE.moment(printed, END_OF_DAY)
-    return read(NEWS, row, kind="announcement", **known_from(seen))
+    return read(facts.NEWS, row, kind="announcement", **known_from(seen))
 
 
 def company(row: Row, names: Iterable[Row]) -> Row:
     """`names` are the rows of its former and present names."""
     called = dict.fromkeys([row.get("fullname"), *(past.get("name") for past in names)])
     aliases = tuple(name for name in called if name and name != row.get("name"))
-    return read(COMPANIES, row, aliases=aliases, st_history=special_treatments(names))
+    return read(facts.COMPANIES, row, aliases=aliases, st_history=special_treatments(names))
 
 
-def special_treatments(names: Iterable[Row]) -> tuple[SpecialTreatment, ...]:
+def special_treatments(names: Iterable[Row]) -> tuple[facts.SpecialTreatment, ...]:
     """The spells under ST that the names tell of; ST that turns into *ST is one spell."""
     spells: list[tuple[date, date]] = []
     for start, end in sorted({_spell(row) for row in names if ST_NAME.match(row.get("name") or "")}):
@@ -135,7 +125,7 @@ def special_treatments(names: Iterable[Row]) -> tuple[SpecialTreatment, ...]:
             spells.append((begun, max(until, end)))
         elif start < end:
             spells.append((start, end))
-    return tuple(SpecialTreatment(start=a, end=None if b == date.max else b) for a, b in spells)
+    return tuple(facts.SpecialTreatment(start=a, end=None if b == date.max else b) for a, b in spells)
 
 
 def _spell(row: Row) -> tuple[date, date]:
@@ -145,7 +135,7 @@ def _spell(row: Row) -> tuple[date, date]:
     return first, last + timedelta(days=1) if isinstance(last, date) else date.max
 
 
-def _lasts(spell: SpecialTreatment, on: Any) -> bool:
+def _lasts(spell: facts.SpecialTreatment, on: Any) -> bool:
     return isinstance(on, date) and spell.start <= on and (spell.end is None or on < spell.end)
 
 
@@ -167,7 +157,7 @@ def report_rows(symbol: str, tables: Mapping[str, Iterable[Row]]) -> Iterator[di
             for _, _, figures in together:
                 known |= figures
             told = {"symbol": symbol, "period_end": period_end, "announced_on": announced}
-            yield TUSHARE.tell(REPORTS, {**told, **known})
+            yield TUSHARE.tell(facts.REPORTS, {**told, **known})
 
 
 def _consolidated(row: Row) -> bool:
