@@ -18,7 +18,7 @@ from moot.modules.intake.application.report_text import (
     tongue_of,
     without_marks,
 )
-from moot.modules.intake.domain.answer import Style
+from moot.modules.intake.domain.conversation import Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step, StepType
 from moot.modules.intake.domain.question import Tongue, reading_language

@@ -15,7 +15,7 @@ from typing import get_args
 from urllib.parse import quote, urlsplit
 
 from moot.modules.intake.domain import texts
-from moot.modules.intake.domain.answer import Answer, Style
+from moot.modules.intake.domain.conversation import Answer, Style
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.question import Tongue
 

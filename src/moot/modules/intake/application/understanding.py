@@ -2,12 +2,11 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
 from typing import NamedTuple
 
 from moot.modules.intake.application.language import detect, words
-from moot.modules.intake.application.ports import Companies
 from moot.modules.intake.domain.question import Mention, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import LIST_SEPARATOR, Locale
@@ -34,15 +33,15 @@ class Subject(NamedTuple):
 
 
 class Understander:
-    def __init__(self, companies: Companies) -> None:
-        self._companies = companies
+    def __init__(self, find_mentions: Callable[[str], Awaitable[Sequence[Mention]]]) -> None:
+        self._find_mentions = find_mentions
 
     async def understand(
         self, text: str, *, previous: Understanding | None = None, default_locale: str
     ) -> Understanding:
         """`previous` is the question before in the same conversation: what this one leaves out is taken from it."""
         asked = _plain(text)
-        named = tuple(await self._companies.mentioned(asked))
+        named = tuple(await self._find_mentions(asked))
         beside = _without(asked, named)
         locale = detect(beside if previous else asked) or (previous.locale if previous else default_locale)
         subject = _subject(beside, named, previous)
@@ -62,7 +61,7 @@ class Understander:
         reader, questions = reading_language(locale), list[str]()
         for number, companies in enumerate(EXAMPLES, 1):
             question = SAY(f"understanding.example.{number}").in_locale(reader)
-            named = await self._companies.mentioned(question)
+            named = await self._find_mentions(question)
             if len({mention.symbols for mention in named if mention.certain}) == companies:
                 questions.append(f"- {question}")
         told = "\n".join(questions[:EXAMPLES_TOLD])

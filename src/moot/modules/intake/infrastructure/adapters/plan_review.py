@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, DecisionRequest
 from moot.modules.governance.application.decision_log import explained
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand
@@ -46,7 +46,9 @@ class GovernedPlanReview:
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         if decision.may_proceed:
             return _as_allowed(plan, decision.payload)
-        return _not_allowed(plan, decision, errand)
+        why = explained(decision.recorded(errand.workspace)).in_locale(reading_language(plan.locale))
+        asked = str(decision.escalation.id) if decision.escalation else None
+        return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
 
 
 def _payload(plan: Plan) -> dict[str, Any]:
@@ -89,12 +91,6 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
     except InvalidInput as e:
         return PlanRuling(None, e.in_locale(reading_language(plan.locale)))
     return PlanRuling(changed)
-
-
-def _not_allowed(plan: Plan, decision: Decision, errand: Errand) -> PlanRuling:
-    why = explained(decision.recorded(errand.workspace)).in_locale(reading_language(plan.locale))
-    asked = str(decision.escalation.id) if decision.escalation else None
-    return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
 
 
 def _symbols(plan: Plan) -> list[str]:

@@ -110,11 +110,9 @@ class GovernedToolbox:
         task: Task,
         *,
         read: Sequence[str] = (),
-        iteration: int,
-        tokens: int = 0,
-        seconds: float = 0.0,
+        **spent: float,
     ) -> ToolOutcome:
-        """`read` are the tainted texts seen so far, `tokens` and `seconds` what the step has taken.
+        """`read` are the tainted texts seen so far, `spent` what the step has taken, by the names that rules know.
 
         A refusal, a failure or an unknown tool is an outcome too.
         """
@@ -122,7 +120,6 @@ class GovernedToolbox:
         if kind is None:
             unknown = task.say("steps.tool.unknown", name=name, offered=list(self._kinds))
             return ToolOutcome(unknown, failed=True)
-        spent = {"iteration_count": iteration, "token_used": tokens, "execution_time": seconds}
         try:
             asked = checked(kind.arguments, _encoded(arguments)).model_dump()
             allowed = await self._allow(name, asked, task, spent, read)
@@ -143,7 +140,7 @@ class GovernedToolbox:
         asks. An address that the search service has given to this question may be read for it."""
         goal, workspace, url = task.goal, task.errand.workspace, str(args.get("url", ""))
         known = {
-            **spent,
+            **{"token_used": 0, "execution_time": 0.0, **spent},
             "goal": goal,
             "locale": task.reader,
             "trigger_source": REQUESTER,

@@ -28,7 +28,7 @@ from moot.modules.intake.application.report_text import (
     safe_url,
     tamed,
 )
-from moot.modules.intake.domain.answer import Answer, Section, Style
+from moot.modules.intake.domain.conversation import Answer, Section, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
