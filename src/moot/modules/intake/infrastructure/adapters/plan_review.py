@@ -73,14 +73,15 @@ def _facts(plan: Plan, errand: Errand, goal: str, iteration: int) -> dict[str, A
 
 
 def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
-    """What the rules have changed is read like any other plan; they may take away, and never add."""
+    """What the rules have changed is read like any other plan; they may take away, and never add.
+
+    A rule that lowers the count means the steps.
+    """
     if allowed == _payload(plan):
         return PlanRuling(plan)
     if not plan.steps:
         return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
-    most = max(
-        1, min(len(plan.steps), int(allowed["step_count"]))
-    )  # a rule that lowers the count means the steps
+    most = max(1, min(len(plan.steps), int(allowed["step_count"])))
     try:
         changed = read_plan(
             {**allowed, "thought": plan.thought},

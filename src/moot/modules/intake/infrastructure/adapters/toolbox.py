@@ -36,6 +36,7 @@ LONGEST_PAGE, LONGEST_QUOTE, LONGEST_CELL = 12_000, 500, 200
 MOST_ROWS, MOST_COMPANIES, MOST_FOUND = 50, 10, 5_000
 IN_A_URL = "%/:=&?~#+!$,;@()*[]-._"
 SEARCHES = "Searches the web; says what pages are about and where they are."
+READS, FINDS = "Reads the text of a page that a search has found.", "Finds listed companies by code or name."
 NEWS = re.compile(r"\bnews\b", re.IGNORECASE)
 """Headlines are the one table that strangers write."""
 
@@ -95,10 +96,10 @@ class GovernedToolbox:
         self._found = deque[tuple[str, str, str]](maxlen=MOST_FOUND)
         self._in_turn = asyncio.Lock()
         kinds = [
-            *([_kind("web_search", SEARCHES, Words, self._searched)] if search else []),
-            _kind("read_page", "Reads the text of a page that a search has found.", Address, self._page),
+            *([Kind(_spec("web_search", SEARCHES, Words), Words, self._searched)] if search else []),
+            Kind(_spec("read_page", READS, Address), Address, self._page),
             Kind(Tool(**{name: DATABASE_TOOL[name] for name in Tool.model_fields}), Statement, self._queried),
-            _kind("find_company", "Finds listed companies by code or name.", CompanyName, self._companies),
+            Kind(_spec("find_company", FINDS, CompanyName), CompanyName, self._companies),
         ]
         self._kinds = {kind.spec.name: kind for kind in kinds}
         self.tools = [kind.spec for kind in kinds]
@@ -213,14 +214,8 @@ def _rows(result: QueryResult, locale: Locale) -> str:
     return table
 
 
-def _kind(
-    name: str,
-    description: str,
-    arguments: type[BaseModel],
-    run: Callable[[Any, Locale], Awaitable[ToolOutcome]],
-) -> Kind:
-    spec = Tool(name=name, description=description, parameters=arguments.model_json_schema())
-    return Kind(spec, arguments, run)
+def _spec(name: str, description: str, arguments: type[BaseModel]) -> Tool:
+    return Tool(name=name, description=description, parameters=arguments.model_json_schema())
 
 
 def _ends(error: AppError) -> bool:
