@@ -48,7 +48,7 @@ class StepsDesk:
         return Researcher(self.llm, self.toolbox(), PromptTemplates(), self._clock)
 
     def processor(self) -> Processor:
-        return Processor(self.llm, self.toolbox(), PromptTemplates())
+        return Processor(self.llm, PromptTemplates())
 
     async def decisions(self) -> list[DecisionRecord]:
         """In the order in which they were put on the record."""

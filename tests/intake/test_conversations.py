@@ -102,13 +102,11 @@ async def test_what_was_found_long_ago_is_researched_again(home):
 async def test_a_name_of_several_companies_asks_back_and_goes_on_with_the_choice(desk, monkeypatch):
     two = Mention(text="Dream", symbols=("900003.DEMO", "900007.DEMO"), names=("Dreampole", "Fardream"))
 
-    async def mentioned(_self, text):
+    async def found(_directory, text):
         named = [Mention(text=symbol, symbols=(symbol,)) for symbol in two.symbols if symbol in text]
         return named or ([two] if two.text in text else [])
 
-    monkeypatch.setattr(
-        "moot.modules.intake.infrastructure.adapters.companies.DirectoryCompanies.mentioned", mentioned
-    )
+    monkeypatch.setattr("moot.modules.intake.container.find_mentions", found)
     asked = await desk.ask("Is Dream a good buy?", auto_accepted_plan=True)
     assert (asked.status, asked.last.plan) == ("replied", None)
     assert "900003.DEMO" in asked.last.reply and "900007.DEMO" in asked.last.reply

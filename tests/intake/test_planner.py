@@ -22,11 +22,12 @@ from moot.modules.llm_platform.domain.budget import Unkept
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+from moot.modules.market_data.domain.company_index import Match
 from moot.shared.domain.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, Say, Status
+from tests.fakes.market_data import a_company
 
 MAOTAI = Mention(text="茅台", symbols=("600519.SH",), names=("贵州茅台",))
-TESLA = Mention(text="TSLA", symbols=("TSLA",), names=("Tesla",))
 EQUITY = Understanding(intent="equity", locale="zh-CN", title="茅台现在能买吗？", mentions=(MAOTAI,))
 TRENDS = Understanding(intent="research", locale="en-US", title="Latest AI trends")
 QUESTION = "What are the latest AI trends?"
@@ -49,12 +50,10 @@ class Reviewer:
 
 
 class Directory:
-    async def mentioned(self, text: str) -> Sequence[Mention]:
-        return ()
-
-    async def find(self, text: str) -> Sequence[Mention]:
+    async def find(self, text: str) -> Sequence[Match]:
         """Fuzzy as a directory is: what is near is found as well."""
-        return [TESLA] if text.upper().startswith("TSL") else []
+        tesla = a_company("TSLA", name="Tesla", name_en="Tesla")
+        return [Match(tesla, "code", whole=True)] if text.upper().startswith("TSL") else []
 
 
 HOURS = FixedClock(datetime(2026, 6, 30, 10, 0, tzinfo=UTC))

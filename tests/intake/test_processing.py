@@ -46,12 +46,8 @@ def computation(name: str, operation: str, *of: str) -> dict[str, Any]:
     return {"name": name, "label": f"The {name}", "operation": operation, "of": list(of)}
 
 
-def sheet(
-    values: list[Any] | None = None, computations: list[Any] | None = None, queries: list[Any] | None = None
-) -> Say:
-    return Say(
-        json.dumps({"values": values or [], "computations": computations or [], "queries": queries or []})
-    )
+def sheet(values: list[Any], computations: list[Any]) -> Say:
+    return Say(json.dumps({"values": values, "computations": computations}))
 
 
 async def process(steps: StepsDesk, *findings: Finding, locale: str = "en-US") -> Finding:
@@ -129,18 +125,6 @@ async def test_what_failed_is_no_evidence_and_not_shown_to_the_model(steps, llm_
     assert finding.status == "failed"
     assert "999" not in llm_server.requests[0].prompt
     assert "1,234.5亿" in llm_server.requests[0].prompt
-
-
-async def test_a_query_goes_through_the_governed_database(steps, llm_server):
-    sql = "SELECT symbol, name_en FROM companies WHERE symbol = '900001.DEMO'"
-    good, bad = {"label": "Name", "sql": sql}, {"label": "Bad", "sql": "DROP TABLE companies"}
-    llm_server.script(sheet(queries=[good, bad]))
-    finding = await process(steps, REVENUE)
-    assert finding.status == "partial"
-    assert "| 900001.DEMO | Mirage Hill Distillers |" in finding.text
-    assert finding.warnings[0].startswith("Bad: ")
-    assert [c.source for c in finding.citations] == ["database", "database"]
-    assert [record.status.value for record in await steps.decisions()] == ["approved", "rejected"]
 
 
 async def test_an_answer_that_is_no_sheet_is_asked_for_again(steps, llm_server):

@@ -11,18 +11,18 @@ from markdown_it.token import Token
 
 from moot.modules.intake.application.report_text import (
     TONGUES,
-    clipped,
+    clean_url,
+    clip,
+    escape,
     headings_for,
     language_name,
     markdown_of,
-    pieces,
-    plain,
-    safe_url,
-    sentences,
-    tamed,
+    shorten,
+    split_blocks,
+    tame,
     tongue_of,
 )
-from moot.modules.intake.domain.answer import Answer, Section
+from moot.modules.intake.domain.conversation import Answer, Section
 from moot.modules.intake.domain.findings import Citation
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON
@@ -77,11 +77,11 @@ def words(markdown: str) -> str:
 
 @pytest.mark.parametrize("attack", ATTACKS)
 def test_no_attack_lives_in_the_words_of_strangers_or_of_a_model(attack: str):
-    assert live(plain(attack)) == []
-    assert headings(f"- {plain(attack)}") == []
-    assert live(tamed(attack)) == []
-    assert live(f"{tamed(attack)}\n\n## Sources\n") == []
-    assert headings(f"{tamed(attack)}\n\n## Sources")[-1] == "Sources"
+    assert live(escape(attack)) == []
+    assert headings(f"- {escape(attack)}") == []
+    assert live(tame(attack)) == []
+    assert live(f"{tame(attack)}\n\n## Sources\n") == []
+    assert headings(f"{tame(attack)}\n\n## Sources")[-1] == "Sources"
 
 
 FRAGMENTS = st.lists(
@@ -105,36 +105,36 @@ FRAGMENTS = st.lists(
 
 @given(FRAGMENTS)
 def test_nothing_live_comes_together_from_any_pieces(text: str):
-    assert live(f"x {plain(text)} y") == []
-    assert live(f"{tamed(text)}\n\n> end") == []
-    assert headings(f"{tamed(text)}\n\n## Sources")[-1] == "Sources"
-    assert tamed(tamed(text)) == tamed(text)
+    assert live(f"x {escape(text)} y") == []
+    assert live(f"{tame(text)}\n\n> end") == []
+    assert headings(f"{tame(text)}\n\n## Sources")[-1] == "Sources"
+    assert tame(tame(text)) == tame(text)
     defined: dict[str, object] = {}
-    MARKDOWN.parse(tamed(text), defined)
+    MARKDOWN.parse(tame(text), defined)
     assert defined.get("references", {}) == {}
 
 
 @given(st.text(st.sampled_from("a b*_[]()\\`|~#<&;1.!-"), max_size=40))
 def test_strangers_are_read_word_for_word(text: str):
-    (paragraph,) = re.findall("<p>(.*)</p>", MARKDOWN.render(plain(text))) or [""]
+    (paragraph,) = re.findall("<p>(.*)</p>", MARKDOWN.render(escape(text))) or [""]
     read = paragraph.replace("&lt;", "<").replace("&gt;", ">").replace("&quot;", '"').replace("&amp;", "&")
     assert read == " ".join(text.split())
 
 
 def test_lists_tables_and_emphasis_of_a_model_stay():
     text = "**PE** is lower [1].\n\n| | A | B |\n|---|---|---|\n| PE | 10 | 12 |\n\n- one\n- two"
-    assert tamed(text) == text
-    assert {"strong_open", "table_open", "bullet_list_open"} <= {token.type for token in tokens(tamed(text))}
+    assert tame(text) == text
+    assert {"strong_open", "table_open", "bullet_list_open"} <= {token.type for token in tokens(tame(text))}
 
 
 def test_headings_inside_a_section_stay_below_its_own():
-    assert tamed("# Big\n## Less\n##### Small") == "### Big\n### Less\n##### Small"
-    assert tamed("# Big", top=4) == "#### Big"
+    assert tame("# Big\n## Less\n##### Small") == "### Big\n### Less\n##### Small"
+    assert tame("# Big", top=4) == "#### Big"
 
 
 def test_a_terminal_obeys_nobody():
-    assert plain("\x1b[31mred\x07 \u202etxet\u2066 a\u200bb\nc") == "\\[31mred txet ab c"
-    assert tamed("one\x1b[2J\r\ntwo\u2028three") == "one[2J\ntwo\nthree"
+    assert escape("\x1b[31mred\x07 \u202etxet\u2066 a\u200bb\nc") == "\\[31mred txet ab c"
+    assert tame("one\x1b[2J\r\ntwo\u2028three") == "one[2J\ntwo\nthree"
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_terminal_obeys_nobody():
     ],
 )
 def test_only_pages_on_the_web_are_linked(url: str | None, safe: str | None):
-    assert safe_url(url) == safe
+    assert clean_url(url) == safe
 
 
 def an_answer(**also: object) -> Answer:
@@ -225,8 +225,8 @@ def test_the_parts_of_an_answer_come_in_their_order():
 
 def test_the_pieces_are_all_of_the_text_block_by_block():
     text = "# T\n\n- a\n- b\n\n\n> end\n"
-    assert list(pieces(text)) == ["# T\n\n", "- a\n- b\n\n\n", "> end\n"]
-    assert list(pieces("")) == []
+    assert list(split_blocks(text)) == ["# T\n\n", "- a\n- b\n\n\n", "> end\n"]
+    assert list(split_blocks("")) == []
 
 
 @pytest.mark.parametrize(
@@ -242,7 +242,7 @@ def test_the_pieces_are_all_of_the_text_block_by_block():
     ],
 )
 def test_what_is_too_long_says_that_it_goes_on_and_no_number_is_cut(text: str, longest: int, told: str):
-    assert clipped(text, longest) == told
+    assert clip(text, longest) == told
     assert len(told) <= longest
 
 
@@ -266,15 +266,15 @@ def test_what_is_too_long_says_that_it_goes_on_and_no_number_is_cut(text: str, l
     ],
 )
 def test_a_text_is_shortened_by_whole_sentences(text: str, most: int | None, told: str):
-    assert sentences(text, 40, most=most) == told
+    assert shorten(text, 40, most=most) == told
 
 
 def test_words_in_brackets_read_as_they_are_unless_they_define_a_link():
     said = "Valuation modeler [Overvalued, 0.92]: at CNY 339.91"
-    assert tamed(said) == said
-    assert tamed("[x]: http://evil.example") == "[x]\\: http://evil.example"
-    assert tamed("\u3000[x]: http://evil.example") == "[x]\\: http://evil.example"
-    assert tamed("> - [x\ny]: http://evil.example") == "> - [x\ny]\\: http://evil.example"
+    assert tame(said) == said
+    assert tame("[x]: http://evil.example") == "[x]\\: http://evil.example"
+    assert tame("\u3000[x]: http://evil.example") == "[x]\\: http://evil.example"
+    assert tame("> - [x\ny]: http://evil.example") == "> - [x\ny]\\: http://evil.example"
 
 
 class TestHeadings:

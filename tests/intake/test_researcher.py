@@ -212,12 +212,12 @@ async def test_old_words_go_first_when_there_are_too_many(steps, web, llm_server
     assert "left out" in told[1]
 
 
-async def test_whoever_listens_is_told_of_calls_results_and_sources(steps, llm_server):
+async def test_whoever_listens_is_told_of_calls_and_results(steps, llm_server):
     heard: list[tuple[str, dict[str, Any]]] = []
     llm_server.script(calls(COMPANY), Say("Done."))
     errand = Errand(listener=lambda what, about: heard.append((what, about)))
     await steps.researcher().research(research_step(), a_task(errand=errand))
-    assert [what for what, _ in heard] == ["tool_call", "tool_result", "citation"]
+    assert [what for what, _ in heard] == ["tool_call", "tool_result"]
     assert heard[0][1]["name"] == "find_company"
 
 

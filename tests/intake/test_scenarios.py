@@ -119,15 +119,9 @@ async def test_a_chinese_question_without_investigation_goes_to_the_planner(desk
 DOMES = Mention(text="Dome", symbols=("900004.DEMO", "900009.DEMO"), names=("Irondome", "Warmdome"))
 
 
-class TwoDomes:
-    """`Companies` of which two are called alike."""
-
-    async def mentioned(self, text: str) -> Sequence[Mention]:
-        by_code = [Mention(text=code, symbols=(code,)) for code in DOMES.symbols if code in text]
-        return [DOMES] if "Dome" in text else by_code
-
-    async def find(self, text: str) -> Sequence[Mention]:
-        return [Mention(text=text, symbols=(text,))] if text in DOMES.symbols else []
+async def find_domes(text: str) -> Sequence[Mention]:
+    by_code = [Mention(text=code, symbols=(code,)) for code in DOMES.symbols if code in text]
+    return [DOMES] if "Dome" in text else by_code
 
 
 @pytest.mark.parametrize("by", ["model", "rules"])
@@ -139,7 +133,7 @@ async def test_which_of_two_companies_is_asked_back_and_the_next_turn_settles_it
     parts.play("coordinator", *[hands_over("Is Dome cheap?", "en-US")] * 2)
     parts.play("planner", plans(share, title="Is Dome cheap?", locale="en-US"))
     async with asking(settings_of(home, database, **model)) as desk:
-        desk.desk.intake.parts.coordinator._rules = Understander(TwoDomes())
+        desk.desk.intake.parts.coordinator._rules = Understander(find_domes)
         asked = await desk.ask("Is Dome cheap?")
         assert (asked.status, asked.last.plan) == ("replied", None)
         assert asked.last.reply == (

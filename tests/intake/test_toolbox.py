@@ -33,7 +33,7 @@ async def call(
     workspace: str = "default",
     **arguments: Any,
 ) -> ToolOutcome:
-    return await box.call(name, arguments, a_task(errand=Errand(workspace)), read=read, iteration=1)
+    return await box.call(name, arguments, a_task(errand=Errand(workspace)), read=read, iteration_count=1)
 
 
 async def test_what_a_search_finds_is_cited_and_tainted_and_the_call_is_on_the_record(steps, web):
@@ -94,20 +94,22 @@ async def test_what_was_found_for_one_question_is_not_vouched_for_in_another(ste
     finds(web, hit("Trends", url))
     box = steps.toolbox()
     await call(box, "web_search", query="AI trends")
-    outcome = await box.call("read_page", {"url": url}, a_task("Something else"), iteration=1)
+    outcome = await box.call("read_page", {"url": url}, a_task("Something else"), iteration_count=1)
     assert outcome.failed
     assert (await call(box, "read_page", url=url, workspace="fund")).failed
 
 
 async def test_a_refusal_is_told_in_the_language_of_the_question(steps):
     arguments = {"sql": "DROP TABLE companies"}
-    outcome = await steps.toolbox().call("database", arguments, a_task(locale="zh-CN"), iteration=1)
+    outcome = await steps.toolbox().call("database", arguments, a_task(locale="zh-CN"), iteration_count=1)
     assert "请只提交一条 SELECT" in outcome.text
 
 
 async def test_an_address_that_the_question_names_may_be_read(steps, web):
     url = page(web, "/named", "As asked.")
-    outcome = await steps.toolbox().call("read_page", {"url": url}, a_task(f"Sum up {url}"), iteration=1)
+    outcome = await steps.toolbox().call(
+        "read_page", {"url": url}, a_task(f"Sum up {url}"), iteration_count=1
+    )
     assert "As asked." in outcome.text
     assert not outcome.failed
 
@@ -159,16 +161,20 @@ async def test_a_company_is_found_by_its_name(steps):
     ],
 )
 async def test_what_cannot_be_called_is_told_and_nothing_is_decided(steps, name, arguments, told):
-    outcome = await steps.toolbox().call(name, arguments, a_task(), iteration=1)
+    outcome = await steps.toolbox().call(name, arguments, a_task(), iteration_count=1)
     assert outcome.failed
     assert told in outcome.text
     assert await steps.decisions() == []
 
 
-@pytest.mark.parametrize("spent", [{"iteration": 31}, {"tokens": 400_001}, {"seconds": 601.0}])
+@pytest.mark.parametrize(
+    "spent", [{"iteration_count": 31}, {"token_used": 400_001}, {"execution_time": 601.0}]
+)
 async def test_a_limit_of_the_rules_ends_the_step(steps, spent):
     arguments = {"text": "Mirage Hill"}
-    outcome = await steps.toolbox().call("find_company", arguments, a_task(), **({"iteration": 1} | spent))
+    outcome = await steps.toolbox().call(
+        "find_company", arguments, a_task(), **({"iteration_count": 1} | spent)
+    )
     assert (outcome.failed, outcome.ends) == (True, True)
 
 

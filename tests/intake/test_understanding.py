@@ -1,6 +1,7 @@
 """Without a model: the companies of a question, the experts it asks for, and an honest word about all else."""
 
 import time
+from functools import partial
 
 import pytest
 
@@ -8,7 +9,7 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.intake.application.language import words
 from moot.modules.intake.application.understanding import Understander, experts_asked_for
 from moot.modules.intake.domain.question import Understanding
-from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
+from moot.modules.intake.infrastructure.adapters.companies import find_mentions
 from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company
@@ -27,9 +28,8 @@ SOME = {
 def understander(*markets: Market) -> Understander:
     listed = [a_company(symbol, name=name, name_en="") for symbol, name in SOME.items()]
     sources = {Market.CN: FakeMarketDataProvider(listed), Market.DEMO: demo_market()}
-    return Understander(
-        DirectoryCompanies(Directory({market: sources[market] for market in markets or sources}))
-    )
+    directory = Directory({market: sources[market] for market in markets or sources})
+    return Understander(partial(find_mentions, directory))
 
 
 async def asked(text: str, previous: Understanding | None = None) -> Understanding:
@@ -154,9 +154,3 @@ async def test_no_question_takes_long(text: str) -> None:
     began = time.process_time()
     await asked(text)
     assert time.process_time() - began < 5
-
-
-async def test_a_blank_text_is_nothing_to_look_for() -> None:
-    companies = DirectoryCompanies(Directory({Market.DEMO: demo_market()}))
-    assert await companies.find("  ") == []
-    assert [mention.symbols for mention in await companies.find("mirage hill")] == [("900001.DEMO",)]

@@ -31,7 +31,7 @@ from moot.modules.intake.application.intake_service import (
     Turn,
 )
 from moot.modules.intake.application.ports import Happening, Tell
-from moot.modules.intake.application.report_text import clipped, seen
+from moot.modules.intake.application.report_text import clip, drop_unseen
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import checked
@@ -174,9 +174,9 @@ class Screen:
         if turn.status == "waiting":
             self._waiting(turn)
         if turn.answer is not None or turn.reply:
-            self._prose(turn.answer.markdown if turn.answer else seen(turn.reply or ""))
+            self._prose(turn.answer.markdown if turn.answer else drop_unseen(turn.reply or ""))
         if turn.error:
-            self._errors.print(Text(self._say("failed", why=seen(turn.error)), "red"), soft_wrap=True)
+            self._errors.print(Text(self._say("failed", why=drop_unseen(turn.error)), "red"), soft_wrap=True)
         hint = turn.status if turn.status in ("waiting", "running") else "go_on"
         self._print(self._say(hint, id=conversation.id), style="dim")
 
@@ -209,7 +209,7 @@ class Screen:
 
     def _tool(self, about: dict[str, Any]) -> None:
         said = json.dumps(about.get("arguments", {}), ensure_ascii=False)
-        self._line("      ", clipped(f"{about['name']} {said}", LONGEST_CALL), "dim")
+        self._line("      ", clip(f"{about['name']} {said}", LONGEST_CALL), "dim")
 
     def _speak(self, locale: str) -> None:
         if locale:
@@ -228,7 +228,7 @@ class Screen:
 
     def _line(self, mark: str, text: str, style: str | None = None) -> None:
         """Words of a model or of the web: only what is meant to be seen."""
-        words = " ".join(seen(text).split())
+        words = " ".join(drop_unseen(text).split())
         if not self._console.is_terminal:
             self._print(mark + words)
             return
@@ -246,7 +246,7 @@ def show_list(conversations: Sequence[Conversation]) -> None:
     for conversation in conversations:
         moment, status = minute(conversation.updated_at), say(f"ask.status.{conversation.status}")
         console.print(Text(f"{conversation.id}  {moment}  {status}"), soft_wrap=True)
-        question = Text("  " + " ".join(seen(conversation.title).split()), "dim")
+        question = Text("  " + " ".join(drop_unseen(conversation.title).split()), "dim")
         if console.is_terminal:
             question.truncate(console.width, overflow="ellipsis")
         console.print(question, soft_wrap=True)

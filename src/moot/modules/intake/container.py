@@ -2,7 +2,7 @@
 
 import asyncio
 from contextlib import AsyncExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
@@ -11,7 +11,7 @@ from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
-from moot.modules.intake.infrastructure.adapters.companies import DirectoryCompanies
+from moot.modules.intake.infrastructure.adapters.companies import find_mentions
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
@@ -74,7 +74,6 @@ class IntakeContainer:
         llm, clock = self._llm_platform.llm_service(), self._clock
         prompts = PromptTemplates(metrics=self.metrics)
         directory = self._market_data.directory()
-        companies = DirectoryCompanies(directory)
         toolbox = GovernedToolbox(
             ToolCalls(self._governance, clock),
             search=self._llm_platform.web_to_search(),
@@ -87,16 +86,16 @@ class IntakeContainer:
             coordinator=Coordinator(
                 llm,
                 prompts,
-                Understander(companies),
+                Understander(partial(find_mentions, directory)),
                 clock,
                 self.metrics,
                 default_locale=self._default_locale,
             ),
             toolbox=toolbox,
-            planner=Planner(llm, prompts, GovernedPlanReview(self._governance, clock), clock, companies),
+            planner=Planner(llm, prompts, GovernedPlanReview(self._governance, clock), clock, directory),
             team=Team(
                 Researcher(llm, toolbox, prompts, clock),
-                Processor(llm, toolbox, prompts),
+                Processor(llm, prompts),
                 ResearchGraphDesk(self._research),
             ),
             reporter=Reporter(llm, prompts),

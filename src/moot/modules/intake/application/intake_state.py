@@ -220,10 +220,10 @@ def fail_turn(turn: Turn, error: Exception, now: datetime) -> Turn:
 
 def _status(stand: Stand) -> TurnStatus:
     state = stand.state
-    if stand.waits:
-        return "waiting"
-    if state.get("error"):
-        return "failed"
-    if state.get("rejected"):
-        return "rejected"
-    return "answered" if state.get("answer") else "replied"
+    signs: dict[TurnStatus, object] = {
+        "waiting": stand.waits,
+        "failed": state.get("error"),
+        "rejected": state.get("rejected"),
+        "answered": state.get("answer"),
+    }
+    return next((status for status, sign in signs.items() if sign), "replied")

@@ -1,11 +1,12 @@
 """How well intake receives questions, counted since the process began."""
 
+import json
 import math
 from collections import Counter, defaultdict, deque
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from pydantic import BaseModel, ConfigDict, TypeAdapter, computed_field
+from pydantic import BaseModel, computed_field
 
 from moot.modules.intake.application.language import normalise
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -16,11 +17,7 @@ LONGEST_SAMPLE = 200
 """Characters of a question that are kept for labelling."""
 
 
-class Frozen(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class Share(Frozen):
+class Share(BaseModel, frozen=True):
     """How many of how many."""
 
     count: int
@@ -33,7 +30,7 @@ class Share(Frozen):
         return self.count / self.out_of if self.out_of else None
 
 
-class Latency(Frozen):
+class Latency(BaseModel, frozen=True):
     """`count` is of all runs, the percentiles of the latest ones, in milliseconds."""
 
     count: int
@@ -41,7 +38,7 @@ class Latency(Frozen):
     p95_ms: float | None
 
 
-class IntakeSnapshot(Frozen):
+class IntakeSnapshot(BaseModel, frozen=True):
     runs: dict[Ending, int]
     hand_off_success: Share
     """Of a model's calls of the tool, how many could be followed."""
@@ -107,13 +104,10 @@ class IntakeMetrics:
     def locale_samples_as_jsonl(self, workspace: str = DEFAULT_WORKSPACE) -> str:
         """For somebody to label: a line each, with room for the language it really is."""
         lines = ({**sample._asdict(), "label": None} for sample in self.locale_samples(workspace))
-        return "".join(f"{_JSON.dump_json(line).decode()}\n" for line in lines)
+        return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
 
     def _share(self, count: str, out_of: str) -> Share:
         return Share(count=self._counts[count], out_of=self._counts[out_of])
-
-
-_JSON = TypeAdapter(dict[str, str | None])
 
 
 def _language(locale: str) -> str:

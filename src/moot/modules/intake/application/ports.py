@@ -1,11 +1,11 @@
 """Work on somebody's behalf, and what intake needs for it from the rest of the desk."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 
 from moot.modules.intake.domain.findings import Spent
-from moot.modules.intake.domain.question import Limits, Mention, reading_language
+from moot.modules.intake.domain.question import Limits, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, Tally
@@ -34,15 +34,9 @@ class Errand:
     record: str = ""
     tally: Tally = field(default_factory=Tally)
     listener: Tell | None = None
-    _cited: set[tuple[str | None, ...]] = field(default_factory=set)
 
     def tell(self, what: Happening, **about: Any) -> None:
-        """Nobody has to listen. A source that a step cites was told already when a tool found it."""
-        if what == "citation":
-            place = tuple(about.get(name) for name in ("step", "url", "title", "source"))
-            if place in self._cited:
-                return
-            self._cited.add(place)
+        """Nobody has to listen."""
         if self.listener is not None:
             self.listener(what, about)
 
@@ -69,11 +63,3 @@ class Task:
 
     def say(self, key: str, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.reader)
-
-
-class Companies(Protocol):
-    async def mentioned(self, text: str) -> Sequence[Mention]:
-        """Companies that a sentence names, in its order; codes, names, former and English names, parts of them."""
-
-    async def find(self, text: str) -> Sequence[Mention]:
-        """Companies that the whole text may mean, best first."""

@@ -4,21 +4,21 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from typing import Annotated, Any, NamedTuple
+from typing import Annotated, Any
 
 from pydantic import BaseModel, StringConstraints
 
 from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.report_text import (
-    cited_in,
-    clipped,
+    clip,
+    drop_marks,
+    find_cited,
     headings_for,
     language_name,
     renumber,
     tongue_of,
-    without_marks,
 )
-from moot.modules.intake.domain.answer import Style
+from moot.modules.intake.domain.conversation import Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step, StepType
 from moot.modules.intake.domain.question import Tongue, reading_language
@@ -52,26 +52,17 @@ class Draft(BaseModel, frozen=True):
         }
 
 
-class Shape(NamedTuple):
-    """What a style shows: how many key points at most, and whether it goes into the analysis."""
-
-    key_points: int
-    analysis: bool
-
-
-SHAPES: Mapping[Style, Shape] = {
-    "brief": Shape(key_points=3, analysis=False),
-    "research": Shape(key_points=6, analysis=True),
-    "academic": Shape(key_points=0, analysis=True),
-    "news": Shape(key_points=0, analysis=True),
-}
+MOST_POINTS: Mapping[Style, int] = {"brief": 3, "research": 6, "academic": 0, "news": 0}
+"""Key points that a style shows."""
+WITHOUT_ANALYSIS: Style = "brief"
 
 
 def fit_style(draft: Draft, style: Style) -> Draft:
     """Without what the style leaves out. Risks are never left out."""
-    shape = SHAPES[style]
-    analysis = draft.analysis.strip() if shape.analysis else ""
-    return draft.model_copy(update={"key_points": draft.key_points[: shape.key_points], "analysis": analysis})
+    analysis = "" if style == WITHOUT_ANALYSIS else draft.analysis.strip()
+    return draft.model_copy(
+        update={"key_points": draft.key_points[: MOST_POINTS[style]], "analysis": analysis}
+    )
 
 
 @dataclass(frozen=True)
@@ -146,17 +137,17 @@ class Material:
             {
                 "step": found.subject,
                 "status": found.finding.status,
-                "text": clipped(found.finding.text, LONGEST_FINDING),
+                "text": clip(found.finding.text, LONGEST_FINDING),
                 "sources": found.numbers(),
             }
             for found in self.found
         ]
         sources = [
-            {"number": number, **source.model_dump(), "quote": clipped(source.quote, LONGEST_QUOTE)}
+            {"number": number, **source.model_dump(), "quote": clip(source.quote, LONGEST_QUOTE)}
             for number, source in enumerate(self.sources, start=1)
         ]
         return {
-            "question": clipped(self.question, LONGEST_QUESTION),
+            "question": clip(self.question, LONGEST_QUESTION),
             "plan": self.plan.title if self.plan else None,
             "findings": findings,
             "sources": sources,
@@ -182,7 +173,7 @@ def gather(
         sources.setdefault(_place(citation), citation)
     known = {place: number for number, place in enumerate(sources, start=1)}
     found = tuple(
-        Found(each.model_copy(update={"text": without_marks(each.text)}), steps.get(each.step_id), known)
+        Found(each.model_copy(update={"text": drop_marks(each.text)}), steps.get(each.step_id), known)
         for each in usable
     )
     gaps = tuple(_gaps(steps, findings))
@@ -206,8 +197,8 @@ def _place(citation: Citation) -> tuple[str, str]:
 
 def find_faults(draft: Draft, material: Material) -> list[Message]:
     """What the writer should correct, and the reader must know if it is not."""
-    shape, say, parts = SHAPES[material.style], material.say, draft.parts()
-    wanted = {"key_points": shape.key_points > 0, "analysis": shape.analysis, "risks": True}
+    say, parts, style = material.say, draft.parts(), material.style
+    wanted = {"key_points": MOST_POINTS[style], "analysis": style != WITHOUT_ANALYSIS, "risks": True}
     absent = [say[part] for part, asked in wanted.items() if asked and not parts[part]]
     invented = [stated for stated in _ungrounded(draft, material) if not _is_link(stated)]
     foreign = [say.get(part, part) for part in _foreign(parts, tongue_of(material.locale))]
@@ -222,7 +213,7 @@ def find_faults(draft: Draft, material: Material) -> list[Message]:
 
 def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation, ...], list[Message]]:
     """The draft without sources and links that do not exist, those it cites in order, and what was taken out."""
-    cited = cited_in(draft.parts().values())
+    cited = find_cited(draft.parts().values())
     known = [number for number in cited if 1 <= number <= len(material.sources)]
     unknown = [f"[{number}]" for number in cited if number not in known]
     links = sorted(filter(_is_link, _ungrounded(draft, material)), key=len, reverse=True)
@@ -243,12 +234,12 @@ def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation,
 def cites(draft: Draft, material: Material) -> bool:
     """Anything that it was given, if there is anything."""
     known = range(1, len(material.sources) + 1)
-    return not known or any(number in known for number in cited_in(draft.parts().values()))
+    return not known or any(number in known for number in find_cited(draft.parts().values()))
 
 
 def _ungrounded(draft: Draft, material: Material) -> list[str]:
     """Numbers and links of the text that stand in nothing its writer was shown."""
-    texts = [without_marks(text) for text in draft.parts().values()]
+    texts = [drop_marks(text) for text in draft.parts().values()]
     return ground(texts, (), given=material.given()).offenders
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from moot.modules.intake.application.report_draft import Draft, Found, Material
-from moot.modules.intake.application.report_text import clipped, plain, sentences, side_by_side, tamed
+from moot.modules.intake.application.report_text import clip, escape, shorten, side_by_side, tame
 from moot.modules.intake.domain.findings import Citation, View
 
 FEW = 3
@@ -36,7 +36,7 @@ def compose(material: Material) -> Draft:
 
 def _name(company: Found) -> str:
     step = company.step
-    return plain(step.symbol if step and step.symbol else company.subject)
+    return escape(step.symbol if step and step.symbol else company.subject)
 
 
 def _asked(company: Found) -> bool:
@@ -70,7 +70,7 @@ def _quotes(material: Material) -> Iterator[str]:
     for found in _from_outside(material):
         first = found.finding.citations[:1]
         if first:
-            subject, text = f"**{plain(found.subject)}**", _passage(first[0], LONGEST_LINE)
+            subject, text = f"**{escape(found.subject)}**", _passage(first[0], LONGEST_LINE)
             yield material.say["about"].format(subject=subject, text=text + found.marks(first))
 
 
@@ -119,7 +119,7 @@ def _in_short(company: Found) -> Iterator[str]:
     verdict = [company.finding.verdict] if company.finding.verdict else []
     strongest = _strongest_first(company.finding.views)[:1]
     for view in [*strongest, *verdict] if _asked(company) else [*verdict, *strongest]:
-        yield sentences(view.why, LONGEST_LINE, most=2) + company.marks()
+        yield shorten(view.why, LONGEST_LINE, most=2) + company.marks()
     if not verdict and not strongest:
         yield _first_line(company) + company.marks()
 
@@ -129,7 +129,7 @@ def _computed(material: Material, shown: str) -> Iterator[str]:
     head = shown.partition("\n")[0]
     for found in material.found:
         if found.type == "processing":
-            blocks = tamed(found.finding.text, top=4).split("\n\n")
+            blocks = tame(found.finding.text, top=4).split("\n\n")
             yield "\n\n".join(block for block in blocks if not head or block.partition("\n")[0] != head)
 
 
@@ -138,12 +138,12 @@ def _told(material: Material) -> Iterator[str]:
     for found in material.found:
         if found.type == "processing":
             continue
-        blocks = tamed(found.finding.text, top=4).split("\n\n")
-        told = [block for block in blocks if not any(tamed(risk) in block for risk in found.finding.risks)]
+        blocks = tame(found.finding.text, top=4).split("\n\n")
+        told = [block for block in blocks if not any(tame(risk) in block for risk in found.finding.risks)]
         words = "\n\n".join(_cite(block, found) for block in told)
         if found.type != "equity":  # passages that others wrote are quoted to the last line
             words = re.sub(r"^(?=.)", "> ", words, flags=re.MULTILINE)
-        yield f"### {plain(found.subject)}\n\n{words}".rstrip()
+        yield f"### {escape(found.subject)}\n\n{words}".rstrip()
 
 
 def _cite(block: str, found: Found) -> str:
@@ -187,9 +187,9 @@ def _from_outside(material: Material) -> list[Found]:
 
 
 def _first_line(found: Found) -> str:
-    lines = [line for line in tamed(found.finding.text).splitlines() if not NO_SENTENCE.match(line)]
-    return clipped(LIST_MARK.sub("", lines[0]).strip(), LONGEST_LINE) if lines else ""
+    lines = [line for line in tame(found.finding.text).splitlines() if not NO_SENTENCE.match(line)]
+    return clip(LIST_MARK.sub("", lines[0]).strip(), LONGEST_LINE) if lines else ""
 
 
 def _passage(source: Citation, longest: int) -> str:
-    return f"“{plain(clipped(source.quote or source.title, longest))}”"
+    return f"“{escape(clip(source.quote or source.title, longest))}”"

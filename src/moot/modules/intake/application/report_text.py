@@ -1,7 +1,7 @@
 """An answer as Markdown that stays harmless whoever wrote the words in it: no HTML, no image, no link but a source's.
 
-Words of strangers keep no markup at all (`plain`). What a model or a step wrote keeps lists, tables and emphasis, and
-nothing that reaches outside of its section (`tamed`). Headings, marks of sources and tables are written here too.
+Words of strangers keep no markup at all (`escape`). What a model or a step wrote keeps lists, tables and emphasis,
+and nothing that reaches outside of its section (`tame`). Headings, marks of sources and tables are written here too.
 """
 
 import re
@@ -15,7 +15,7 @@ from typing import get_args
 from urllib.parse import quote, urlsplit
 
 from moot.modules.intake.domain import texts
-from moot.modules.intake.domain.answer import Answer, Style
+from moot.modules.intake.domain.conversation import Answer, Style
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.question import Tongue
 
@@ -49,7 +49,7 @@ def _read(tongue: Tongue) -> Mapping[str, str]:
 CITED = re.compile(r"[ \t]*[\[【]\s*(\d{1,3}(?:\s*[,，、;；]\s*\d{1,3})*)\s*[\]】]")
 
 
-def cited_in(texts: Iterable[str]) -> list[int]:
+def find_cited(texts: Iterable[str]) -> list[int]:
     """Source numbers in the order in which they are cited, each once."""
     found = [number for text in texts for marks in CITED.findall(text) for number in _numbers(marks)]
     return list(dict.fromkeys(found))
@@ -70,7 +70,7 @@ def _numbers(marks: str) -> list[int]:
     return [int(digits) for digits in re.findall(r"\d+", marks)]
 
 
-def without_marks(text: str) -> str:
+def drop_marks(text: str) -> str:
     """The text without its marks."""
     return CITED.sub("", text)
 
@@ -124,30 +124,30 @@ DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 NOT_IN_A_URL = re.compile(r"[\s<>()\[\]\"'`\\^{}|]")
 
 
-def seen(text: str) -> str:
+def drop_unseen(text: str) -> str:
     """Only what a reader sees, and line breaks: a terminal or a page obeys the rest."""
     lines = "\n".join(text.replace("\t", " ").splitlines())
     return "".join(sign for sign in lines if sign == "\n" or unicodedata.category(sign) not in UNSEEN)
 
 
-def plain(words: str) -> str:
+def escape(words: str) -> str:
     """Words of strangers on one line, every sign of which reads as itself."""
-    line = ENTITY.sub("&amp;", " ".join(seen(words).split()))
+    line = ENTITY.sub("&amp;", " ".join(drop_unseen(words).split()))
     escaped = MARKUP.sub(lambda found: f"\\{found[0]}", line)
     return BLOCK.sub(r"\1\\", escaped).replace("<", "&lt;")
 
 
-def tamed(markdown: str, *, top: int = 3) -> str:
+def tame(markdown: str, *, top: int = 3) -> str:
     """Markdown for inside a section: headings from level `top` on, no fence left open, and nothing live.
 
     What is taken out goes first, so that nothing live can come together from the rest.
     """
-    text = FENCE.sub("", seen(markdown))
+    text = FENCE.sub("", drop_unseen(markdown))
     text = HEADING.sub(lambda found: "#" * max(top, len(found[1])), UNDERLINE.sub("", text))
     return DEFINITION.sub(r"\1\\", LINK.sub(r"]\\", TAG.sub("&lt;", text))).strip()
 
 
-def clipped(text: str, longest: int) -> str:
+def clip(text: str, longest: int) -> str:
     """No longer than that; a number or a word of letters is never cut in two."""
     if len(text) <= longest:
         return text
@@ -155,7 +155,7 @@ def clipped(text: str, longest: int) -> str:
     return (cut.rstrip(OF_A_WORD) or cut).rstrip(" ,;:(，；：、（") + "…"
 
 
-def sentences(text: str, longest: int, *, most: int | None = None) -> str:
+def shorten(text: str, longest: int, *, most: int | None = None) -> str:
     """The first whole sentences that fit, at most that many of them; of one that is too long as much as fits."""
     first, *others = SENTENCE.findall(text)[:most] or [text]
     told = first
@@ -163,12 +163,12 @@ def sentences(text: str, longest: int, *, most: int | None = None) -> str:
         if len(told + sentence.rstrip()) > longest:
             break
         told += sentence
-    return clipped(told.rstrip(" ;；"), longest)
+    return clip(told.rstrip(" ;；"), longest)
 
 
-def safe_url(url: str | None) -> str | None:
+def clean_url(url: str | None) -> str | None:
     """The address of a page on the web, fit for a link; None for any other, and where it hides its host."""
-    address = seen(url or "").strip()
+    address = drop_unseen(url or "").strip()
     try:
         parts = urlsplit(address)
     except ValueError:
@@ -191,13 +191,13 @@ def markdown_of(answer: Answer) -> str:
         *_section(say["key_points"], _list(answer.key_points)),
         *(block for section in answer.sections for block in _section(section.heading, section.text)),
         *_section(say["citations"], _citations(answer.citations, quoting=_quotes(answer))),
-        *_section(say["notes"], _list(plain(warning) for warning in answer.warnings)),
+        *_section(say["notes"], _list(escape(warning) for warning in answer.warnings)),
         f"> {answer.disclaimer}",
     ]
     return "\n\n".join(blocks) + "\n"
 
 
-def pieces(markdown: str) -> Iterator[str]:
+def split_blocks(markdown: str) -> Iterator[str]:
     """The text block by block, as it can be shown while it is sent. Together they are all of it."""
     return (found[0] for found in re.finditer(r".+?(?:\n{2,}|\Z)", markdown, re.DOTALL))
 
@@ -222,13 +222,13 @@ def _citations(citations: Sequence[Citation], *, quoting: bool) -> str:
         mark = f"{number}. "
         lines.append(mark + _source(citation))
         if quoting and citation.quote:
-            lines.append(f"{' ' * len(mark)}> “{plain(clipped(citation.quote, LONGEST_QUOTE))}”")
+            lines.append(f"{' ' * len(mark)}> “{escape(clip(citation.quote, LONGEST_QUOTE))}”")
     return "\n".join(lines)
 
 
 def _source(citation: Citation) -> str:
-    url = safe_url(citation.url)
-    title = plain(clipped(citation.title, LONGEST_LABEL)) or url or "—"
+    url = clean_url(citation.url)
+    title = escape(clip(citation.title, LONGEST_LABEL)) or url or "—"
     when = day_of(citation) or citation.published_at
-    details = [plain(clipped(part, LONGEST_LABEL)) for part in (citation.source, when) if part]
+    details = [escape(clip(part, LONGEST_LABEL)) for part in (citation.source, when) if part]
     return " · ".join([f"[{title}]({url})" if url else title, *details])

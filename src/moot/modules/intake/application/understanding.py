@@ -2,12 +2,10 @@
 
 import re
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
 
 from moot.modules.intake.application.language import detect, words
-from moot.modules.intake.application.ports import Companies
 from moot.modules.intake.domain.question import Mention, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import LIST_SEPARATOR, Locale
@@ -21,39 +19,37 @@ EXAMPLES = (1, 2, 1, 1, 2, 1)
 EXAMPLES_TOLD = 3
 
 
-class Subject(NamedTuple):
-    """Whom a question is about, once the question before it has been heard. `follows`: those are of that one.
-
-    `settles`: it says which of several companies was meant there.
-    """
-
-    mentions: tuple[Mention, ...]
-    experts: tuple[str, ...]
-    follows: bool = False
-    settles: bool = False
-
-
 class Understander:
-    def __init__(self, companies: Companies) -> None:
-        self._companies = companies
+    def __init__(self, find_mentions: Callable[[str], Awaitable[Sequence[Mention]]]) -> None:
+        self._find_mentions = find_mentions
 
     async def understand(
         self, text: str, *, previous: Understanding | None = None, default_locale: str
     ) -> Understanding:
-        """`previous` is the question before in the same conversation: what this one leaves out is taken from it."""
-        asked = _plain(text)
-        named = tuple(await self._companies.mentioned(asked))
-        beside = _without(asked, named)
+        """`previous` is the question before in the same conversation: what this one leaves out is taken from it.
+
+        It may also settle which of several companies was meant there, or set one beside those of before.
+        """
+        asked = _normalise(text)
+        named = tuple(await self._find_mentions(asked))
+        beside, before = _cut_out(named, asked), previous.mentions if previous else ()
         locale = detect(beside if previous else asked) or (previous.locale if previous else default_locale)
-        subject = _subject(beside, named, previous)
-        unsure = next((mention for mention in subject.mentions if not mention.certain), None)
+        settled = _settle(named, before)
+        joins = len(named) == 1 and bool(before and _patterns()[COMPARISON].search(beside))
+        others = [mention for mention in before if joins and mention.symbols != named[0].symbols]
+        mentions = settled or (*others, *named) or before
+        experts = experts_asked_for(beside)
+        if previous and (settled or joins):
+            experts = experts or previous.aspects
+        unsure = next((mention for mention in mentions if not mention.certain), None)
+        title = _title(asked, mentions, reading_language(locale))
         return Understanding(
-            intent="equity" if subject.mentions and not unsure else "unclear",
+            intent="equity" if mentions and not unsure else "unclear",
             locale=locale,
-            title=_title(asked, subject, previous, reading_language(locale)),
-            mentions=subject.mentions,
-            aspects=subject.experts,
-            follows=subject.follows,
+            title=previous.title if previous and settled else title,
+            mentions=mentions,
+            aspects=experts,
+            follows=bool(before) and not named,
             reply=_ask_which(unsure, locale) if unsure else None,
         )
 
@@ -62,7 +58,7 @@ class Understander:
         reader, questions = reading_language(locale), list[str]()
         for number, companies in enumerate(EXAMPLES, 1):
             question = SAY(f"understanding.example.{number}").in_locale(reader)
-            named = await self._companies.mentioned(question)
+            named = await self._find_mentions(question)
             if len({mention.symbols for mention in named if mention.certain}) == companies:
                 questions.append(f"- {question}")
         told = "\n".join(questions[:EXAMPLES_TOLD])
@@ -74,36 +70,22 @@ def experts_asked_for(text: str) -> tuple[str, ...]:
     return tuple(name for name, pattern in _patterns().items() if name != COMPARISON and pattern.search(text))
 
 
-def _plain(text: str) -> str:
+def _normalise(text: str) -> str:
     """Half-width, in one line, and no longer than a question is."""
     return " ".join(unicodedata.normalize("NFKC", text[:LONGEST]).split())
 
 
-def _without(text: str, named: Iterable[Mention]) -> str:
+def _cut_out(named: Iterable[Mention], text: str) -> str:
     for mention in named:
         text = text.replace(mention.text, " ")
     return text
 
 
-def _subject(beside: str, named: tuple[Mention, ...], previous: Understanding | None) -> Subject:
-    experts = experts_asked_for(beside)
-    if previous is None or not previous.mentions:
-        return Subject(named, experts)
-    if settled := _settle(named, previous):
-        return Subject(settled, experts or previous.aspects, settles=True)
-    if not named:
-        return Subject(previous.mentions, experts, follows=True)
-    if len(named) == 1 and _patterns()[COMPARISON].search(beside):
-        others = [mention for mention in previous.mentions if mention.symbols != named[0].symbols]
-        return Subject((*others, *named), experts or previous.aspects)
-    return Subject(named, experts)
-
-
-def _settle(named: Sequence[Mention], previous: Understanding) -> tuple[Mention, ...]:
+def _settle(named: Sequence[Mention], before: tuple[Mention, ...]) -> tuple[Mention, ...]:
     """The companies of before, where this says which of several was meant; nothing where it does not."""
     said = {mention.symbols[0] for mention in named if mention.certain}
-    mentions = tuple(mention.narrowed(said) for mention in previous.mentions)
-    return mentions if mentions != previous.mentions else ()
+    mentions = tuple(mention.narrow(said) for mention in before)
+    return mentions if mentions != before else ()
 
 
 def _ask_which(mention: Mention, locale: str) -> str:
@@ -114,11 +96,9 @@ def _ask_which(mention: Mention, locale: str) -> str:
     return SAY("understanding.which_of", text=mention.text, choices=told).in_locale(reader)
 
 
-def _title(text: str, subject: Subject, previous: Understanding | None, reader: Locale) -> str:
-    """Companies that a question leaves out stand before it; who answers a question back asks what was asked."""
-    if previous and subject.settles:
-        return previous.title
-    left_out = [mention for mention in subject.mentions if mention.text not in text]
+def _title(text: str, mentions: Sequence[Mention], reader: Locale) -> str:
+    """Companies that a question leaves out stand before it."""
+    left_out = [mention for mention in mentions if mention.text not in text]
     names = " / ".join(mention.named_for(reader) or mention.text for mention in left_out)
     told = SAY("headings.about", subject=names, text=text).in_locale(reader) if names else text
     title = told.rstrip(" ?？。.!！") or text

@@ -7,12 +7,12 @@ from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, Field, computed_field
 
-from moot.modules.intake.domain.answer import Answer, Style
-from moot.modules.intake.domain.findings import Finding, Spent
+from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Understanding
 from moot.shared.domain.leases import Lease, Leases
 
+Style = Literal["brief", "research", "academic", "news"]
 PlanDecision = Literal["accepted", "edit_plan", "rejected"]
 """What a person can say to a plan."""
 TurnStatus = Literal["running", "waiting", "answered", "replied", "rejected", "failed"]
@@ -20,6 +20,27 @@ TurnStatus = Literal["running", "waiting", "answered", "replied", "rejected", "f
 not want the plan."""
 SHORTEST = timedelta(microseconds=1)
 """What every database can tell apart."""
+
+
+class Section(BaseModel, frozen=True):
+    heading: str
+    text: str
+
+
+class Answer(BaseModel, frozen=True):
+    """`engine` says who wrote it: a model, or the desk's rules. `markdown` is all of it, ready to read."""
+
+    locale: str
+    style: Style
+    title: str
+    key_points: tuple[str, ...] = ()
+    sections: tuple[Section, ...] = ()
+    """Overview, analysis, risks; what the style leaves out is not there."""
+    citations: tuple[Citation, ...] = ()
+    engine: Literal["llm", "rules"]
+    disclaimer: str
+    warnings: tuple[str, ...] = Field(default=())
+    markdown: str
 
 
 class Turn(BaseModel, frozen=True):

@@ -34,7 +34,7 @@ class Mention(BaseModel, frozen=True):
         english = "" if reader == "zh-CN" else "".join(self.names_en[:1])
         return english or "".join(self.names[:1])
 
-    def narrowed(self, symbols: Collection[str]) -> "Mention":
+    def narrow(self, symbols: Collection[str]) -> "Mention":
         """The one of several companies that is among these; as it was, where none or more than one is."""
         meant = [place for place, symbol in enumerate(self.symbols) if symbol in symbols]
         if self.certain or len(meant) != 1:

@@ -12,7 +12,7 @@ from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.application.report_text import sentences
+from moot.modules.intake.application.report_text import shorten
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
@@ -202,4 +202,4 @@ def _shown(fact: Mapping[str, Any]) -> str:
 
 def _line(text: str, longest: int = LONGEST_LINE) -> str:
     """One line; the session has the rest."""
-    return sentences(" ".join(text.split()), longest)
+    return shorten(" ".join(text.split()), longest)

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, Decision, DecisionRequest
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, DecisionRequest
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand
@@ -46,7 +46,9 @@ class GovernedPlanReview:
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         if decision.may_proceed:
             return _as_allowed(plan, decision.payload)
-        return _not_allowed(plan, decision)
+        why = explain(decision.record).in_locale(reading_language(plan.locale))
+        asked = str(decision.escalation.id) if decision.escalation else None
+        return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
 
 
 def _payload(plan: Plan) -> dict[str, Any]:
@@ -71,7 +73,10 @@ def _facts(plan: Plan, errand: Errand, goal: str, iteration: int) -> dict[str, A
 
 
 def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
-    """What the rules have changed is read like any other plan; they may take away, and never add."""
+    """What the rules have changed is read like any other plan; they may take away, and never add.
+
+    A rule that lowers the count means the steps.
+    """
     if allowed == _payload(plan):
         return PlanRuling(plan)
     if not plan.steps:
@@ -88,12 +93,6 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
     except InvalidInput as e:
         return PlanRuling(None, e.in_locale(reading_language(plan.locale)))
     return PlanRuling(changed)
-
-
-def _not_allowed(plan: Plan, decision: Decision) -> PlanRuling:
-    why = explain(decision.record).in_locale(reading_language(plan.locale))
-    asked = str(decision.escalation.id) if decision.escalation else None
-    return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
 
 
 def _symbols(plan: Plan) -> list[str]:

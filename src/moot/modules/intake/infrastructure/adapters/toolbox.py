@@ -36,6 +36,7 @@ LONGEST_PAGE, LONGEST_QUOTE, LONGEST_CELL = 12_000, 500, 200
 MOST_ROWS, MOST_COMPANIES, MOST_FOUND = 50, 10, 5_000
 IN_A_URL = "%/:=&?~#+!$,;@()*[]-._"
 SEARCHES = "Searches the web; says what pages are about and where they are."
+READS, FINDS = "Reads the text of a page that a search has found.", "Finds listed companies by code or name."
 NEWS = re.compile(r"\bnews\b", re.IGNORECASE)
 """Headlines are the one table that strangers write."""
 
@@ -95,10 +96,10 @@ class GovernedToolbox:
         self._found = deque[tuple[str, str, str]](maxlen=MOST_FOUND)
         self._in_turn = asyncio.Lock()
         kinds = [
-            *([_kind("web_search", SEARCHES, Words, self._searched)] if search else []),
-            _kind("read_page", "Reads the text of a page that a search has found.", Address, self._page),
+            *([Kind(_spec("web_search", SEARCHES, Words), Words, self._searched)] if search else []),
+            Kind(_spec("read_page", READS, Address), Address, self._page),
             Kind(Tool(**{name: DATABASE_TOOL[name] for name in Tool.model_fields}), Statement, self._queried),
-            _kind("find_company", "Finds listed companies by code or name.", CompanyName, self._companies),
+            Kind(_spec("find_company", FINDS, CompanyName), CompanyName, self._companies),
         ]
         self._kinds = {kind.spec.name: kind for kind in kinds}
         self.tools = [kind.spec for kind in kinds]
@@ -110,11 +111,9 @@ class GovernedToolbox:
         task: Task,
         *,
         read: Sequence[str] = (),
-        iteration: int,
-        tokens: int = 0,
-        seconds: float = 0.0,
+        **spent: float,
     ) -> ToolOutcome:
-        """`read` are the tainted texts seen so far, `tokens` and `seconds` what the step has taken.
+        """`read` are the tainted texts seen so far, `spent` what the step has taken, by the names that rules know.
 
         A refusal, a failure or an unknown tool is an outcome too.
         """
@@ -122,7 +121,6 @@ class GovernedToolbox:
         if kind is None:
             unknown = task.say("steps.tool.unknown", name=name, offered=list(self._kinds))
             return ToolOutcome(unknown, failed=True)
-        spent = {"iteration_count": iteration, "token_used": tokens, "execution_time": seconds}
         try:
             asked = checked(kind.arguments, _encoded(arguments)).model_dump()
             allowed = await self._allow(name, asked, task, spent, read)
@@ -143,7 +141,7 @@ class GovernedToolbox:
         asks. An address that the search service has given to this question may be read for it."""
         goal, workspace, url = task.goal, task.errand.workspace, str(args.get("url", ""))
         known = {
-            **spent,
+            **{"token_used": 0, "execution_time": 0.0, **spent},
             "goal": goal,
             "locale": task.reader,
             "trigger_source": REQUESTER,
@@ -216,14 +214,8 @@ def _rows(result: QueryResult, locale: Locale) -> str:
     return table
 
 
-def _kind(
-    name: str,
-    description: str,
-    arguments: type[BaseModel],
-    run: Callable[[Any, Locale], Awaitable[ToolOutcome]],
-) -> Kind:
-    spec = Tool(name=name, description=description, parameters=arguments.model_json_schema())
-    return Kind(spec, arguments, run)
+def _spec(name: str, description: str, arguments: type[BaseModel]) -> Tool:
+    return Tool(name=name, description=description, parameters=arguments.model_json_schema())
 
 
 def _ends(error: AppError) -> bool:

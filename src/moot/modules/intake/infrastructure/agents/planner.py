@@ -18,7 +18,7 @@ from moot.modules.intake.application.plan_rules import (
     read_plan,
     symbols_in,
 )
-from moot.modules.intake.application.ports import Companies, Errand
+from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
@@ -27,6 +27,7 @@ from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlan
 from moot.modules.intake.infrastructure.agents.asking import ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
+from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
@@ -103,7 +104,7 @@ class Planned(NamedTuple):
 
 
 class Planner:
-    """`companies` vouch for symbols that the question itself does not name."""
+    """`directory` vouches for symbols that the question itself does not name."""
 
     def __init__(
         self,
@@ -111,10 +112,10 @@ class Planner:
         prompts: PromptTemplates,
         review: GovernedPlanReview,
         clock: Clock,
-        companies: Companies,
+        directory: Directory,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
-        self._clock, self._companies = clock, companies
+        self._clock, self._directory = clock, directory
 
     async def plan(self, inquiry: Inquiry) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""
@@ -192,9 +193,9 @@ class Planner:
         known = set(inquiry.understanding.symbols)
         for written in symbols_in(data)[: inquiry.limits.max_step_num]:
             if find_symbol(written, known) is None:
-                found = await self._companies.find(written)
-                exact = [m for m in found if written in m.names or find_symbol(written, m.symbols)]
-                known.update(mention.symbols[0] for mention in exact if mention.certain)
+                found = [match.company for match in await self._directory.find(written)]
+                names = {each.symbol: (each.name, each.name_en) for each in found}
+                known |= {name for name in names if written in names[name] or find_symbol(written, [name])}
         return known
 
     def _opening(self, inquiry: Inquiry) -> list[ChatMessage]:

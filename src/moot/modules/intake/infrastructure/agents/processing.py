@@ -12,10 +12,9 @@ from pydantic import Field, StringConstraints
 
 from moot.modules.intake.application.ports import Task
 from moot.modules.intake.application.report_text import as_table, side_by_side
-from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.asking import ask_twice
 from moot.modules.intake.infrastructure.agents.researcher import as_data
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
@@ -29,7 +28,7 @@ from moot.shared.domain.validation import Strict
 logger = structlog.get_logger(__name__)
 
 LONGEST_FINDING = 12_000
-MOST_VALUES, MOST_RESULTS, MOST_QUERIES = 60, 20, 3
+MOST_VALUES, MOST_RESULTS = 60, 20
 NUMBER = re.compile(r"[-+−]?\d[\d,]*(?:\.\d+)?")
 STARTS, ENDS = r"(?<![\d.,])(?<!(?<!\d)[-−])", r"(?!\d|[.,]\d)"
 """Neither the rest of a longer number, nor one without its sign; in `3-5` there is no sign."""
@@ -68,17 +67,11 @@ class Computation(Strict):
         return f"{self.operation}({', '.join(self.of)})"
 
 
-class Query(Strict):
-    label: str = Field(max_length=200)
-    sql: str = Field(max_length=4000, description="one SELECT for the tool `database`")
-
-
 class Worksheet(Strict):
-    """What a model may ask to have worked out: operations over values it quotes, and queries. Never code."""
+    """What a model may ask to have worked out: operations over values it quotes. Never code."""
 
     values: list[QuotedValue] = Field(default=[], max_length=MOST_VALUES)
     computations: list[Computation] = Field(default=[], max_length=MOST_RESULTS)
-    queries: list[Query] = Field(default=[], max_length=MOST_QUERIES)
 
 
 class Computed(NamedTuple):
@@ -90,78 +83,56 @@ class Computed(NamedTuple):
 
 
 class Processor:
-    def __init__(self, llm: LLMService, toolbox: GovernedToolbox, prompts: PromptTemplates) -> None:
-        self._llm, self._toolbox, self._prompts = llm, toolbox, prompts
+    def __init__(self, llm: LLMService, prompts: PromptTemplates) -> None:
+        self._llm, self._prompts = llm, prompts
 
     async def process(self, step: Step, findings: Sequence[Finding], task: Task) -> Finding:
         """From the usable ones of `findings` only: what failed is no evidence."""
         usable = [finding for finding in findings if finding.usable]
-        table = side_by_side([finding.figures for finding in usable])
         try:
-            if self._llm.configured:
-                return await self._compute(step, usable, table, task)
+            done = await self._compute(step, usable, task) if self._llm.configured else None
             why = task.say("common.no_model")
         except AppError as e:
             logger.warning("processing step without its model", step=step.id, error=str(e))
-            why = e.in_locale(task.reader)
-        if not table:
-            return _fail(step, task.say("steps.nothing_to_compare", why=why))
-        return Finding(
-            step_id=step.id, status="completed", text=table, citations=_sources(usable), warnings=(why,)
-        )
-
-    async def _compute(self, step: Step, usable: Sequence[Finding], table: str, task: Task) -> Finding:
-        """What is not right at the second time either is left out, and told."""
-
-        async def read(said: str) -> tuple[tuple[Worksheet, Computed], list[Message]]:
-            sheet = parse_llm_json_output(said, Worksheet)
-            done = compute(sheet, usable)
-            return (sheet, done), done.problems
-
-        talk, agent = self._opening(step, usable, task), f"processing:{step.id}"
-        (sheet, done), _ = await ask_twice(
-            self._llm, talk, Worksheet, read, agent=agent, temperature=0.0, reader=task.reader
-        )
-        tables, citations, troubles = await self._query(sheet, task)
-        problems = [problem.in_locale(task.reader) for problem in done.problems] + troubles
-        text = "\n\n".join(part for part in (_results(done, task), *tables, table) if part)
+            done, why = None, e.in_locale(task.reader)
+        problems = [problem.in_locale(task.reader) for problem in done.problems] if done else [why]
+        computed = _results(done, task) if done else ""
+        text = "\n\n".join(filter(None, [computed, side_by_side([each.figures for each in usable])]))
         if not text:
-            return _fail(step, " ".join(problems) or task.say("steps.nothing_computed"))
+            nothing = task.say("steps.nothing_computed") if done else task.say("steps.nothing_to_compare")
+            return Finding(step_id=step.id, status="failed", error=" ".join([nothing, *problems]))
         return Finding(
             step_id=step.id,
-            status="partial" if problems else "completed",
+            status="partial" if done and problems else "completed",
             text=text,
-            citations=tuple(dict.fromkeys((*_sources(usable), *citations))),
+            citations=tuple(dict.fromkeys(source for each in usable for source in each.citations)),
             warnings=tuple(problems),
         )
+
+    async def _compute(self, step: Step, usable: Sequence[Finding], task: Task) -> Computed:
+        """What is not right at the second time either is left out, and told."""
+
+        async def read(said: str) -> tuple[Computed, list[Message]]:
+            done = compute(parse_llm_json_output(said, Worksheet), usable)
+            return done, done.problems
+
+        talk, agent = self._opening(step, usable, task), f"processing:{step.id}"
+        done, _ = await ask_twice(
+            self._llm, talk, Worksheet, read, agent=agent, temperature=0.0, reader=task.reader
+        )
+        return done
 
     def _opening(self, step: Step, usable: Sequence[Finding], task: Task) -> list[ChatMessage]:
         asked = task.say("steps.task", goal=task.goal, title=step.title, description=step.description)
         given = "\n\n".join(f"[{each.step_id}]\n{each.text[:LONGEST_FINDING]}" for each in usable)
-        tables = [tool.description for tool in self._toolbox.tools if tool.name == "database"]
         return self._prompts.messages(
             "processing",
             {
                 "locale": task.locale,
                 "schema": json.dumps(told_schema(Worksheet), ensure_ascii=False),
-                "database": " ".join(tables),
                 "user_input": [ChatMessage(role="user", content=f"{asked}\n\n{as_data(given, task.reader)}")],
             },
         )
-
-    async def _query(self, sheet: Worksheet, task: Task) -> tuple[list[str], list[Citation], list[str]]:
-        """Tables, where they are from, and what came in between."""
-        tables: list[str] = []
-        citations: list[Citation] = []
-        troubles: list[str] = []
-        for place, query in enumerate(sheet.queries, 1):
-            outcome = await self._toolbox.call("database", {"sql": query.sql}, task, iteration=place)
-            if outcome.failed:
-                troubles.append(f"{query.label}: {outcome.text}")
-                continue
-            tables.append(f"**{query.label}**\n\n{outcome.text}")
-            citations += outcome.citations
-        return tables, citations, troubles
 
 
 def compute(sheet: Worksheet, findings: Sequence[Finding]) -> Computed:
@@ -224,11 +195,3 @@ def _results(done: Computed, task: Task) -> str:
     head = [task.say(f"steps.result.{column}") for column in ("what", "how", "value")]
     values = "; ".join(f"{name} = {quote}" for name, quote in done.quotes.items())
     return f"{as_table([head, *done.rows])}\n\n{task.say('steps.result.with_values', values=values)}"
-
-
-def _sources(findings: Sequence[Finding]) -> tuple[Citation, ...]:
-    return tuple(dict.fromkeys(citation for finding in findings for citation in finding.citations))
-
-
-def _fail(step: Step, error: str) -> Finding:
-    return Finding(step_id=step.id, status="failed", error=error)

@@ -8,7 +8,7 @@ import structlog
 
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_draft import (
-    SHAPES,
+    MOST_POINTS,
     Draft,
     Material,
     cites,
@@ -19,16 +19,16 @@ from moot.modules.intake.application.report_draft import (
 )
 from moot.modules.intake.application.report_rules import compose
 from moot.modules.intake.application.report_text import (
-    clipped,
+    clean_url,
+    clip,
     day_of,
+    escape,
     language_name,
     markdown_of,
-    pieces,
-    plain,
-    safe_url,
-    tamed,
+    split_blocks,
+    tame,
 )
-from moot.modules.intake.domain.answer import Answer, Section, Style
+from moot.modules.intake.domain.conversation import Answer, Section, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
@@ -76,7 +76,7 @@ class Reporter:
         """The answer. Its Markdown is told in pieces, once all of it is checked."""
         material = gather(question, plan, findings, background, locale=locale, style=style)
         answer = _finish(await self._write(material), material, warnings, errand.spent)
-        for piece in pieces(answer.markdown):
+        for piece in split_blocks(answer.markdown):
             errand.tell("message_chunk", text=piece)
         return answer
 
@@ -104,7 +104,7 @@ class Reporter:
             "locale": material.locale,
             "language": language_name(material.locale),
             "style": material.style,
-            "most_key_points": SHAPES[material.style].key_points,
+            "most_key_points": MOST_POINTS[material.style],
             "schema": told_schema(Draft),
             "user_input": [ChatMessage(role="user", content=material.shown())],
         }
@@ -135,10 +135,10 @@ def _finish(written: Written, material: Material, warnings: Sequence[str], spent
     answer = Answer(
         locale=material.locale,
         style=material.style,
-        title=plain(clipped(draft.title, LONGEST_TITLE)),
+        title=escape(clip(draft.title, LONGEST_TITLE)),
         key_points=tuple(map(_one_line, draft.key_points)),
         sections=tuple(_sections(draft, material)),
-        citations=tuple(c.model_copy(update={"url": safe_url(c.url)}) for c in written.citations),
+        citations=tuple(c.model_copy(update={"url": clean_url(c.url)}) for c in written.citations),
         engine=written.engine,
         disclaimer=_disclaimer(written.citations, took, material.say),
         warnings=tuple(note for note in dict.fromkeys(noted) if note not in NO_ADVICE),
@@ -149,8 +149,8 @@ def _finish(written: Written, material: Material, warnings: Sequence[str], spent
 
 def _sections(draft: Draft, material: Material) -> Iterator[Section]:
     texts = {
-        "overview": tamed(draft.overview),
-        "analysis": tamed(draft.analysis),
+        "overview": tame(draft.overview),
+        "analysis": tame(draft.analysis),
         "risks": "\n".join(f"- {_one_line(risk)}" for risk in draft.risks),
         "gaps": "\n".join(f"- {told}" for told in _gaps(material)),
     }
@@ -164,11 +164,11 @@ def _gaps(material: Material) -> Iterator[str]:
         told = reason if isinstance(reason, str) else reason.in_locale(material.reader)
         by_reason.setdefault(told, []).append(subject)
     for told, subjects in by_reason.items():
-        yield material.say["about"].format(subject=plain(" · ".join(subjects)), text=plain(told))
+        yield material.say["about"].format(subject=escape(" · ".join(subjects)), text=escape(told))
 
 
 def _one_line(text: str) -> str:
-    return tamed(" ".join(text.split()))
+    return tame(" ".join(text.split()))
 
 
 def _disclaimer(citations: Sequence[Citation], took: Spent, say: Mapping[str, str]) -> str:

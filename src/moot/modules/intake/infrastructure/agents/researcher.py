@@ -70,7 +70,8 @@ class Notebook:
             self.limit = outcome.text if outcome.ends else self.limit
             self.passages += [] if outcome.failed else [outcome.text]
             self.read += [outcome.text] if outcome.tainted else []
-            self._tell(call.name, outcome)
+            told = {"failed": outcome.failed, "tainted": outcome.tainted, "text": outcome.text[:LONGEST_TOLD]}
+            self.task.errand.tell("tool_result", step=self.step.id, name=call.name, **told)
             for citation in outcome.citations:
                 self.sources.setdefault((citation.url or citation.title, citation.source), citation)
 
@@ -98,13 +99,6 @@ class Notebook:
         strange = sorted({url for url in URL.findall(text) if url.rstrip("/.,;:") not in known})
         doubts = [] if self.sources else [self.task.say("steps.unsourced")]
         return doubts + ([self.task.say("steps.strange_source", urls=strange)] if strange else [])
-
-    def _tell(self, name: str, outcome: ToolOutcome) -> None:
-        tell, step = self.task.errand.tell, self.step.id
-        told = {"failed": outcome.failed, "tainted": outcome.tainted, "text": outcome.text[:LONGEST_TOLD]}
-        tell("tool_result", step=step, name=name, **told)
-        for citation in outcome.citations:
-            tell("citation", step=step, **citation.model_dump())
 
 
 class Researcher:
@@ -187,9 +181,9 @@ class Researcher:
             given,
             notes.task,
             read=tuple(notes.read),
-            iteration=iteration,
-            tokens=notes.tokens,
-            seconds=time.monotonic() - notes.began,
+            iteration_count=iteration,
+            token_used=notes.tokens,
+            execution_time=time.monotonic() - notes.began,
         )
 
     async def _sum_up(self, notes: Notebook) -> str | None:

@@ -47,7 +47,9 @@ class Team:
             return finding
 
         async with asyncio.TaskGroup() as group:
-            found = {name: group.create_task(_known(finding)) for name, finding in (done or {}).items()}
+            found = {
+                name: group.create_task(asyncio.sleep(0, finding)) for name, finding in (done or {}).items()
+            }
             for step in plan.steps:
                 if step.id not in found:
                     found[step.id] = group.create_task(ended(step, [found.get(name) for name in step.after]))
@@ -74,7 +76,3 @@ class Team:
             return await self._processor.process(step, before, task)
         known = "\n\n".join(text for text in (task.background, *(each.text for each in before)) if text)
         return await self._researcher.research(step, replace(task, background=known))
-
-
-async def _known(finding: Finding) -> Finding:
-    return finding

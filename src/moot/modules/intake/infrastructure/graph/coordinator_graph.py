@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, cast
 import structlog
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
-from pydantic import TypeAdapter, ValidationError
+from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
 from moot.modules.intake.application.intake_state import CoordinatorState, question_of
 from moot.modules.intake.application.language import locale_of
@@ -20,6 +20,7 @@ from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import UpstreamFailed
@@ -32,21 +33,17 @@ LONGEST_TITLE = 200
 LONGEST_REPLY = 1000
 """Tokens. Whoever needs more is not greeting anybody."""
 TITLE = "What is to be found out, as a short title in the user's language."
+
+
+class HandOff(BaseModel):
+    task_title: str = Field(description=TITLE)
+    locale: str = Field(description="The language the user writes in: en-US, zh-CN, ja-JP, ko-KR, …")
+
+
 HAND_TO_PLANNER = Tool(
     name="hand_to_planner",
     description="Hand a question that can be researched to the planner.",
-    parameters={
-        "type": "object",
-        "properties": {
-            "task_title": {"type": "string", "description": TITLE},
-            "locale": {
-                "type": "string",
-                "description": "The language the user writes in: en-US, zh-CN, ja-JP, ko-KR, …",
-            },
-        },
-        "required": ["task_title", "locale"],
-        "additionalProperties": False,
-    },
+    parameters=strict_schema(HandOff),
 )
 REPLY = "direct_response"
 """Some models call a tool to answer: the same as answering."""

@@ -26,7 +26,7 @@ from moot.modules.intake.application.intake_state import (
 )
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.answer import Style
+from moot.modules.intake.domain.conversation import Style
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
@@ -162,7 +162,7 @@ class LangGraphIntake(IntakeGraph):
         task = _read(state).task(errand)
         query = {"query": task.goal[:LONGEST_QUERY], "count": task.limits.max_search_results}
         errand.tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
-        outcome = await self._parts.toolbox.call(SEARCH, query, task, iteration=0)
+        outcome = await self._parts.toolbox.call(SEARCH, query, task, iteration_count=0)
         found = [] if outcome.failed else [each.model_dump(mode="json") for each in outcome.citations]
         for citation in found:
             errand.tell("citation", step=BACKGROUND_INVESTIGATOR, **citation)
