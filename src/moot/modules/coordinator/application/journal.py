@@ -130,9 +130,8 @@ class Journal:
         await self.held.close(release=release)
 
     async def _pause(self, run: Run) -> None:
-        """Leave the session as it stands, for a person to decide; all it has told is stored by then."""
+        """Leave the session as it stands, for a person to decide."""
         await run.wait_until_stored()
-        await self.repository.settle()
         if run.lease_token is not None:
             await self.repository.pause(run.session_id, run.lease_token)
 

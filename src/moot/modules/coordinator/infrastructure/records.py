@@ -108,13 +108,13 @@ class SessionPruning:
     async def _empty_session(self, session_id: UUID, total: Pruned) -> None:
         for bodies in ALL_BODIES:
             while rows := await self._some(bodies, bodies.kind.rows.c.session_id == session_id):
-                emptied = ({name: row[name] for name in bodies.kind.columns} for row in rows)
+                vouched = ({name: row[name] for name in bodies.kind.columns} for row in rows)
                 await asyncio.gather(
                     *(
                         self._trail.append(
                             bodies.kind, {**row, **bodies.emptied}, session_id=session_id, write="update"
                         )
-                        for row in emptied
+                        for row in vouched
                     )
                 )
                 total.calls += len(rows)

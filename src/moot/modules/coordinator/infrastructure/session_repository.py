@@ -123,9 +123,6 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         await self._trail.append(NODE, node.model_dump(), session_id=node.session_id, beside=beside)
         self._tell_listeners(node.session_id)
 
-    async def settle(self) -> None:
-        await self._trail.finish()
-
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         (record,) = _event_records(session_id, [event])
 
@@ -214,6 +211,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             return list(await db.scalars(oldest_first))
 
     async def pause(self, session_id: UUID, token: int) -> None:
+        await self._trail.finish()
         held = self._update(
             ResearchSessionRow.id == session_id, ResearchSessionRow.lease_token == token, TO_DO
         )

@@ -71,9 +71,6 @@ class IResearchSessionRepository(Leases):
     async def save_node_execution(self, node: NodeExecution, *, events: Sequence[SessionEvent] = ()) -> None:
         return
 
-    async def settle(self) -> None:
-        """Return when everything noted so far is stored, or cannot be."""
-
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         """Store an event soon, without anybody waiting for it; one that cannot be stored is logged."""
 
@@ -126,7 +123,10 @@ class IResearchSessionRepository(Leases):
         return []
 
     async def pause(self, session_id: UUID, token: int) -> None:
-        """Its owner stops for a person to decide something: nobody takes the session up until it is woken."""
+        """Its owner stops for a person to decide something: nobody takes the session up until it is woken.
+
+        All that was noted before is stored by then, or cannot be.
+        """
 
     async def wake(self, session_id: UUID) -> bool:
         """Whoever comes next may go on with it; False when it was not waiting."""

@@ -1,6 +1,6 @@
 """The nodes of the graph, and what each is wrapped in.
 
-A node is an onion. Outermost first: isolation, journal, policy, retry, timeout; inside them the work.
+A node is an onion. Outermost first: isolation, journal, policy, retry within its time; inside them the work.
 """
 
 import asyncio
