@@ -12,11 +12,10 @@ from moot.modules.llm_platform.application.config_service import (
     ConfigBody,
     ConfigPatch,
     ConfigService,
-    masked,
+    ModelRegistry,
 )
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
-from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable
+from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, masked
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import checked

@@ -101,15 +101,9 @@ class LeaseLost(BaseException):
 current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current_execution_ctx", default=None)
 
 
-@contextmanager
-def execution_context() -> Iterator[ExecutionContext]:
+def execution_context() -> AbstractContextManager[ExecutionContext]:
     """The context of whatever is under way here, or else a bare one for the length of the block."""
-    context = current_execution_ctx.get()
-    if context is not None:
-        yield context
-        return
-    with ExecutionContext(session_id="").active() as bare:
-        yield bare
+    return (current_execution_ctx.get() or ExecutionContext(session_id="")).active()
 
 
 def current_replay() -> ReplayContext | None:
@@ -130,8 +124,7 @@ def on_behalf_of(
 def moment_of_reading(now: datetime) -> datetime:
     """When the session under way reads: `now`; where it runs again from its record, when it first did."""
     context = current_execution_ctx.get()
-    again = context is not None and context.answers != "live"
-    return context.began_at if context and context.began_at and again else now
+    return context.began_at if context and context.began_at and context.answers != "live" else now
 
 
 def is_replay() -> bool:

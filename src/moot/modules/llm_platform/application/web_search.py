@@ -78,7 +78,7 @@ class WebSearchService:
     async def _from_record(
         self, request: WebSearchRequest, context: ExecutionContext
     ) -> RecordedSearch | None:
-        """What the session was told when it asked; None when it has to ask again, which a replay never does."""
+        """What the session was told when it asked, or how that failed; a replay never has to ask again."""
         found = None
         if self._kept is not None and context.session_id:
             found = await self._kept.find(UUID(context.session_id), [request, _undated(request)])
@@ -88,9 +88,7 @@ class WebSearchService:
                 raise ReplayMismatch(said, query=request.query, difference=[])
             if found.response is None:
                 raise _failed_before(found)
-        elif found is None or found.response is None:
-            return None
-        else:  # on the record too: that this was not asked again
+        elif found is not None and found.response is not None:  # on the record too: not asked again
             await self._note(found.request, found.response, "record", found.service)
         return found
 
@@ -192,7 +190,7 @@ def _undated(request: WebSearchRequest) -> WebSearchRequest:
 
 def _failed_before(found: RecordedSearch) -> WebSearchError | WebSearchConnectionError:
     """The failure on record, in its own words."""
-    said = found.error_message or SAY("record.search_failed", service=found.service)
+    said = found.error_message or found.service
     if found.status_code is None:
         return WebSearchConnectionError(said)
     return WebSearchError(said, status_code=found.status_code)
