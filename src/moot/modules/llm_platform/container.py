@@ -130,7 +130,7 @@ class LLMPlatformContainer:
         return self._web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
-        return WebPageService(self._pages, ExternalCalls(self._audit))
+        return WebPageService(self._pages.text, ExternalCalls(self._audit))
 
     def llm_call_logs(self) -> LLMCallLogQueryService | None:
         return LLMCallLogQueryService(self._reader) if self._reader else None

@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -17,7 +17,6 @@ from moot.modules.llm_platform.domain.exceptions import (
 )
 from moot.modules.llm_platform.domain.search import (
     Page,
-    PageSource,
     RecordedSearch,
     SearchAudit,
     Searches,
@@ -134,14 +133,16 @@ class WebSearchService:
 
 
 class WebPageService:
-    def __init__(self, source: PageSource, audit: SearchAudit) -> None:
-        self._source, self._audit = source, audit
+    """`fetch` raises `PageRefused` or `PageFailed`, which say why."""
+
+    def __init__(self, fetch: Callable[[str], Awaitable[Page]], audit: SearchAudit) -> None:
+        self._fetch, self._audit = fetch, audit
 
     async def read(self, url: str) -> Page:
-        """The page's own words, written by strangers. Raises `PageRefused` or `PageFailed`, which say why."""
+        """The page's own words, written by strangers."""
         digest = hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
         async with _on_record(self._audit, "web", READ, {"url": url}, digest) as call:
-            page = await self._source.text(url)
+            page = await self._fetch(url)
             call["response_data"] = page.text
         return page
 

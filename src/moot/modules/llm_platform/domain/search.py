@@ -108,11 +108,6 @@ class Page(BaseModel, frozen=True):
     text: str
 
 
-class PageSource(Protocol):
-    async def text(self, url: str) -> Page:
-        """Raises `PageRefused` or `PageFailed`."""
-
-
 class PageRefused(InvalidInput):
     """The page was not read, because of where it lies or what it is; no other attempt changes that."""
 
