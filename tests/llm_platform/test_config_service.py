@@ -230,6 +230,14 @@ class TestTheEnvironment:
         with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
             await desk.service.create(body())
 
+    async def test_does_not_stand_in_for_a_store_that_fails(self, desk, monkeypatch):
+        async def fail() -> None:
+            raise Unavailable("the database is down")
+
+        monkeypatch.setattr(desk.repository, "list", fail)
+        with pytest.raises(Unavailable):
+            await desk.service.list()
+
 
 class TestSecrets:
     async def test_are_nowhere_in_the_tables(self, desk, database):

@@ -42,18 +42,21 @@ class ModelRegistry:
         self.defaults = tuple(defaults)
         self._known = _by_place(defaults)
         self._learned: dict[tuple[UUID, datetime | None], dict[str, bool]] = {}
-        self._refreshing = asyncio.Lock()
+        self._reloading = asyncio.Lock()
 
     async def refresh(self) -> None:
-        """Reload; if that fails, go on with what was known. One at a time, so that the latest read wins."""
+        """Reload; if that fails, go on with what was known."""
+        try:
+            await self.reload()
+        except Exception:  # bulkhead: a registry that cannot be read must not stop the desk
+            logger.warning("models not reloaded, those known before stay", exc_info=True)
+
+    async def reload(self) -> None:
+        """One at a time, so that the latest read wins."""
         if self._repository is None:
             return
-        async with self._refreshing:
-            try:
-                stored = await self._repository.list()
-            except Exception:  # bulkhead: a registry that cannot be read must not stop the desk
-                logger.warning("models not reloaded, those known before stay", exc_info=True)
-                return
+        async with self._reloading:
+            stored = await self._repository.list()
             self._known = _by_place(self.defaults) | _by_place(stored)
         for config in stored:
             if config.unreadable:
@@ -129,7 +132,7 @@ class ConfigService:
 
     async def list(self, workspace: str = DEFAULT_WORKSPACE) -> Views:
         """All of them as they are stored now, switched off ones too; who is asked first comes first."""
-        await self._registry.refresh()
+        await self._registry.reload()
         return [
             ConfigView.of(config, "environment" if config in self._registry.defaults else "stored")
             for config in self._registry.known(workspace)
