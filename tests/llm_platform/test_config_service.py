@@ -15,7 +15,7 @@ from moot.modules.llm_platform.application.config_service import (
     ModelRegistry,
 )
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
-from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, masked
+from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import checked
@@ -306,7 +306,7 @@ class TestSecrets:
         [("", ""), ("x", "******"), ("1234567", "******"), ("12345678", "123...5678"), (KEY, "key...9b21")],
     )
     def test_are_masked(self, key, shown):
-        assert masked(key) == shown
+        assert mask_key(key) == shown
 
 
 class TestWhatIsEntered:

@@ -91,7 +91,7 @@ class Statements:
         return [*(text for texts in self.texts.values() for text in texts), *self.figures]
 
 
-def statements(answer: BaseModel, own: frozenset[str]) -> Statements:
+def collect_statements(answer: BaseModel, own: frozenset[str]) -> Statements:
     """All that the model wrote: no defaults, and no literals, which it had to choose from."""
     prescribed = set(_literals(type(answer).model_json_schema()))
     found = Statements({}, [], [])
@@ -119,7 +119,7 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield path, value
 
 
-def in_another_language(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:
+def find_foreign_fields(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:
     """The fields that are not in the locale's language. Foreign words that stand in `shown` are merely quoted."""
     return [
         field

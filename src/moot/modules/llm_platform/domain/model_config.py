@@ -275,11 +275,11 @@ class ConfigView(ModelCard):
 
     @classmethod
     def of(cls, config: LLMConfig, source: Literal["stored", "environment"]) -> "ConfigView":
-        key = masked(config.api_key.get_secret_value())
+        key = mask_key(config.api_key.get_secret_value())
         return cls(**config.model_dump() | {"api_key": key, "source": source})
 
 
-def masked(key: str) -> str:
+def mask_key(key: str) -> str:
     if len(key) < 8:
         return key and "******"
     return f"{key[:3]}...{key[-4:]}"

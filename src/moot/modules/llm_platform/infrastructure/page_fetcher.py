@@ -211,7 +211,7 @@ class PageFetcher:
 # From the bytes of a page to its text, in time that grows with its length only: pages may be written to hurt.
 
 
-def decoded(body: bytes, declared: str | None) -> str:
+def decode(body: bytes, declared: str | None) -> str:
     """As the header says, else as the page says, else as it looks. What cannot be read is marked, never an error."""
     if body.startswith(codecs.BOM_UTF8):
         return body.decode("utf-8-sig", "replace")
@@ -226,12 +226,12 @@ def decoded(body: bytes, declared: str | None) -> str:
 
 
 def plain_text(body: bytes, charset: str | None) -> tuple[str, str]:
-    return "", _tidy(decoded(body, charset))
+    return "", _tidy(decode(body, charset))
 
 
 def page_text(body: bytes, charset: str | None) -> tuple[str, str]:
     """The title and the text of a page: a line for each block, without scripts, styles and comments."""
-    source = decoded(body, charset)
+    source = decode(body, charset)
     title, pieces, at = "", [], 0
     while tag := TAG.search(source, at):
         pieces.append(source[at : tag.start()])
