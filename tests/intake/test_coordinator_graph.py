@@ -23,8 +23,8 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     Coordinator,
 )
 from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptMissing, PromptTemplates
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.llm_platform.domain.model_config import LLMConfig

@@ -15,8 +15,8 @@ from moot.modules.intake.domain.question import Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import PlanRuling
 from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Limits as Budget
 from moot.modules.llm_platform.domain.budget import Unkept
 from moot.modules.llm_platform.domain.model_config import LLMConfig

@@ -19,8 +19,8 @@ from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.equity_desk import leaning, measured
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import NoJournal

@@ -14,8 +14,8 @@ import pytest
 from moot.desk import Moot
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers, BreakerState
 from moot.modules.governance.application.coordinator_agent import DecisionRequest
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
 from moot.modules.llm_platform.domain.exceptions import (

@@ -7,8 +7,7 @@ import pytest
 from fastapi import FastAPI
 from structlog.testing import capture_logs
 
-from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService, ModelRegistry
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.modules.llm_platform.presentation.routes import router

@@ -12,11 +12,10 @@ from moot.modules.llm_platform.application.config_service import (
     ConfigBody,
     ConfigPatch,
     ConfigService,
-    masked,
+    ModelRegistry,
 )
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
-from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable
+from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import checked
@@ -231,6 +230,14 @@ class TestTheEnvironment:
         with pytest.raises(Unavailable, match="MOOT_PERSISTENCE=off"):
             await desk.service.create(body())
 
+    async def test_does_not_stand_in_for_a_store_that_fails(self, desk, monkeypatch):
+        async def fail() -> None:
+            raise Unavailable("the database is down")
+
+        monkeypatch.setattr(desk.repository, "list", fail)
+        with pytest.raises(Unavailable):
+            await desk.service.list()
+
 
 class TestSecrets:
     async def test_are_nowhere_in_the_tables(self, desk, database):
@@ -299,7 +306,7 @@ class TestSecrets:
         [("", ""), ("x", "******"), ("1234567", "******"), ("12345678", "123...5678"), (KEY, "key...9b21")],
     )
     def test_are_masked(self, key, shown):
-        assert masked(key) == shown
+        assert mask_key(key) == shown
 
 
 class TestWhatIsEntered:

@@ -12,8 +12,8 @@ from pydantic import SecretStr
 from sqlalchemy import text
 from structlog.testing import capture_logs
 
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Limits
 from moot.modules.llm_platform.domain.chat import ChatMessage, ResponseSchema, Tool
 from moot.modules.llm_platform.domain.exceptions import (
@@ -354,7 +354,7 @@ class TestBudget:
 
     async def test_what_a_failed_call_did_not_use_is_free_again(self, bench, llm_server, session):
         llm_server.script(Status(401, "bad key"))
-        service = bench.service(a_model(llm_server), limits=Limits(session_tokens=400))
+        service = bench.service(a_model(llm_server), limits=Limits(session_tokens=600))
         with pytest.raises(LLMConnectionError):
             await service.chat(USER, max_tokens=300)
         assert (await service.chat(USER, max_tokens=300)).content == "ok"

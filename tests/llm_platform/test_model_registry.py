@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import pytest
 from structlog.testing import capture_logs
 
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.domain.exceptions import NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import Capabilities, ConfigRepository, LLMConfig
 from moot.shared.domain.errors import Unavailable

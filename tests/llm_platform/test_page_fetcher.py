@@ -525,7 +525,7 @@ class OnePage:
 
 async def test_a_page_that_is_read_is_on_the_record():
     audit = FakeSearchAudit()
-    page = await WebPageService(OnePage(), audit).read("https://web.example/a?b=1")
+    page = await WebPageService(OnePage().text, audit).read("https://web.example/a?b=1")
     call = audit.only
     assert page.text == call["response_data"] == "words"
     assert (call["service_name"], call["operation"], call["status"]) == ("web", "read-page", "success")
@@ -535,5 +535,5 @@ async def test_a_page_that_is_read_is_on_the_record():
 async def test_a_page_that_is_refused_is_on_the_record_too():
     audit = FakeSearchAudit()
     with pytest.raises(PageRefused):
-        await WebPageService(OnePage(), audit).read("https://private.example")
+        await WebPageService(OnePage().text, audit).read("https://private.example")
     assert (audit.only["status"], audit.only["error_message"]) == ("failed", "not public")

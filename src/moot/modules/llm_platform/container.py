@@ -9,9 +9,8 @@ from moot.modules.llm_platform.application.call_logs import (
     LLMCallLogQueryService,
     UsageService,
 )
-from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService
+from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService, ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
@@ -131,7 +130,7 @@ class LLMPlatformContainer:
         return self._web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
-        return WebPageService(self._pages, ExternalCalls(self._audit))
+        return WebPageService(self._pages.text, ExternalCalls(self._audit))
 
     def llm_call_logs(self) -> LLMCallLogQueryService | None:
         return LLMCallLogQueryService(self._reader) if self._reader else None

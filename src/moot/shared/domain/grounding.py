@@ -34,7 +34,7 @@ def ground(
     known = _Known(evidence, given, own)
     holds: dict[str, bool] = {}
     for text in texts:
-        holds |= {url: known.has_url(url) for url in _urls(text)}
+        holds |= {url: _address(url) in known.addresses for url in _urls(text)}
         holds |= {number.stated: known.has(number) for number in _numbers(text) if number.is_claim}
     offenders = [stated for stated, held in holds.items() if not held]
     score = (len(holds) - len(offenders)) / len(holds) if holds else 1.0
@@ -70,7 +70,7 @@ class _Known:
     def __init__(self, evidence: Sequence[Evidence], given: str, own: Iterable[float]) -> None:
         texts = [given, *(item.value for item in evidence if isinstance(item.value, str))]
         sources = [item.source for item in evidence]
-        self._addresses = {_address(url) for text in [*texts, *sources] for url in _urls(text)}
+        self.addresses = {_address(url) for text in [*texts, *sources] for url in _urls(text)}
         read = [number for text in texts for number in _numbers(text)]
         unsigned = [*map(abs, own), *(n.value for n in read), *(n.value * n.scale for n in read)]
         signed = [size for item in evidence for size in _sizes(item)]
@@ -80,9 +80,6 @@ class _Known:
             1: sorted([*unsigned, *(size for size in signed if size >= 0)]),
             -1: sorted([*unsigned, *(-size for size in signed if size <= 0)]),
         }
-
-    def has_url(self, url: str) -> bool:
-        return _address(url) in self._addresses
 
     def has(self, number: _Number) -> bool:
         """A window or a period that evidence is named for, as in `high_20d`, is a bare number or none."""

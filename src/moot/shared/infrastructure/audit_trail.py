@@ -8,7 +8,6 @@ by `verify`; whoever can rewrite the chain *and* its head is not: the chain prov
 import asyncio
 import hashlib
 import math
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -28,10 +27,9 @@ from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow, Base
 from moot.shared.infrastructure.transactions import GroupCommit, upsert
 
 GENESIS = "0" * 64
-HEADS_REMEMBERED = 10_000
 CHAIN = cast(Table, AuditEntryRow.__table__)
-STORED_HEAD = select(AuditHeadRow.length, AuditHeadRow.hash).where(
-    AuditHeadRow.session_id == bindparam("session")
+STORED_HEADS = select(AuditHeadRow.__table__).where(
+    AuditHeadRow.session_id.in_(bindparam("of", expanding=True))
 )
 
 Head = tuple[int, str]
@@ -87,16 +85,12 @@ Fence = Callable[[Connection, Mapping[UUID, int]], None]
 
 
 class AuditTrail:
-    """Writes rows together with their links. Those that wait together are committed together.
-
-    Where a chain ends is remembered under a lease only: without one any process may have gone on with it.
-    """
+    """Writes rows together with their links. Those that wait together are committed together."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         self.kinds: dict[str, Kind] = {}
         self._fence: Fence | None = None
-        self._heads: OrderedDict[UUID, Head] = OrderedDict()
         self._append = GroupCommit(self._commit)
 
     def vouches_for(self, *kinds: Kind) -> None:
@@ -147,34 +141,19 @@ class AuditTrail:
 
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = [record for order in orders for record in order]
-        sessions = {record.session_id for record in records if record.session_id}
-        leased = {record.session_id for record in records if record.token is not None}
-        reached: dict[UUID, Head] = {}
 
         def work(db: Connection) -> None:
-            reached.clear()
-            reached.update({r.session_id: (0, GENESIS) for r in records if r.session_id and r.kind.opens})
-            for session_id in sessions - reached.keys():
-                mine = self._heads.get(session_id) if session_id in leased else None
-                reached[session_id] = mine or _stored_head(db, session_id)
-            links = [_link(record, reached) for record in records if record.session_id]
-            if reached:
-                ends = [{"session_id": s, "length": length, "hash": h} for s, (length, h) in reached.items()]
+            heads = _heads(db, records)
+            links = [_link(record, heads) for record in records if record.session_id]
+            if heads:
+                ends = [{"session_id": s, "length": length, "hash": h} for s, (length, h) in heads.items()]
                 upsert(db, AuditHeadRow, ends)
             self._check_leases(db, records)
             _write_rows(db, records)
             if links:
                 db.execute(insert(CHAIN), links)
 
-        try:
-            await self.database.write(work)
-        except Exception:  # somebody else may have written to the chain: ask the database next time
-            for session_id in sessions:
-                self._heads.pop(session_id, None)
-            raise
-        self._heads.update(reached)
-        while len(self._heads) > HEADS_REMEMBERED:
-            self._heads.popitem(last=False)
+        await self.database.write(work)
 
     def _check_leases(self, db: Connection, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""
@@ -216,9 +195,15 @@ def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
     }
 
 
-def _stored_head(db: Connection, session_id: UUID) -> Head:
-    head = db.execute(STORED_HEAD, {"session": session_id}).one_or_none()
-    return (head.length, head.hash) if head else (0, GENESIS)
+def _heads(db: Connection, records: Iterable[Record]) -> dict[UUID, Head]:
+    """Where the chains end that these records are added to."""
+    opened = {record.session_id for record in records if record.kind.opens}
+    heads = {record.session_id: (0, GENESIS) for record in records if record.session_id}
+    if asked := heads.keys() - opened:
+        heads |= {
+            row.session_id: (row.length, row.hash) for row in db.execute(STORED_HEADS, {"of": list(asked)})
+        }
+    return heads
 
 
 def _write_rows(db: Connection, records: Iterable[Record]) -> None:

@@ -126,7 +126,8 @@ class Database:
     async def size(self) -> int:
         """In bytes, on SQLite with the log of what is not in the file yet."""
         if self._backend == "sqlite":
-            return _bytes_on_disk(str(self._url.database))
+            parts = (Path(f"{self._url.database}{end}") for end in ("", "-wal"))
+            return sum(part.stat().st_size for part in parts if part.exists())
         async with self._connect() as connection:
             return int(await connection.scalar(text("SELECT pg_database_size(current_database())")))
 
@@ -186,11 +187,6 @@ class _OneWriter:
         with store_errors(), self._engine.begin() as connection:
             for work in works:
                 work(connection)
-
-
-def _bytes_on_disk(file: str) -> int:
-    parts = (Path(file), Path(f"{file}-wal"))
-    return sum(part.stat().st_size for part in parts if part.exists())
 
 
 def driver_url(url: str) -> URL:

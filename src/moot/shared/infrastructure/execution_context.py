@@ -124,8 +124,7 @@ def on_behalf_of(
 def moment_of_reading(now: datetime) -> datetime:
     """When the session under way reads: `now`; where it runs again from its record, when it first did."""
     context = current_execution_ctx.get()
-    again = context is not None and context.answers != "live"
-    return context.began_at if context and context.began_at and again else now
+    return context.began_at if context and context.began_at and context.answers != "live" else now
 
 
 def is_replay() -> bool:

@@ -40,9 +40,10 @@ def change_settings(file: Path, changes: Mapping[str, str | None]) -> None:
         name: value for name, value in {**tomllib.loads(before), **changes}.items() if value is not None
     }
     after = _changed(before, changes)
-    if not _says(after, wanted):
-        raise NotSimple(file)
-    write_private(target, after)
+    with suppress(tomllib.TOMLDecodeError):
+        if tomllib.loads(after) == wanted:
+            return write_private(target, after)
+    raise NotSimple(file)
 
 
 def _changed(text: str, changes: Mapping[str, str | None]) -> str:
@@ -62,13 +63,6 @@ def _assigned(name: str, value: str | None) -> list[str]:
     return [] if value is None else [f"{name} = {json.dumps(value, ensure_ascii=False)}"]
 
 
-def _says(text: str, wanted: Mapping[str, object]) -> bool:
-    try:
-        return tomllib.loads(text) == wanted
-    except tomllib.TOMLDecodeError:
-        return False
-
-
 def write_private(file: Path, text: str, *, unless_there: bool = False) -> None:
     """The file appears under its name once it is whole, and only its owner can read it.
 
@@ -83,8 +77,8 @@ def write_private(file: Path, text: str, *, unless_there: bool = False) -> None:
             os.fsync(out.fileno())
         if not unless_there:
             Path(name).replace(file)
-        elif not file.exists():
-            with suppress(FileExistsError):
-                file.hardlink_to(name)
+            return
+        with suppress(FileExistsError):
+            file.hardlink_to(name)
     finally:
         Path(name).unlink(missing_ok=True)

@@ -109,11 +109,6 @@ class GroupCommit(Generic[T]):
         return None
 
 
-def insert_into(db: Connection, table: type[Base]) -> Insert:
-    """An insert that knows `on_conflict_…`."""
-    return _insert(db.dialect.name, table)
-
-
 def upsert(
     db: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
 ) -> None:
@@ -121,14 +116,14 @@ def upsert(
     db.execute(_replacing(db.dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
 
 
-def _insert(dialect: str, table: type[Base]) -> Insert:
-    target = cast(Table, table.__table__)
-    return postgresql.insert(target) if dialect == "postgresql" else sqlite.insert(target)
-
-
 @cache
 def _replacing(dialect: str, table: type[Base], columns: tuple[str, ...], fixed: frozenset[str]) -> Insert:
-    statement = _insert(dialect, table)
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    statement = insert(cast(Table, table.__table__))
     keys = [column.name for column in table.__table__.primary_key]
     new = {name: statement.excluded[name] for name in columns if name not in {*keys, *fixed}}
-    return statement.on_conflict_do_update(index_elements=keys, set_=new)
+    return (
+        statement.on_conflict_do_update(index_elements=keys, set_=new)
+        if new
+        else statement.on_conflict_do_nothing()
+    )

@@ -29,11 +29,6 @@ def told_schema(answer: type[BaseModel]) -> dict[str, Any]:
     return _closed(answer.model_json_schema(), ENFORCEABLE | BOUNDS)
 
 
-def literals(answer: type[BaseModel]) -> set[str]:
-    """Every value that the schema prescribes word for word."""
-    return set(_literals(answer.model_json_schema()))
-
-
 def _closed(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
     if "$ref" in node:
         return {"$ref": node["$ref"]}  # vendors refuse a reference with anything beside it
@@ -58,6 +53,7 @@ def _closed_object(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]
 
 
 def _literals(node: Any) -> Iterator[str]:
+    """Every value that a schema prescribes word for word."""
     if isinstance(node, list):
         for part in node:
             yield from _literals(part)
@@ -95,9 +91,9 @@ class Statements:
         return [*(text for texts in self.texts.values() for text in texts), *self.figures]
 
 
-def statements(answer: BaseModel, own: frozenset[str]) -> Statements:
+def collect_statements(answer: BaseModel, own: frozenset[str]) -> Statements:
     """All that the model wrote: no defaults, and no literals, which it had to choose from."""
-    prescribed = literals(type(answer))
+    prescribed = set(_literals(type(answer).model_json_schema()))
     found = Statements({}, [], [])
     for path, value in _leaves(answer.model_dump(mode="json", by_alias=True, exclude_unset=True)):
         if isinstance(value, str):
@@ -123,7 +119,7 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
         yield path, value
 
 
-def in_another_language(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:
+def find_foreign_fields(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:
     """The fields that are not in the locale's language. Foreign words that stand in `shown` are merely quoted."""
     return [
         field

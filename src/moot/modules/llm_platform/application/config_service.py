@@ -1,157 +1,127 @@
-"""Managing the models: what may be entered, what is shown of it, and changes that take effect at once."""
+"""The models at hand: which there are, which of them fit a request, and changes that take effect at once."""
 
-from typing import Annotated, Any, Literal
-from urllib.parse import urlsplit
+import asyncio
+from collections.abc import Iterable, Sequence
+from datetime import date, datetime
+from uuid import UUID
 
-from pydantic import AfterValidator, BeforeValidator, Field, SecretStr, StrictBool, model_validator
+import structlog
 
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.domain.exceptions import NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import (
     PRESETS,
-    Alias,
-    Capabilities,
+    ConfigBody,
+    ConfigPatch,
     ConfigRepository,
-    ContextSize,
-    Description,
+    ConfigView,
     LLMConfig,
-    ModelCard,
-    ModelName,
     Preset,
-    Price,
-    Priority,
-    ProxyUrl,
-    SecretUnreadable,
-    Tag,
-    Vendor,
     no_such_config,
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.moments import Day
-from moot.shared.domain.validation import Strict, refuse, refused
+from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
-__all__ = ["PRESETS", "ConfigBody", "ConfigPatch", "ConfigService", "ConfigView", "Preset"]
+__all__ = ["PRESETS", "ConfigBody", "ConfigPatch", "ConfigService", "ConfigView", "ModelRegistry", "Preset"]
 
-
-def _strip(raw: Any) -> str:
-    if not isinstance(raw, str):
-        raise refuse("string_type", got=type(raw).__name__)
-    return raw.strip()
-
-
-def _key(raw: Any) -> SecretStr:
-    key = _strip(raw.get_secret_value() if isinstance(raw, SecretStr) else raw)
-    if not (key.isascii() and key.isprintable()) or " " in key:
-        raise refuse("key_malformed")
-    return SecretStr(key)
-
-
-def _url(raw: Any) -> str:
-    text = _strip(raw)
-    if not _leads_somewhere(text):
-        raise refuse("url_malformed")
-    return text.rstrip("/")
-
-
-def _leads_somewhere(text: str) -> bool:
-    try:
-        url = urlsplit(text)
-        whole = bool(url.hostname) and url.port != 0
-    except ValueError:
-        return False
-    plain = text.isprintable() and " " not in text and "?" not in text and "#" not in text
-    return whole and plain and url.scheme in {"http", "https"}
-
-
-def _no_credentials(url: str) -> str:
-    if "@" in urlsplit(url).netloc:
-        raise refuse("url_with_credentials")
-    return url
-
-
-def _preset(raw: str) -> str:
-    if raw not in PRESETS:
-        raise refuse("literal_error", got=repr(raw)[:80], allowed=list(PRESETS))
-    return raw
-
-
-class ConfigPatch(Strict):
-    """Only what is sent changes; a null puts a field back to its default."""
-
-    vendor: Vendor | None = None
-    provider_type: Literal["openai"] | None = None
-    base_url: Annotated[str, BeforeValidator(_url), AfterValidator(_no_credentials)] = Field(
-        default="", description="an OpenAI-compatible endpoint, as https://api.openai.com/v1"
-    )
-    model_name: ModelName = ""
-    api_key: Annotated[SecretStr, BeforeValidator(_key)] | None = None
-    description: Description | None = None
-    priority: Priority | None = Field(default=None, description="larger is asked first")
-    tags: list[Tag] | None = None
-    price_in: Price | None = Field(default=None, description="per million tokens of a prompt")
-    price_out: Price | None = Field(default=None, description="per million tokens of an answer")
-    context_size: ContextSize | None = None
-    knowledge_cutoff: Day | None = None
-    capabilities: Capabilities | None = None
-    proxy: Annotated[ProxyUrl, BeforeValidator(_url)] | None = Field(
-        default=None, repr=False, description="may hold a user and a password; stored encrypted"
-    )
-    is_active: StrictBool | None = None
-
-    def given(self) -> dict[str, Any]:
-        sent = {name: getattr(self, name) for name in self.model_fields_set & LLMConfig.model_fields.keys()}
-        return {name: value for name, value in sent.items() if value is not None}
-
-    def applied_to(self, config: LLMConfig) -> LLMConfig:
-        if set(config.unreadable) - self.model_fields_set:
-            raise SecretUnreadable(SAY("config.enter_again", fields=config.unreadable))
-        kept = {name: getattr(config, name) for name in LLMConfig.model_fields.keys() - self.model_fields_set}
-        return LLMConfig(**kept | self.given() | {"unreadable": ()})
-
-
-class ConfigBody(ConfigPatch):
-    """A new model. A preset stands in for vendor, endpoint and capabilities where they are not given."""
-
-    alias: Alias
-    model_name: ModelName
-    preset: Annotated[str, AfterValidator(_preset)] | None = None
-
-    @model_validator(mode="after")
-    def _can_be_reached(self) -> "ConfigBody":
-        if self.base_url:
-            return self
-        if self.preset is None:
-            raise refused("base_url_missing", "base_url", None, allowed=list(PRESETS))
-        if PRESETS[self.preset].needs_key and not self.api_key:
-            raise refused("key_missing", "preset", self.preset)
-        return self
-
-    def config(self, workspace: str = DEFAULT_WORKSPACE) -> LLMConfig:
-        filled = PRESETS[self.preset].fills if self.preset else {}
-        return LLMConfig(**filled | self.given() | {"workspace_id": workspace})
-
-
-class ConfigView(ModelCard):
-    """A config as it is shown, secrets masked. One of the `environment` is changed there."""
-
-    api_key: str
-    proxy: str | None
-    source: Literal["stored", "environment"]
-
-    @classmethod
-    def of(cls, config: LLMConfig, source: Literal["stored", "environment"]) -> "ConfigView":
-        key = masked(config.api_key.get_secret_value())
-        return cls(**config.model_dump() | {"api_key": key, "source": source})
-
+logger = structlog.get_logger(__name__)
 
 Views = list[ConfigView]
 
 
-def masked(key: str) -> str:
-    if len(key) < 8:
-        return key and "******"
-    return f"{key[:3]}...{key[-4:]}"
+class ModelRegistry:
+    """Answers from memory; `refresh` reads what is stored. `defaults` hold until a stored config takes their alias.
+
+    One that is stored but switched off, or whose key cannot be decrypted, still hides the default of its alias:
+    nobody is sent to a model that was replaced on purpose.
+    """
+
+    def __init__(self, repository: ConfigRepository | None, defaults: Sequence[LLMConfig] = ()) -> None:
+        self._repository = repository
+        self.defaults = tuple(defaults)
+        self._known = _by_place(defaults)
+        self._learned: dict[tuple[UUID, datetime | None], dict[str, bool]] = {}
+        self._reloading = asyncio.Lock()
+
+    async def refresh(self) -> None:
+        """Reload; if that fails, go on with what was known."""
+        try:
+            await self.reload()
+        except Exception:  # bulkhead: a registry that cannot be read must not stop the desk
+            logger.warning("models not reloaded, those known before stay", exc_info=True)
+
+    async def reload(self) -> None:
+        """One at a time, so that the latest read wins."""
+        if self._repository is None:
+            return
+        async with self._reloading:
+            stored = await self._repository.list()
+            self._known = _by_place(self.defaults) | _by_place(stored)
+        for config in stored:
+            if config.unreadable:
+                logger.warning("model left out, encrypted with another secret", alias=config.alias)
+
+    def candidates(
+        self,
+        alias: str | None = None,
+        tags: Sequence[str] | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+    ) -> list[LLMConfig]:
+        """Whom to ask, in that order; never empty: raises `NoAvailableModel`."""
+        active = self.usable(workspace)
+        if alias is not None:
+            fitting = [config for config in active if config.alias == alias]
+        else:
+            fitting = [config for config in active if set(tags or ()) <= set(config.tags)]
+        if not fitting:
+            raise self._nobody(alias, tags, workspace)
+        return fitting
+
+    def known(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
+        """All of a workspace, switched off ones too; who is asked first comes first."""
+        mine = (config for config in self._known.values() if config.workspace_id == workspace)
+        return sorted(mine, key=lambda config: config.preference)
+
+    def usable(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
+        """Those that may be called, in the same order."""
+        return [self._as_learned(config) for config in self.known(workspace) if config.usable]
+
+    def note_refusal(self, config: LLMConfig, name: str) -> LLMConfig:
+        """The model without what it turned out to refuse; so it is known until its config changes."""
+        self._learned.setdefault((config.id, config.updated_at), {})[name] = False
+        return self._as_learned(config)
+
+    def knowledge_cutoff(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> date | None:
+        """The day up to which a model knows the world, if somebody said so."""
+        config = self._known.get((workspace, alias))
+        return config.knowledge_cutoff if config else None
+
+    def _as_learned(self, config: LLMConfig) -> LLMConfig:
+        learned = self._learned.get((config.id, config.updated_at))
+        if not learned:
+            return config
+        return config.model_copy(update={"capabilities": config.capabilities.model_copy(update=learned)})
+
+    def _nobody(self, alias: str | None, tags: Sequence[str] | None, workspace: str) -> NoAvailableModel:
+        known = self.known(workspace)
+        if not known:
+            return NoAvailableModel(SAY("llm.not_configured"))
+        if any(config.alias == alias and config.unreadable for config in known):
+            return NoAvailableModel(SAY("config.unreadable", alias=alias), alias=alias)
+        asked = {"alias": alias, "tags": list(tags or ())}
+        wanted = alias or asked["tags"] or SAY("config.asked_any")
+        message = SAY("config.none_fits", asked=wanted, known=[_named(config) for config in known])
+        return NoAvailableModel(message, asked=asked, known=[config.alias for config in known])
+
+
+def _by_place(configs: Iterable[LLMConfig]) -> dict[tuple[str, str], LLMConfig]:
+    return {(config.workspace_id, config.alias): config for config in configs}
+
+
+def _named(config: LLMConfig) -> Message:
+    state = "on" if config.usable else "locked" if config.is_active else "off"
+    return SAY(f"config.{state}", model=config.alias)
 
 
 class ConfigService:
@@ -162,7 +132,7 @@ class ConfigService:
 
     async def list(self, workspace: str = DEFAULT_WORKSPACE) -> Views:
         """All of them as they are stored now, switched off ones too; who is asked first comes first."""
-        await self._registry.refresh()
+        await self._registry.reload()
         return [
             ConfigView.of(config, "environment" if config in self._registry.defaults else "stored")
             for config in self._registry.known(workspace)

@@ -7,14 +7,14 @@ import asyncio
 import math
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 from uuid import UUID
 
 import structlog
 
-from moot.modules.llm_platform.application.model_registry import ModelRegistry
+from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation, most
 from moot.modules.llm_platform.domain.call_record import (
     CallJournal,
@@ -58,20 +58,13 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Tries:
-    """The attempts of one call: the models to ask, the time left, and what went wrong so far."""
+    """The attempts of one call: the models left to ask, the time left, and what went wrong so far."""
 
-    def __init__(self, candidates: Sequence[LLMConfig], deadline: float) -> None:
-        self._candidates = candidates
-        self.others_left = len(candidates)
-        self.attempts = 0
+    def __init__(self, deadline: float) -> None:
+        self.others_left = self.attempts = 0
         self._end = time.monotonic() + deadline
         self._troubles: dict[str, ModelTrouble] = {}
         self._last: ModelTrouble | None = None
-
-    def each(self) -> Iterator[LLMConfig]:
-        for config in self._candidates:
-            self.others_left -= 1
-            yield config
 
     def seconds_left(self) -> float:
         return self._end - time.monotonic()
@@ -236,8 +229,9 @@ class LLMService:
     async def _live(
         self, key: CallKey, request: ChatRequest, alias: str | None, tags: Sequence[str] | None
     ) -> ChatResult:
-        tries = Tries(self.candidates(alias, tags), self._deadline)
-        for candidate in tries.each():
+        tries, candidates = Tries(self._deadline), self.candidates(alias, tags)
+        for place, candidate in enumerate(candidates, 1):
+            tries.others_left = len(candidates) - place
             config, pauses = candidate, [*PAUSES, None]
             while pauses:
                 tries.begin()

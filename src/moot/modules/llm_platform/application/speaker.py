@@ -17,9 +17,9 @@ from moot.modules.llm_platform.application.answer_schema import (
     NARRATIVE,
     NARRATIVE_LENGTH,
     Statements,
-    in_another_language,
+    collect_statements,
+    find_foreign_fields,
     narrative_length,
-    statements,
     strict_schema,
     told_schema,
 )
@@ -146,7 +146,7 @@ class Speaker:
         answer = parse_llm_json_output(
             reply.content, brief.answer, normalizers=normalisers, context_label=brief.agent
         )
-        said = statements(answer, brief.own)
+        said = collect_statements(answer, brief.own)
         grounding = ground(said.all_texts, brief.evidence, given=brief.case, own=said.own)
         if problems := [*_language_problems(brief, said), *self._grounding_problems(grounding)]:
             raise LLMOutputParseError(
@@ -236,7 +236,7 @@ def _quoted(text: str) -> str:
 
 def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:
     shown = "\n".join([brief.case, *(f"{item.id} {item.value} {item.source}" for item in brief.evidence)])
-    fields = in_another_language(said.texts, brief.locale, shown)
+    fields = find_foreign_fields(said.texts, brief.locale, shown)
     language = SAY(f"answer.language.{brief.locale}")
     return [SAY("answer.wrong_language", language=language, fields=fields)] if fields else []
 

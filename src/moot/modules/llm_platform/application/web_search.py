@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, Literal
@@ -17,7 +17,6 @@ from moot.modules.llm_platform.domain.exceptions import (
 )
 from moot.modules.llm_platform.domain.search import (
     Page,
-    PageSource,
     RecordedSearch,
     SearchAudit,
     Searches,
@@ -78,7 +77,7 @@ class WebSearchService:
     async def _from_record(
         self, request: WebSearchRequest, context: ExecutionContext
     ) -> RecordedSearch | None:
-        """What the session was told when it asked; None when it has to ask again, which a replay never does."""
+        """What the session was told when it asked, or how that failed; a replay never has to ask again."""
         found = None
         if self._kept is not None and context.session_id:
             found = await self._kept.find(UUID(context.session_id), [request, _undated(request)])
@@ -88,9 +87,7 @@ class WebSearchService:
                 raise ReplayMismatch(said, query=request.query, difference=[])
             if found.response is None:
                 raise _failed_before(found)
-        elif found is None or found.response is None:
-            return None
-        else:  # on the record too: that this was not asked again
+        elif found is not None and found.response is not None:  # on the record too: not asked again
             await self._note(found.request, found.response, "record", found.service)
         return found
 
@@ -136,14 +133,16 @@ class WebSearchService:
 
 
 class WebPageService:
-    def __init__(self, source: PageSource, audit: SearchAudit) -> None:
-        self._source, self._audit = source, audit
+    """`fetch` raises `PageRefused` or `PageFailed`, which say why."""
+
+    def __init__(self, fetch: Callable[[str], Awaitable[Page]], audit: SearchAudit) -> None:
+        self._fetch, self._audit = fetch, audit
 
     async def read(self, url: str) -> Page:
-        """The page's own words, written by strangers. Raises `PageRefused` or `PageFailed`, which say why."""
+        """The page's own words, written by strangers."""
         digest = hashlib.sha256(url.encode("utf-8", "replace")).hexdigest()
         async with _on_record(self._audit, "web", READ, {"url": url}, digest) as call:
-            page = await self._source.text(url)
+            page = await self._fetch(url)
             call["response_data"] = page.text
         return page
 
@@ -192,7 +191,7 @@ def _undated(request: WebSearchRequest) -> WebSearchRequest:
 
 def _failed_before(found: RecordedSearch) -> WebSearchError | WebSearchConnectionError:
     """The failure on record, in its own words."""
-    said = found.error_message or SAY("record.search_failed", service=found.service)
+    said = found.error_message or found.service
     if found.status_code is None:
         return WebSearchConnectionError(said)
     return WebSearchError(said, status_code=found.status_code)

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from pydantic import BaseModel, Field
 
-from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest
+from moot.modules.llm_platform.domain.chat import ChatRequest
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
@@ -28,8 +28,6 @@ MAX_TOKENS = 10**15
 MAX_COST = 10**9
 BILLIONTHS = 10**9
 
-MESSAGE_TOKENS = 16
-"""What a vendor's template wraps around one message, with room to spare."""
 TOOLS_TOKENS = 512
 """What a vendor tells the model about tools and schemas, beside their text."""
 
@@ -91,22 +89,13 @@ class Unkept:
 
 
 def most(request: ChatRequest, config: LLMConfig) -> Amount:
-    """The most a call can use: a token is never shorter than one byte of the text."""
-    prompt = sum(map(_message_size, request.messages)) + _tools_size(request)
-    return Amount(tokens=prompt + request.max_tokens, cost=config.cost(prompt, request.max_tokens))
-
-
-def _message_size(message: ChatMessage) -> int:
-    calls = (part for call in message.tool_calls for part in (call.id, call.name, call.arguments))
-    texts = (message.content, message.tool_call_id or "", *calls)
-    return MESSAGE_TOKENS + sum(len(text.encode(errors="surrogatepass")) for text in texts)
-
-
-def _tools_size(request: ChatRequest) -> int:
-    shapes = [tool.model_dump() for tool in request.tools]
-    if request.response_schema is not None:
-        shapes.append(request.response_schema.model_dump())
-    return TOOLS_TOKENS + len(json.dumps(shapes)) if shapes else 0
+    """The most a call can use. A token is never shorter than one byte of the text, and JSON wraps more around a
+    message than a vendor's template does.
+    """
+    said = json.dumps(request.model_dump(), ensure_ascii=False).encode(errors="surrogatepass")
+    shaped = request.tools or request.response_schema
+    prompt = len(said) + (TOOLS_TOKENS if shaped else 0)
+    return Amount(prompt + request.max_tokens, config.cost(prompt, request.max_tokens))
 
 
 class Account(NamedTuple):

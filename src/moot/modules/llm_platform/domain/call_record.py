@@ -137,7 +137,7 @@ class CallKey:
 
         `answers`: the model that is asked, or the call on record that is not made again.
         """
-        system, prompt = texts(request)
+        system, prompt = split_texts(request)
         return {
             "caller_module": self.module,
             "caller_agent": self.agent,
@@ -154,7 +154,7 @@ class CallKey:
         }
 
 
-def texts(request: ChatRequest) -> tuple[str | None, str]:
+def split_texts(request: ChatRequest) -> tuple[str | None, str]:
     """The system message, and the rest: a single message as it is, a conversation as JSON."""
     system = "\n\n".join(m.content for m in request.messages if m.role == "system") or None
     others = [m for m in request.messages if m.role != "system"]
@@ -170,7 +170,7 @@ def mismatch(key: CallKey, request: ChatRequest, answered: Sequence[CallLogItem]
     if not answered:
         return ReplayMismatch(SAY("llm.not_on_record", **said), **said, difference=[])
     recorded = answered[-1]
-    system, prompt = texts(request)
+    system, prompt = split_texts(request)
     before = f"{recorded.system_message or ''}\n{recorded.prompt_text}".splitlines()
     after = f"{system or ''}\n{prompt}".splitlines()
     changed = [

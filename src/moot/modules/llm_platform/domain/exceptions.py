@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict, ErrorKind, NotFound, Unavailable, UpstreamFailed
 from moot.shared.domain.messages import Message
 
@@ -99,7 +98,3 @@ class WebSearchConnectionError(Unavailable):
 class WebSearchConfigError(Unavailable):
     code = "WEB_SEARCH_NOT_CONFIGURED"
     passing = False
-
-
-def not_configured() -> NoAvailableModel:
-    return NoAvailableModel(SAY("llm.not_configured"))

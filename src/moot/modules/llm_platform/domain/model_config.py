@@ -4,13 +4,27 @@ import re
 from collections.abc import Collection, Sequence
 from datetime import date
 from typing import Annotated, Any, Literal, Protocol
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
-from pydantic import AwareDatetime, BaseModel, Field, PlainSerializer, SecretStr, StringConstraints
+from pydantic import (
+    AfterValidator,
+    AwareDatetime,
+    BaseModel,
+    BeforeValidator,
+    Field,
+    PlainSerializer,
+    SecretStr,
+    StrictBool,
+    StringConstraints,
+    model_validator,
+)
 
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.moments import Day
+from moot.shared.domain.validation import Strict, refuse, refused
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 DEFAULT_ALIAS = "default"
@@ -115,11 +129,6 @@ class Preset(BaseModel, frozen=True):
     suggested_model: str | None = None
     capabilities: Capabilities = Capabilities()
 
-    @property
-    def fills(self) -> dict[str, Any]:
-        """The fields of a config it stands in for."""
-        return {"vendor": self.vendor, "base_url": self.base_url, "capabilities": self.capabilities}
-
 
 def _cloud(name: str, base_url: str, suggested_model: str | None = None, **can: bool) -> Preset:
     able = Capabilities(tools=True, **can)
@@ -149,6 +158,133 @@ PRESETS: dict[str, Preset] = {
 }
 
 
+class SecretUnreadable(Unavailable):
+    """Something was encrypted with another secret than the present one."""
+
+    code = "SECRET_UNREADABLE"
+    passing = False
+
+
+def _strip(raw: Any) -> str:
+    if not isinstance(raw, str):
+        raise refuse("string_type", got=type(raw).__name__)
+    return raw.strip()
+
+
+def _key(raw: Any) -> SecretStr:
+    key = _strip(raw.get_secret_value() if isinstance(raw, SecretStr) else raw)
+    if not (key.isascii() and key.isprintable()) or " " in key:
+        raise refuse("key_malformed")
+    return SecretStr(key)
+
+
+def _url(raw: Any) -> str:
+    text = _strip(raw)
+    if not _leads_somewhere(text):
+        raise refuse("url_malformed")
+    return text.rstrip("/")
+
+
+def _leads_somewhere(text: str) -> bool:
+    try:
+        url = urlsplit(text)
+        whole = bool(url.hostname) and url.port != 0
+    except ValueError:
+        return False
+    plain = text.isprintable() and " " not in text and "?" not in text and "#" not in text
+    return whole and plain and url.scheme in {"http", "https"}
+
+
+def _no_credentials(url: str) -> str:
+    if "@" in urlsplit(url).netloc:
+        raise refuse("url_with_credentials")
+    return url
+
+
+def _preset(raw: str) -> str:
+    if raw not in PRESETS:
+        raise refuse("literal_error", got=repr(raw)[:80], allowed=list(PRESETS))
+    return raw
+
+
+class ConfigPatch(Strict):
+    """Only what is sent changes; a null puts a field back to its default."""
+
+    vendor: Vendor | None = None
+    provider_type: Literal["openai"] | None = None
+    base_url: Annotated[str, BeforeValidator(_url), AfterValidator(_no_credentials)] = Field(
+        default="", description="an OpenAI-compatible endpoint, as https://api.openai.com/v1"
+    )
+    model_name: ModelName = ""
+    api_key: Annotated[SecretStr, BeforeValidator(_key)] | None = None
+    description: Description | None = None
+    priority: Priority | None = Field(default=None, description="larger is asked first")
+    tags: list[Tag] | None = None
+    price_in: Price | None = Field(default=None, description="per million tokens of a prompt")
+    price_out: Price | None = Field(default=None, description="per million tokens of an answer")
+    context_size: ContextSize | None = None
+    knowledge_cutoff: Day | None = None
+    capabilities: Capabilities | None = None
+    proxy: Annotated[ProxyUrl, BeforeValidator(_url)] | None = Field(
+        default=None, repr=False, description="may hold a user and a password; stored encrypted"
+    )
+    is_active: StrictBool | None = None
+
+    def given(self) -> dict[str, Any]:
+        sent = {name: getattr(self, name) for name in self.model_fields_set & LLMConfig.model_fields.keys()}
+        return {name: value for name, value in sent.items() if value is not None}
+
+    def applied_to(self, config: LLMConfig) -> LLMConfig:
+        if set(config.unreadable) - self.model_fields_set:
+            raise SecretUnreadable(SAY("config.enter_again", fields=config.unreadable))
+        kept = {name: getattr(config, name) for name in LLMConfig.model_fields.keys() - self.model_fields_set}
+        return LLMConfig(**kept | self.given() | {"unreadable": ()})
+
+
+FILLED = {"vendor", "base_url", "capabilities"}
+
+
+class ConfigBody(ConfigPatch):
+    """A new model. A preset stands in for vendor, endpoint and capabilities where they are not given."""
+
+    alias: Alias
+    model_name: ModelName
+    preset: Annotated[str, AfterValidator(_preset)] | None = None
+
+    @model_validator(mode="after")
+    def _can_be_reached(self) -> "ConfigBody":
+        if self.base_url:
+            return self
+        if self.preset is None:
+            raise refused("base_url_missing", "base_url", None, allowed=list(PRESETS))
+        if PRESETS[self.preset].needs_key and not self.api_key:
+            raise refused("key_missing", "preset", self.preset)
+        return self
+
+    def config(self, workspace: str = DEFAULT_WORKSPACE) -> LLMConfig:
+        filled = PRESETS[self.preset].model_dump(include=FILLED) if self.preset else {}
+        return LLMConfig(**filled | self.given() | {"workspace_id": workspace})
+
+
+class ConfigView(ModelCard):
+    """A config as it is shown, secrets masked. One of the `environment` is changed there."""
+
+    api_key: str
+    proxy: str | None
+    source: Literal["stored", "environment"]
+
+    @classmethod
+    def of(cls, config: LLMConfig, source: Literal["stored", "environment"]) -> "ConfigView":
+        key = mask_key(config.api_key.get_secret_value())
+        return cls(**config.model_dump() | {"api_key": key, "source": source})
+
+
+def mask_key(key: str) -> str:
+    if len(key) < 8:
+        return key and "******"
+    return f"{key[:3]}...{key[-4:]}"
+
+
 class ConfigRepository(Protocol):
     """Keeps configs, their secrets encrypted. An alias is unique within its workspace."""
 
@@ -163,13 +299,6 @@ class ConfigRepository(Protocol):
 
     async def remove(self, config: LLMConfig) -> None:
         """Raises `ConfigNotFound`."""
-
-
-class SecretUnreadable(Unavailable):
-    """Something was encrypted with another secret than the present one."""
-
-    code = "SECRET_UNREADABLE"
-    passing = False
 
 
 def no_such_config(alias: str) -> ConfigNotFound:

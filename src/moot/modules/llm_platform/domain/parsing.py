@@ -81,11 +81,8 @@ def _first_object(text: str, error: ValueError) -> Any:
             return _read(candidate)
         except ValueError as e:
             error = e
-    if "{" not in text:
-        raise LLMOutputParseError(SAY("answer.no_json"), **_where(error))
-    if not any(_braced(text)):
-        raise LLMOutputParseError(SAY("answer.cut_off"), **_where(error))
-    raise _unreadable(error)
+    whole = "malformed" if any(_braced(text)) else "cut_off"
+    raise _unreadable(error, whole if "{" in text else "no_json")
 
 
 def _braced(text: str) -> Iterator[str]:
@@ -152,9 +149,6 @@ def _shaped(found: dict[str, Any], normalizers: Sequence[Normaliser], dto_type: 
         raise LLMOutputParseError(SAY("answer.odd_shape"), json_error=f"{type(e).__name__}: {e}") from e
 
 
-def _unreadable(error: Exception) -> LLMOutputParseError:
-    return LLMOutputParseError(SAY("answer.malformed", error=str(error)), **_where(error))
-
-
-def _where(error: Exception) -> dict[str, Any]:
-    return {"json_error": str(error), "position": getattr(error, "pos", None)}
+def _unreadable(error: Exception, problem: str = "malformed") -> LLMOutputParseError:
+    message = SAY(f"answer.{problem}", error=str(error))
+    return LLMOutputParseError(message, json_error=str(error), position=getattr(error, "pos", None))

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
@@ -14,6 +14,7 @@ from moot.shared.domain.errors import InvalidInput, UpstreamFailed
 Freshness = Literal["oneDay", "oneWeek", "oneMonth", "oneYear", "noLimit"]
 
 CACHE_HOURS = {"oneDay": 4, "oneWeek": 12, "oneMonth": 24, "oneYear": 48, "noLimit": 24, None: 24}
+UNDATED = datetime.min.replace(tzinfo=UTC)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
@@ -107,11 +108,6 @@ class Page(BaseModel, frozen=True):
     text: str
 
 
-class PageSource(Protocol):
-    async def text(self, url: str) -> Page:
-        """Raises `PageRefused` or `PageFailed`."""
-
-
 class PageRefused(InvalidInput):
     """The page was not read, because of where it lies or what it is; no other attempt changes that."""
 
@@ -133,9 +129,10 @@ def refine(
     """
     once: dict[str, WebSearchResultItem] = {}
     for item in results:
-        if _says_something(item) and _public_by(item, as_of):
+        public = as_of is None or (item.published_date is not None and item.published_date <= as_of)
+        if public and _says_something(item):
             once.setdefault(same_page(item.url), item)
-    return sorted(once.values(), key=_newest_first)
+    return sorted(once.values(), key=lambda item: item.published_date or UNDATED, reverse=True)
 
 
 def same_page(url: str) -> str:
@@ -151,12 +148,3 @@ def same_page(url: str) -> str:
 
 def _says_something(item: WebSearchResultItem) -> bool:
     return bool(item.title.strip() and (item.snippet.strip() or (item.summary or "").strip()))
-
-
-def _public_by(item: WebSearchResultItem, as_of: datetime | None) -> bool:
-    return as_of is None or (item.published_date is not None and item.published_date <= as_of)
-
-
-def _newest_first(item: WebSearchResultItem) -> tuple[bool, float]:
-    on = item.published_date
-    return on is None, -on.timestamp() if on else 0.0

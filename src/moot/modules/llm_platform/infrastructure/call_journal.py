@@ -1,6 +1,6 @@
 """Model calls in `llm_call_logs`: the intent committed before, the outcome after; read back singly or added up."""
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 from uuid import UUID
@@ -56,8 +56,7 @@ Call = LLMCallLog
 Column = SQLColumnExpression[Any]
 Rows = Select[*tuple[Any, ...]]
 
-TEXTS = {"prompt_text", "system_message", "completion_text", "reasoning_text"}
-RESPONSE = {"response_data"}
+TEXTS = {"prompt_text", "system_message", "completion_text", "reasoning_text", "response_data"}
 ORDER = (Call.created_at, Call.ordinal, Call.attempt, Call.id)
 EXTERNAL_ORDER = (ExternalAPICallLog.created_at, ExternalAPICallLog.attempt, ExternalAPICallLog.id)
 
@@ -86,20 +85,20 @@ class SqlCallJournal:
         await self._audit.end(MODEL_ANSWER, call_id, outcome)
 
     async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]:
-        wanted = _columns(LLMCallLog, CallLogItem, set() if include_text else TEXTS)
+        wanted = _columns(LLMCallLog, CallLogItem, include_text)
         return await self._read(
             CallLogItem, select(*wanted).where(Call.session_id == session_id).order_by(*ORDER)
         )
 
     async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]:
-        wanted = _columns(ExternalAPICallLog, ExternalCallItem, set() if include_text else RESPONSE)
+        wanted = _columns(ExternalAPICallLog, ExternalCallItem, include_text)
         of_session = select(*wanted).where(ExternalAPICallLog.session_id == session_id)
         return await self._read(ExternalCallItem, of_session.order_by(*EXTERNAL_ORDER))
 
     async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         """The successful live calls at one place of a session, newest last."""
         place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
-        found = select(*_columns(LLMCallLog, CallLogItem, set())).where(*place, SUCCEEDED, LIVE)
+        found = select(*_columns(LLMCallLog, CallLogItem, True)).where(*place, SUCCEEDED, LIVE)
         return await self._read(CallLogItem, found.order_by(Call.created_at))
 
     async def usage(
@@ -133,9 +132,9 @@ class NoJournal:
 
 
 def _columns(
-    table: type[LLMCallLog | ExternalAPICallLog], item: type[BaseModel], left_out: Set[str]
+    table: type[LLMCallLog | ExternalAPICallLog], item: type[BaseModel], include_text: bool
 ) -> list[InstrumentedAttribute[Any]]:
-    return [getattr(table, name) for name in item.model_fields if name not in left_out]
+    return [getattr(table, name) for name in item.model_fields if include_text or name not in TEXTS]
 
 
 def _usage_by(name: Column) -> Rows:

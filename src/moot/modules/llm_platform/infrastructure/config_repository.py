@@ -44,19 +44,25 @@ FILE_NAME = "secret.key"
 
 
 class Cipher:
-    """`secret` is any text that is not empty, or a function that fetches it once there is something to hide."""
+    """`secret` is any text that is not empty, or a function that fetches it once there is something to hide.
+
+    What goes in or comes out may be used, and is written down nowhere from then on.
+    """
 
     def __init__(self, secret: str | Callable[[], str]) -> None:
         self._secret = secret
 
     def encrypt(self, plain: str) -> str:
+        REDACT.learn(plain)
         return self._fernet.encrypt(plain.encode()).decode()
 
     def decrypt(self, token: str) -> str:
         try:
-            return self._fernet.decrypt(token.encode()).decode()
+            plain = self._fernet.decrypt(token.encode()).decode()
         except InvalidToken:
             raise SecretUnreadable(SAY("config.secret_changed")) from None
+        REDACT.learn(plain)
+        return plain
 
     @cached_property
     def _fernet(self) -> Fernet:
@@ -108,18 +114,8 @@ class SqlConfigRepository(ConfigRepository):
         plain_secrets = {"api_key": config.api_key.get_secret_value(), "proxy": config.proxy}
         changed = {name: secret for name, secret in plain_secrets.items() if name in fields}
         return plain | {
-            f"encrypted_{name}": secret and self._sealed(secret) for name, secret in changed.items()
+            f"encrypted_{name}": secret and self._cipher.encrypt(secret) for name, secret in changed.items()
         }
-
-    def _sealed(self, secret: str) -> str:
-        REDACT.learn(secret)
-        return self._cipher.encrypt(secret)
-
-    def _opened(self, sealed: str) -> str:
-        """From here on it may be used, and is written down nowhere."""
-        secret = self._cipher.decrypt(sealed)
-        REDACT.learn(secret)
-        return secret
 
     def _config(self, row: LLMConfigRow) -> LLMConfig:
         opened: dict[str, str] = {}
@@ -127,7 +123,7 @@ class SqlConfigRepository(ConfigRepository):
         for name in SECRET:
             sealed = getattr(row, f"encrypted_{name}")
             try:
-                opened |= {name: self._opened(sealed)} if sealed else {}
+                opened |= {name: self._cipher.decrypt(sealed)} if sealed else {}
             except SecretUnreadable:
                 unreadable.append(name)
         plain = {name: getattr(row, name) for name in PLAIN}
@@ -142,7 +138,8 @@ def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
 
 def _kept_secret(file: Path) -> str:
     try:
-        write_private(file, secrets.token_urlsafe(32), unless_there=True)
+        if not file.exists():
+            write_private(file, secrets.token_urlsafe(32), unless_there=True)
         _tighten(file)
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as e:

@@ -92,10 +92,10 @@ class OpenAIChatModel:
             allow_redirects=False,
         ) as response:
             if response.ok:
-                return response.status, response.headers, await _read(response, self._max_bytes)
+                return response.status, response.headers, await read_body(response, self._max_bytes)
             body = b""
             with suppress(aiohttp.ClientError, TimeoutError):  # the status says enough
-                body = await _read(response, COMPLAINT_BYTES)
+                body = await read_body(response, COMPLAINT_BYTES)
             return response.status, response.headers, body
 
     def _session(self) -> aiohttp.ClientSession:
@@ -122,7 +122,8 @@ class OpenAIChatModel:
         return self._headers[key]
 
 
-async def _read(response: aiohttp.ClientResponse, most: int) -> bytes:
+async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
+    """All of it, or a little more than `most`. Counted when unpacked: a small file may become a very large one."""
     body = bytearray()
     async for chunk in response.content.iter_any():
         body += chunk

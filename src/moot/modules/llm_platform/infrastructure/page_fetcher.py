@@ -14,6 +14,7 @@ from yarl import URL
 
 from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.modules.llm_platform.infrastructure.openai_client import read_body
 
 Address = IPv4Address | IPv6Address
 Check = Callable[[str, Address, int], None]
@@ -194,19 +195,12 @@ class PageFetcher:
             raise PageFailed(SAY("fetch.status", url=url[:TOLD], status=answer.status), status=answer.status)
         if answer.content_type not in READABLE:
             raise self._refused(url, "content_type", got=answer.content_type[:TOLD], allowed=list(READABLE))
-        body = await self._body(answer, url)
+        body = await read_body(answer, self._max_bytes)
+        if len(body) > self._max_bytes:
+            raise self._refused(url, "too_large", most=self._max_bytes)
         read = page_text if answer.content_type in HTML else plain_text
         title, text = await asyncio.to_thread(read, body, answer.charset)
         return Page(url=url, title=title, text=text)
-
-    async def _body(self, answer: aiohttp.ClientResponse, url: str) -> bytes:
-        """Counted after decompression: a small file may unpack to a very large one."""
-        body = bytearray()
-        async for chunk in answer.content.iter_chunked(65_536):
-            body += chunk
-            if len(body) > self._max_bytes:
-                raise self._refused(url, "too_large", most=self._max_bytes)
-        return bytes(body)
 
     @staticmethod
     def _refused(url: str, why: str, **said: object) -> PageRefused:
@@ -217,7 +211,7 @@ class PageFetcher:
 # From the bytes of a page to its text, in time that grows with its length only: pages may be written to hurt.
 
 
-def decoded(body: bytes, declared: str | None) -> str:
+def decode(body: bytes, declared: str | None) -> str:
     """As the header says, else as the page says, else as it looks. What cannot be read is marked, never an error."""
     if body.startswith(codecs.BOM_UTF8):
         return body.decode("utf-8-sig", "replace")
@@ -232,12 +226,12 @@ def decoded(body: bytes, declared: str | None) -> str:
 
 
 def plain_text(body: bytes, charset: str | None) -> tuple[str, str]:
-    return "", _tidy(decoded(body, charset))
+    return "", _tidy(decode(body, charset))
 
 
 def page_text(body: bytes, charset: str | None) -> tuple[str, str]:
     """The title and the text of a page: a line for each block, without scripts, styles and comments."""
-    source = decoded(body, charset)
+    source = decode(body, charset)
     title, pieces, at = "", [], 0
     while tag := TAG.search(source, at):
         pieces.append(source[at : tag.start()])

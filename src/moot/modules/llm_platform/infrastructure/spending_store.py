@@ -1,6 +1,8 @@
 """Budgets in SQL: one row for each session and day, and one statement that both checks and takes."""
 
-from sqlalchemy import ColumnElement, Connection, case, select, update
+from typing import Any
+
+from sqlalchemy import Connection, case, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 from sqlalchemy.sql.dml import ReturningUpdate
 
@@ -18,7 +20,7 @@ from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
-from moot.shared.infrastructure.transactions import insert_into
+from moot.shared.infrastructure.transactions import upsert
 
 Column = InstrumentedAttribute[int]
 SPENT: dict[Unit, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
@@ -41,8 +43,7 @@ class SqlBudget:
                 raise account.refuse("unpriced", "cost", self._currency, limit=account.limits["cost"])
 
         def take(db: Connection) -> None:
-            rows = [{"key": account.key} for account in accounts]
-            db.execute(insert_into(db, SpendingRow).values(rows).on_conflict_do_nothing())
+            upsert(db, SpendingRow, [{"key": account.key} for account in accounts])
             for account in accounts:
                 if db.scalar(_take(account, amount.counts())) is None:
                     raise _refusal(db, account, amount.counts(), self._currency)
@@ -55,8 +56,10 @@ class SqlBudget:
             return
         reserved = reservation.amount
         spent = used if used.cost is not None else used._replace(cost=reserved.cost)
-        changes = {SPENT[unit]: SPENT[unit] + count for unit, count in spent.counts().items()}
-        changes |= {RESERVED[unit]: _less(RESERVED[unit], n) for unit, n in reserved.counts().items()}
+        changes: dict[Column, Any] = {}
+        for unit, freed in reserved.counts().items():
+            changes[SPENT[unit]] = SPENT[unit] + spent.counts()[unit]
+            changes[RESERVED[unit]] = case((RESERVED[unit] > freed, RESERVED[unit] - freed), else_=0)
 
         def pay(db: Connection) -> None:
             for key in reservation.keys:
@@ -71,10 +74,6 @@ def _take(account: Account, needed: Counts) -> ReturningUpdate[str]:
     more = {RESERVED[unit]: RESERVED[unit] + count for unit, count in needed.items()}
     mine = update(SpendingRow).where(SpendingRow.key == account.key, *fits)
     return mine.values(more).returning(SpendingRow.key)
-
-
-def _less(column: Column, count: int) -> ColumnElement[int]:
-    return case((column > count, column - count), else_=0)
 
 
 def _refusal(db: Connection, account: Account, needed: Counts, currency: str) -> BudgetExceeded:

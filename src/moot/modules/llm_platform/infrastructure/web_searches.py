@@ -29,6 +29,7 @@ from moot.modules.llm_platform.domain.search import (
     WebSearchResultItem,
 )
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.modules.llm_platform.infrastructure.openai_client import read_body
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
@@ -119,11 +120,9 @@ class JsonSearch:
         if self._session is None:
             self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
         async with self._session.request(method, url, allow_redirects=False, **sent) as answer:
-            body = bytearray()
-            async for chunk in answer.content.iter_chunked(65_536):
-                body += chunk
-                if len(body) > LARGEST_ANSWER:
-                    raise aiohttp.ClientPayloadError("too large")
+            body = await read_body(answer, LARGEST_ANSWER)
+            if len(body) > LARGEST_ANSWER:
+                raise aiohttp.ClientPayloadError("too large")
             return answer.status, body.decode("utf-8", "replace")
 
 
