@@ -107,11 +107,11 @@ async def sqlite_database(home: Path) -> AsyncIterator[Database]:
 
 @pytest.fixture
 async def postgres_database(postgres: Postgres) -> AsyncIterator[Database]:
-    url = await postgres.create(migrated=True)
+    url = await postgres.lend()
     database = Database(url)
     yield database
     await database.close()
-    await postgres.drop(url)
+    await postgres.take_back(url)
 
 
 @pytest.fixture
