@@ -22,9 +22,10 @@ AS_OF = datetime(2026, 6, 30, 10, tzinfo=UTC)
 
 COMPANY = Company(
     symbol=SYMBOL,
-    names={"zh-CN": "幻山酒业", "en-US": "Mirage Hill Distillers"},
+    name="幻山酒业",
+    name_en="Mirage Hill Distillers",
     industry="白酒",
-    industries={"zh-CN": "白酒", "en-US": "Liquor"},
+    industry_en="Liquor",
 )
 
 CASE = Case(Symbol.parse(SYMBOL), COMPANY, AS_OF, TODAY, "zh-CN")

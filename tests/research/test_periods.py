@@ -2,7 +2,7 @@
 
 import pytest
 
-from moot.modules.research.domain.facts import Periods, Report, annualised, quarter_name, ratio
+from moot.modules.research.domain.facts import Periods, Report, annualise, quarter_name, ratio
 from tests.fakes.research import a_report
 
 
@@ -74,9 +74,9 @@ def test_change_is_in_the_unit_of_the_figure() -> None:
 
 
 def test_a_quarters_return_is_scaled_to_a_year() -> None:
-    assert annualised(a_report(2026, 1, roic=3.0), "roic") == 12.0
-    assert annualised(a_report(2025, 4, roic=12.0), "roic") == 12.0
-    assert annualised(a_report(2026, 1), "roic") is None
+    assert annualise(a_report(2026, 1, roic=3.0), "roic") == 12.0
+    assert annualise(a_report(2025, 4, roic=12.0), "roic") == 12.0
+    assert annualise(a_report(2026, 1), "roic") is None
 
 
 def test_quarters_have_names() -> None:

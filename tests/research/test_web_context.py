@@ -180,7 +180,7 @@ class TestWhatIsAsked:
         )
 
     def test_an_industry_nobody_named_leaves_no_hole(self) -> None:
-        unnamed = COMPANY.model_copy(update={"industries": {"zh-CN": "", "en-US": ""}})
+        unnamed = COMPANY.model_copy(update={"industry": "", "industry_en": ""})
         asked = query("macro_intelligence", "policy", SYMBOL, "en-US", unnamed)
         assert asked == "2026年 中国 产业政策 监管"
 

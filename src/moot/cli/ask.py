@@ -19,7 +19,7 @@ from rich.text import Text
 
 from moot.cli.options import argument, option, uuid_of
 from moot.cli.outcome import command, on_desk
-from moot.cli.printing import Prose, breaks, minute, print_json, tell
+from moot.cli.printing import Prose, find_breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.intake.application.intake_service import (
@@ -259,7 +259,7 @@ class _Flowing(Paragraph):
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         for paragraph in self.text.split("\n", allow_blank=True):
-            for line in paragraph.divide(breaks(paragraph.plain, options.max_width)):
+            for line in paragraph.divide(find_breaks(paragraph.plain, options.max_width)):
                 line.rstrip()
                 yield line
 

@@ -17,7 +17,7 @@ from rich.text import Text
 
 from moot.cli.options import DAY, AsJson, Symbol, argument, day, group, option
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import Field, counting, field, minute, print_json, print_table, tell
+from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.sql import QueryResult
@@ -46,7 +46,7 @@ def sync(
         upkeep = desk.market_data.upkeep()
         plan = await upkeep.plan(symbols or [], universe, day("--from", start), day("--to", end))
         done = itertools.count(1)
-        with counting(say("data.syncing"), plan.steps) as count:
+        with count_up(say("data.syncing"), plan.steps) as count:
 
             def watch(event: SyncEvent) -> None:
                 count(next(done))

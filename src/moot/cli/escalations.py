@@ -12,7 +12,7 @@ from rich.text import Text
 from moot.cli.decide import json_values
 from moot.cli.options import AsJson, argument, group, option, read_file, user_name, uuid_of
 from moot.cli.outcome import command, on_desk
-from moot.cli.printing import facts, minute, tell
+from moot.cli.printing import list_facts, minute, tell
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.escalations import Escalation, EscalationPage, EscalationService
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -136,7 +136,7 @@ def _show_one(escalation: Escalation) -> None:
         "approved": _describe_differences(e.approved_payload, e.payload),
     }
     console.print(Text(str(e.id), "bold"))
-    console.print(facts({say(f"escalations.field.{name}"): value for name, value in told.items()}))
+    console.print(list_facts({say(f"escalations.field.{name}"): value for name, value in told.items()}))
     if "…" in told["payload"]:
         tell("escalations.cut", id=e.id)
 

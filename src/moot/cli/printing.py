@@ -72,7 +72,7 @@ def print_table(rows: Sequence[Any], *fields: Field, none: str = "", summed: boo
     Console().print(table)
 
 
-def facts(told: Mapping[str, RenderableType]) -> Table:
+def list_facts(told: Mapping[str, RenderableType]) -> Table:
     """A line each, with its name; what is empty is left out."""
     rows = Table(box=None, show_header=False, pad_edge=False)
     rows.add_column(style="bold", no_wrap=True)
@@ -97,7 +97,7 @@ def price(cost: float | None, currency: str) -> Message | str:
 
 
 @contextmanager
-def counting(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
+def count_up(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """On a terminal, how many are done, and of how many if that is known. Nothing anywhere else."""
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
@@ -129,11 +129,11 @@ class Prose:
 
 def wrap(text: str, width: int) -> list[str]:
     """Lines of at most `width` cells; only a single unit that is wider than that stands out."""
-    first, *others = (text[a:b] for a, b in pairwise([0, *breaks(text, width), len(text)]))
+    first, *others = (text[a:b] for a, b in pairwise([0, *find_breaks(text, width), len(text)]))
     return [first.rstrip(), *(line.strip() for line in others if line.strip())]
 
 
-def breaks(text: str, width: int) -> list[int]:
+def find_breaks(text: str, width: int) -> list[int]:
     """Where a new line begins, so that none is wider than `width` cells unless a single unit is."""
     found, filled = [], 0
     for unit in UNITS.finditer(text):

@@ -19,7 +19,7 @@ from rich.text import Text
 
 from moot.cli.options import DAY, AsJson, SkipDebate, Symbol, number_or_text, option
 from moot.cli.outcome import at_desk, command, log_file
-from moot.cli.printing import Prose, amount, facts, minute, price, print_json
+from moot.cli.printing import Prose, amount, list_facts, minute, price, print_json
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
 from moot.modules.coordinator.application.report import Wording, spending
@@ -161,7 +161,7 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
         console.print(Text(label("report", path=report)), soft_wrap=True)
 
 
-def ruling(result: ResearchResult, say: Wording) -> Text:
+def describe_ruling(result: ResearchResult, say: Wording) -> Text:
     """The verdict in one line, or why there is none."""
     verdict = result.verdict
     if verdict is None:
@@ -179,12 +179,12 @@ def ruling(result: ResearchResult, say: Wording) -> Text:
 def _verdict(result: ResearchResult, say: Wording) -> RenderableType:
     verdict = result.verdict
     if verdict is None:
-        return ruling(result, say)
+        return describe_ruling(result, say)
     parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
     told: dict[str, RenderableType] = {say(f"report.{part}"): Prose(verdict[part]) for part in parts}
     told[say("report.risk_warnings")] = _points(verdict["risk_warnings"])
     why = [_cut(line) for line in verdict["reasoning"].splitlines()]
-    return Group(ruling(result, say), *why, Text(), facts(told))
+    return Group(describe_ruling(result, say), *why, Text(), list_facts(told))
 
 
 def _debate(outcome: dict[str, Any], say: Wording) -> Table:

@@ -10,7 +10,7 @@ from rich.padding import Padding
 from rich.table import Column
 from rich.text import Text
 
-from moot.cli.printing import Field, facts, field, line_field, minute, print_table, tell
+from moot.cli.printing import Field, field, line_field, list_facts, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
 from moot.modules.governance.application.coordinator_agent import ValidationResult
 from moot.modules.governance.application.decision_log import (
@@ -70,7 +70,9 @@ def show_one(rule: EnhancedRule) -> None:
         "state": _state(rule),
         "examples": "\n".join(map(_example, data.get("examples", ()))),
     }
-    console.print(facts({say(f"rules.field.{name}"): (value or "").strip() for name, value in told.items()}))
+    console.print(
+        list_facts({say(f"rules.field.{name}"): (value or "").strip() for name, value in told.items()})
+    )
 
 
 def show_rulesets(rulesets: Sequence[Ruleset], active: int | None) -> None:
@@ -110,13 +112,13 @@ def show_trials(tried: Sequence[Tried]) -> None:
         tried,
         field("rules.column.request", lambda each: each.result.original_request.decision_id),
         field("rules.column.type", lambda each: each.result.original_request.decision_type),
-        line_field("rules.column.status", lambda each: coloured(each.result.status)),
+        line_field("rules.column.status", lambda each: colour_status(each.result.status)),
         line_field("rules.column.expected", lambda each: each.expectation),
         field("rules.column.why", lambda each: each.why),
     )
 
 
-def coloured(status: str) -> Text:
+def colour_status(status: str) -> Text:
     return Text(status, STATUS_COLOURS[status])
 
 
@@ -140,7 +142,7 @@ def show_simulation(report: SimulationReport, about: Mapping[str, Any]) -> None:
     changed = [(difference.was, difference.now) for difference in report.changed]
     print_table(
         list(dict.fromkeys(changed)),
-        line_field("rules.column.was", lambda pair: coloured(pair[0])),
+        line_field("rules.column.was", lambda pair: colour_status(pair[0])),
         line_field("rules.column.now", _now),
         line_field("rules.column.count", lambda pair: str(changed.count(pair)), justify="right"),
     )

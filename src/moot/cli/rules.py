@@ -17,7 +17,7 @@ from moot.cli.decide import (
 )
 from moot.cli.options import DAY, Profile, argument, group, option, read_file, required_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import counting, print_json, tell
+from moot.cli.printing import count_up, print_json, tell
 from moot.cli.rule_view import SHORT, Tried, show_one, show_rules, show_rulesets, show_simulation, show_trials
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.decision_log import SimulationReport, simulate
@@ -163,7 +163,7 @@ def simulate_rules(
         own = accepted_rules(book, file)
         shipped = shipped_beside(book, own, profile)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
-        with counting(say("rules.simulating")) as count:
+        with count_up(say("rules.simulating")) as count:
             validator = book.validator(book.repository([*shipped, *own]))
             report = await simulate(validator.validate, past, count)
         return report, len(shipped)

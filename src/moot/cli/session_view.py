@@ -10,9 +10,9 @@ from typing import Any
 from rich.console import Console, Group
 from rich.text import Text
 
-from moot.cli.printing import Prose, facts, field, line_field, minute, print_table, tell
-from moot.cli.research import ACTION_COLOURS, ruling
-from moot.cli.rule_view import coloured, decision_name
+from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
+from moot.cli.research import ACTION_COLOURS, describe_ruling
+from moot.cli.rule_view import colour_status, decision_name
 from moot.cli.texts import environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
@@ -73,13 +73,13 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         "parent": str(session.parent_session_id or ""),
         "retries": "\n".join(map(str, session.retries)),
     }
-    console.print(facts({say(f"sessions.{name}"): value for name, value in told.items()}))
+    console.print(list_facts({say(f"sessions.{name}"): value for name, value in told.items()}))
     if session.nodes:
         console.print(Text())
         _show_nodes(session.nodes, wording)
         console.print(Text())
     if result is not None:
-        console.print(ruling(result, wording))
+        console.print(describe_ruling(result, wording))
         console.print(Text(spending(result, wording)))
     if session.status == "running":
         console.print(Text(say("sessions.running"), "bold red"))
@@ -116,7 +116,7 @@ def show_decisions(records: Sequence[DecisionRecord]) -> None:
     print_table(
         records,
         field("rules.column.request", decision_name),
-        line_field("rules.column.status", lambda record: coloured(record.status)),
+        line_field("rules.column.status", lambda record: colour_status(record.status)),
         field("rules.column.why", lambda record: explain(record).in_locale(environment_locale())),
         none="decide.none_of_session",
     )

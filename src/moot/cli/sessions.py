@@ -23,7 +23,7 @@ from moot.cli.options import (
     uuid_of,
 )
 from moot.cli.outcome import at_desk, command, on_desk
-from moot.cli.printing import counting, print_json, tell
+from moot.cli.printing import count_up, print_json, tell
 from moot.cli.research import run_and_show
 from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
@@ -194,7 +194,7 @@ def prune(
             _ask(planned, last)
         assert desk.database is not None, "there was something to prune in it"
         size = await desk.database.size()
-        with counting(say("session_files.pruning"), planned.calls) as count:
+        with count_up(say("session_files.pruning"), planned.calls) as count:
             pruned = await pruning.prune(last, workspace, count)
         told = {"calls": pruned.calls, "sessions": pruned.sessions, "size": filesize.decimal(pruned.size)}
         tell("session_files.pruned", **told)

@@ -6,9 +6,9 @@ from statistics import fmean
 from typing import Any, Literal
 
 from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, measured
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
 from moot.modules.research.domain.facts import COMMON, Count, Ratio
-from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
+from moot.modules.research.domain.rubric import Scorecard, Voice, narrate, summarise
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -40,9 +40,9 @@ class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult])
         return LiquidityResult(
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=summary(card, say, conclusion),
+            summary_reasoning=summarise(card, say, conclusion),
             risk_warning=risk,
-            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
@@ -53,7 +53,7 @@ class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult])
             raise self._refusal(case, "no_trading")
         volume = fmean(bar.volume for bar in bars)
         snapshot = LiquiditySnapshot(stock_name=case.stock_name, traded_days=len(bars), average_volume=volume)
-        return await self._report(case, snapshot, measured(self.expert.prefix, snapshot, bars[-1]))
+        return await self._report(case, snapshot, cite(self.expert.prefix, snapshot, bars[-1]))
 
 
 SERVICE = LiquidityWatcherService

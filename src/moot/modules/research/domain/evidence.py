@@ -64,7 +64,7 @@ class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
         }
 
 
-def measured(
+def cite(
     expert: str,
     snapshot: Snapshot,
     origin: Fact,

@@ -4,7 +4,7 @@ Prices are adjusted, days without trading left out. Flows are cumulative, so a q
 itself a year before.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
@@ -151,11 +151,18 @@ class News(Cited):
     industry: str | None
 
 
-class Company(BaseModel, frozen=True):
+class Company(BaseModel, frozen=True, from_attributes=True):
     symbol: str
-    names: Mapping[Locale, str]
+    name: str
+    name_en: str
     industry: str
-    industries: Mapping[Locale, str]
+    industry_en: str
+
+    def name_in(self, locale: Locale) -> str:
+        return self.name if locale == "zh-CN" else self.name_en
+
+    def industry_in(self, locale: Locale) -> str:
+        return self.industry if locale == "zh-CN" else self.industry_en
 
 
 @dataclass(frozen=True)
@@ -170,11 +177,11 @@ class Case:
 
     @property
     def stock_name(self) -> str:
-        return self.company.names[self.locale]
+        return self.company.name_in(self.locale)
 
     @property
     def industry(self) -> str:
-        return self.company.industries[self.locale]
+        return self.company.industry_in(self.locale)
 
 
 class MarketFacts(Protocol):
@@ -260,7 +267,7 @@ class Periods:
         return self._by_quarter.get((year - 1, quarter))
 
 
-def annualised(report: Report, field: str) -> float | None:
+def annualise(report: Report, field: str) -> float | None:
     """A cumulative return as if the rest of the year went like the part reported."""
     value = _figure(report, field)
     return None if value is None else round(value * 4 / quarter_of(report.period_end)[1], 1)

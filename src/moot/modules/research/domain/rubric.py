@@ -35,7 +35,7 @@ class Voice:
         self._texts, self.locale = texts, locale
         units = snapshot.units()
         self._values = {
-            name: shown(getattr(snapshot, name), unit, locale) if unit else getattr(snapshot, name)
+            name: show(getattr(snapshot, name), unit, locale) if unit else getattr(snapshot, name)
             for name in type(snapshot).model_fields
             for unit in [units.get(name)]
         }
@@ -56,9 +56,9 @@ class Voice:
         return LIST_SEPARATOR[self.locale].join(names)
 
 
-def shown(value: Any, unit: Unit, locale: Locale) -> Any:
+def show(value: Any, unit: Unit, locale: Locale) -> Any:
     if isinstance(value, list):
-        return LIST_SEPARATOR[locale].join(str(shown(member, unit, locale)) for member in value)
+        return LIST_SEPARATOR[locale].join(str(show(member, unit, locale)) for member in value)
     if value is None:
         return SAY("not_available").in_locale(locale)
     scaled = value / float(SAY(f"scale.{unit.name}").in_locale(locale))
@@ -208,7 +208,7 @@ AGREEMENT = ((0.35, "split"), (0.7, "leaning"), (inf, "aligned"))
 COMPLETENESS = ((0.6, "sparse"), (0.95, "partial"), (inf, "full"))
 
 
-def narrative(
+def narrate(
     card: Scorecard, say: Voice, *, conclusion: str, risk: str, basis: Scorecard | None = None
 ) -> str:
     """Conclusion, evidence on both sides, risks, holes in the data, and how sure one can be.
@@ -233,7 +233,7 @@ def narrative(
     return "\n\n".join(paragraphs)
 
 
-def summary(card: Scorecard, say: Voice, conclusion: str, *, basis: Scorecard | None = None) -> str:
+def summarise(card: Scorecard, say: Voice, conclusion: str, *, basis: Scorecard | None = None) -> str:
     """The conclusion, the strongest findings it rests on, and the strongest that stand against it."""
     downcast = ((basis or card).score or 0.0) < 0
     support, doubts = (card.cons, card.pros) if downcast else (card.pros, card.cons)
@@ -243,7 +243,7 @@ def summary(card: Scorecard, say: Voice, conclusion: str, *, basis: Scorecard | 
     )
 
 
-def analyses(dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> list[DimensionAnalysis]:
+def grade(dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> list[DimensionAnalysis]:
     return [_analysis(dimension, card.of(dimension), say) for dimension in dimensions]
 
 

@@ -48,8 +48,8 @@ class WebSearch:
         said = texts(
             f"query.{self.dimension}",
             market=SAY(f"web.market.{case.symbol.market}"),
-            company=case.company.names[language],
-            industry=case.company.industries[language],
+            company=case.company.name_in(language),
+            industry=case.company.industry_in(language),
             year=case.today.year,
         )
         return " ".join(said.in_locale(language).split())

@@ -16,13 +16,7 @@ class MarketDataFacts:
         self._market_data = market_data
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
-        company = await self._market_data.company(symbol, as_of=as_of)
-        return Company(
-            symbol=company.symbol,
-            names={"zh-CN": company.name, "en-US": company.name_en},
-            industry=company.industry,
-            industries={"zh-CN": company.industry, "en-US": company.industry_en},
-        )
+        return Company.model_validate(await self._market_data.company(symbol, as_of=as_of))
 
     async def bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[Bar]:
         bars = await self._market_data.daily_bars(symbol, start, end, as_of=as_of)

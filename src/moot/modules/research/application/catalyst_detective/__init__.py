@@ -24,17 +24,17 @@ from moot.modules.research.domain.evidence import (
     DimensionAnalysis,
     Engine,
     ExpertResult,
-    measured,
+    cite,
 )
 from moot.modules.research.domain.facts import COMMON, COUNT, Case, Count
 from moot.modules.research.domain.rubric import (
     Finding,
     Scorecard,
     Voice,
-    analyses,
     dimension_name,
-    narrative,
-    summary,
+    grade,
+    narrate,
+    summarise,
 )
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
@@ -209,12 +209,12 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         return CatalystResult(
             catalyst_assessment=assessment,
             confidence_score=card.confidence,
-            catalyst_summary=summary(card, say, conclusion),
-            dimension_analyses=analyses(CatalystDimension, card, say),
+            catalyst_summary=summarise(card, say, conclusion),
+            dimension_analyses=grade(CatalystDimension, card, say),
             positive_catalysts=good or _none_found("positive", say),
             negative_catalysts=bad or _none_found("negative", say),
             information_sources=snapshot.all_source_urls,
-            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
@@ -226,7 +226,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         if not context.all_source_urls:
             raise self._refusal(case, "no_news", days=WINDOW_DAYS)
         evidence = [
-            *(measured(self.expert.prefix, context, events[0]) if events else []),
+            *(cite(self.expert.prefix, context, events[0]) if events else []),
             *event_evidence(self.expert.prefix, context.events),
             *read,
         ]

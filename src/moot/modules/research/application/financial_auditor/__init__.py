@@ -16,7 +16,7 @@ from moot.modules.research.domain.evidence import (
     ExpertResult,
     Score,
     Snapshot,
-    measured,
+    cite,
 )
 from moot.modules.research.domain.facts import (
     AMOUNT,
@@ -32,12 +32,12 @@ from moot.modules.research.domain.facts import (
     Price,
     Ratio,
     Report,
-    annualised,
+    annualise,
     positive,
     quarter_name,
     ratio,
 )
-from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
+from moot.modules.research.domain.rubric import Scorecard, Voice, grade, narrate, summarise, with_extremes
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale, Message
 
@@ -149,8 +149,8 @@ def _derived(latest: Report, periods: Periods) -> dict[str, float | None]:
         "quality_ratio_ttm": ratio(ocfps_ttm, positive(eps_ttm)),
         "eps_ttm": eps_ttm,
         "fcff_ttm": periods.trailing_year(latest, "fcff"),
-        "roic_annualised": annualised(latest, "roic"),
-        "roe_annualised": annualised(latest, "roe_waa"),
+        "roic_annualised": annualise(latest, "roic"),
+        "roe_annualised": annualise(latest, "roe_waa"),
         "revenue_growth": periods.revenue_growth(latest),
         "gross_margin_change": periods.change(latest, "gross_margin"),
         "invturn_days_growth": periods.growth(latest, "invturn_days"),
@@ -185,11 +185,11 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
             financial_score=score,
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=summary(card, say, conclusion),
-            dimension_analyses=analyses(FinancialDimension, card, say),
+            summary_reasoning=summarise(card, say, conclusion),
+            dimension_analyses=grade(FinancialDimension, card, say),
             key_risks=card.cons or [say("no_cons")],
             risk_warning=risk,
-            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
         )
 
     def settle(self, result: FinancialResult) -> tuple[FinancialResult, Sequence[Message]]:
@@ -206,7 +206,7 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
         if not reports:
             raise self._refusal(case, "no_reports")
         snapshot = financial_snapshot(case, reports, limit)
-        evidence = measured(self.expert.prefix, snapshot, reports[0], labels=snapshot.quarter_list)
+        evidence = cite(self.expert.prefix, snapshot, reports[0], labels=snapshot.quarter_list)
         return await self._report(case, snapshot, evidence)
 
 

@@ -17,7 +17,7 @@ from moot.modules.research.domain.events import (
     read_events,
     tell_events,
 )
-from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, measured
+from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, cite
 from moot.modules.research.domain.facts import (
     COMMON,
     Case,
@@ -30,7 +30,7 @@ from moot.modules.research.domain.facts import (
     RatePoints,
     Ratio,
 )
-from moot.modules.research.domain.rubric import Scorecard, Voice, analyses, narrative, summary, with_extremes
+from moot.modules.research.domain.rubric import Scorecard, Voice, grade, narrate, summarise, with_extremes
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -154,7 +154,7 @@ def macro_evidence(snapshot: MacroSnapshot, by_series: Mapping[str, Trend]) -> l
     if newest_notice is None:
         return []
     return [
-        *measured(PREFIX, snapshot, newest_notice, origins=origins),
+        *cite(PREFIX, snapshot, newest_notice, origins=origins),
         *event_evidence(PREFIX, snapshot.policy_events),
     ]
 
@@ -194,7 +194,7 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
     def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
-        dimensions = analyses(MacroDimension, card, say)
+        dimensions = grade(MacroDimension, card, say)
         environment = environment_for([dimension.score for dimension in dimensions])
         say = with_extremes(MacroDimension, card, say)
         view = environment.partition(" ")[0].lower()
@@ -202,12 +202,12 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
         return MacroResult(
             macro_environment=environment,
             confidence_score=card.confidence,
-            macro_summary=summary(card, say, conclusion),
+            macro_summary=summarise(card, say, conclusion),
             dimension_analyses=dimensions,
             key_opportunities=card.pros or [say("no_opportunity")],
             key_risks=card.cons or [say("no_risk")],
             information_sources=snapshot.all_source_urls,
-            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

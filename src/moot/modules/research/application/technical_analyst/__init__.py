@@ -8,10 +8,10 @@ from typing import Annotated, Any
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
-from moot.modules.research.domain.evidence import Confidence, ExpertResult, measured
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
 from moot.modules.research.domain.facts import COMMON, DAYS, difference
 from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
-from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
+from moot.modules.research.domain.rubric import Scorecard, Voice, narrate, summarise
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -124,10 +124,10 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         return TechnicalResult(
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=summary(card, say, conclusion),
+            summary_reasoning=summarise(card, say, conclusion),
             key_technical_levels=KeyTechnicalLevels(support=snapshot.support, resistance=snapshot.resistance),
             risk_warning=risk,
-            narrative_report=narrative(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
         )
 
     def check(self, snapshot: TechnicalSnapshot, answer: Answer) -> Answer:
@@ -161,7 +161,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
             **self._sources.indicators(bars).model_dump(),
         )
-        return await self._report(case, snapshot, measured(self.expert.prefix, snapshot, bars[-1]))
+        return await self._report(case, snapshot, cite(self.expert.prefix, snapshot, bars[-1]))
 
 
 SERVICE = TechnicalAnalystService

@@ -14,7 +14,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Answer, ExpertService
-from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, measured
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
 from moot.modules.research.domain.facts import (
     COMMON,
     COUNT,
@@ -30,9 +30,9 @@ from moot.modules.research.domain.facts import (
     Report,
     Times,
     Valuation,
-    annualised,
+    annualise,
 )
-from moot.modules.research.domain.rubric import Scorecard, Voice, narrative, summary
+from moot.modules.research.domain.rubric import Scorecard, Voice, narrate, summarise
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -165,7 +165,7 @@ def _quality(reports: Sequence[Report], locale: Locale) -> dict[str, Any]:
     change = None if "gross_margin" in implausible else Periods(cleaned).change(latest, "gross_margin")
     return {
         "roe": latest.roe_waa,
-        "roe_annualised": annualised(latest, "roe_waa"),
+        "roe_annualised": annualise(latest, "roe_waa"),
         "gros_profit_margin": latest.gross_margin,
         "gross_margin_change": change,
         "gross_margin_trend": margin_trend(change, locale),
@@ -321,8 +321,8 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
             estimated_intrinsic_value_range=worth,
             key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
             risk_factors=[*risks, *card.cons],
-            reasoning_summary=summary(card, say, conclusion, basis=basis),
-            narrative_report=narrative(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
+            reasoning_summary=summarise(card, say, conclusion, basis=basis),
+            narrative_report=narrate(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
         )
 
     def check(self, snapshot: ValuationSnapshot, answer: Answer) -> Answer:
@@ -341,7 +341,7 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
             raise self._refusal(case, "no_reports")
         snapshot = valuation_snapshot(case, history, reports)
         origins = dict.fromkeys(FROM_REPORTS, reports[0])
-        evidence = measured(self.expert.prefix, snapshot, history[-1], origins=origins)
+        evidence = cite(self.expert.prefix, snapshot, history[-1], origins=origins)
         return await self._report(case, snapshot, evidence)
 
 
