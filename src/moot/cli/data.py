@@ -97,10 +97,10 @@ def bring_in(
                 raise InvalidInput(SAY("data.no_file", path=path))
         return await desk.market_data.upkeep().bring_in(file, mapping)
 
-    imports = on_desk(work)
-    for guess in imports.guessed:
+    imports, guessed = on_desk(work)
+    for guess in guessed:
         typer.echo(_in_words(guess))
-    for done in imports.done:
+    for done in imports:
         tell("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects)
         for refusal in done.refused[:MOST_REMARKS]:
             typer.echo(f"  {refusal}")

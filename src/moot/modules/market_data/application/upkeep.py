@@ -162,12 +162,8 @@ class Import:
     refused: tuple[Refusal, ...]
 
 
-@dataclass(frozen=True)
-class Imports:
-    """`guessed` is what had to be guessed about the file, in words."""
-
-    done: list[Import]
-    guessed: Sequence[Message]
+Imports = tuple[list[Import], Sequence[Message]]
+"""What was imported, and what had to be guessed about the file, in words."""
 
 
 @dataclass(frozen=True)
@@ -210,7 +206,7 @@ class MarketDataUpkeep:
             for subject, kept in groups.items():
                 self.syncing.store.store(dataset, subject, kept, covered=_span(kept), at=now)
             done.append(Import(dataset.label, len(batch), len(groups), batch.refused))
-        return Imports(done, guessed)
+        return done, guessed
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""

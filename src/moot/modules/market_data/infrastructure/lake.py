@@ -184,20 +184,18 @@ def _file_name_of(dataset: Dataset[BaseModel], subject: str, fact: Any) -> str:
     raise InvalidInput(SAY("lake.other_symbol", subject=subject, symbol=fact.symbol), field="symbol")
 
 
-def scan(dataset: Dataset[BaseModel], files: Path | list[Path]) -> pl.LazyFrame:
-    """A column that the model got after a file was written is empty there; one that it lost is left out."""
-    schema = schema_of(dataset.model)
-    return pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
-
-
 def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:
     return sorted((folder / dataset.name).glob(f"*{SUFFIX}"))
 
 
 def frame_in(path: Path, dataset: Dataset[BaseModel], where: pl.Expr | None = None) -> pl.DataFrame:
+    """A column that the model got after the file was written is empty there; one that it lost is left out."""
     coverage_of(path)
-    rows = scan(dataset, path)
+    schema = schema_of(dataset.model)
     with reading(path):
+        rows = pl.scan_parquet(
+            path, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False
+        )
         return (rows if where is None else rows.filter(where)).collect()
 
 
@@ -210,24 +208,12 @@ def coverage_of(path: Path) -> Coverage:
         return COVERAGE.validate_json(note)
 
 
-def refuse_foreign(files: Iterable[Path]) -> None:
-    """For reads of many files at once, in which one without the right columns would go unnoticed."""
-    for path in files:
-        coverage_of(path)
-
-
 def row_of(dataset: Dataset[BaseModel], path: Path) -> Coverage:
     try:
         return coverage_of(path)
     except Unavailable:
         found = datetime.fromtimestamp(path.stat().st_mtime, UTC)
         return Coverage(dataset.name, path.stem, (), rows=0, sources=(), stored_at=found, damaged=True)
-
-
-def refuse_unreadable(dataset: Dataset[BaseModel], files: Iterable[Path]) -> None:
-    """After a read of many files failed: name the one that is to blame, if one is."""
-    for path in files:
-        frame_in(path, dataset)
 
 
 @contextmanager

@@ -134,11 +134,13 @@ def _attach(
 def _keep(
     connection: duckdb.DuckDBPyConnection, dataset: Dataset[BaseModel], files: list[Path], as_of: datetime
 ) -> str:
-    lake.refuse_foreign(files)
+    for path in files:  # in a read of them all, one without the right columns would go unnoticed
+        lake.coverage_of(path)
     try:
         _known(connection, files[0].parent / f"*{lake.SUFFIX}", as_of).create_view(f"kept_{dataset}")
     except duckdb.Error:
-        lake.refuse_unreadable(dataset, files)
+        for path in files:  # names the one that is to blame, if one is
+            lake.frame_in(path, dataset)
         raise
     return f"UNION ALL BY NAME SELECT * FROM kept_{dataset}"  # noqa: S608
 
