@@ -19,6 +19,10 @@ from tests.governance.factories import NOON
 CLOSED, HALF_OPEN, OPEN = BreakerState
 
 
+def of_the_dependency(error: Exception) -> bool:
+    return not isinstance(error, InvalidInput | NotFound | ValueError)
+
+
 class Calls:
     """Calls that last until they are answered."""
 
@@ -27,7 +31,7 @@ class Calls:
         self.admitted: list[asyncio.Future[None]] = []
 
     async def one(self) -> None:
-        async with self._breaker.call():
+        async with self._breaker.call(of_the_dependency):
             answer = asyncio.get_running_loop().create_future()
             self.admitted.append(answer)
             await answer
@@ -51,12 +55,12 @@ def breaker(clock: HandClock) -> CircuitBreaker:
 async def fail(breaker: CircuitBreaker, times: int = 1, error: Exception | None = None) -> None:
     for _ in range(times):
         with suppress(type(error) if error else ConnectionError):
-            async with breaker.call():
+            async with breaker.call(of_the_dependency):
                 raise error or ConnectionError("down")
 
 
 async def succeed(breaker: CircuitBreaker) -> None:
-    async with breaker.call():
+    async with breaker.call(of_the_dependency):
         pass
 
 
@@ -87,7 +91,7 @@ class TestOpening:
         clock.move(17.5)
         made = False
         with pytest.raises(CircuitBreakerOpenError) as refused:
-            async with breaker.call():
+            async with breaker.call(of_the_dependency):
                 made = True
         assert not made
         assert isinstance(refused.value, Unavailable)

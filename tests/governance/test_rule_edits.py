@@ -31,7 +31,9 @@ class Process:
 
     async def add(self, rule_id: str) -> Ruleset:
         assert self.governance.rulesets is not None
-        return await self.governance.rulesets.add(proven(rule_id), by="ann", workspace="default")
+        return await self.governance.rulesets.edit(
+            rule_id, lambda rules: rules.add(proven(rule_id)), note="added", by="ann", workspace="default"
+        )
 
     async def own_rules(self) -> set[str]:
         assert self.governance.rulesets is not None

@@ -13,31 +13,13 @@ import structlog
 
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import (
-    Conflict,
-    ErrorKind,
-    Forbidden,
-    InvalidInput,
-    NotFound,
-    Unauthenticated,
-)
+from moot.shared.domain.errors import ErrorKind
 from moot.shared.domain.guard import Counts, Dependency, LeftAlone
 
 logger = structlog.get_logger(__name__)
 
 FAILURES = 5
 OPEN_SECONDS = 60.0
-
-OF_THE_CALLER = (
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    NotFound,
-    Unauthenticated,
-    LookupError,
-    TypeError,
-    ValueError,
-)
 
 
 class BreakerState(StrEnum):
@@ -76,11 +58,6 @@ class BreakerReport:
     rejected: int
 
 
-def dependency_failed(error: Exception) -> bool:
-    """Bad input and missing rights are the caller's: they say nothing about the dependency."""
-    return not isinstance(error, OF_THE_CALLER)
-
-
 class CircuitBreaker:
     """One dependency, of a workspace or (None) of the desk.
 
@@ -110,7 +87,7 @@ class CircuitBreaker:
         return BreakerState.OPEN if self._time_left() > timedelta() else BreakerState.HALF_OPEN
 
     @asynccontextmanager
-    async def call(self, counts: Counts = dependency_failed) -> AsyncIterator[None]:
+    async def call(self, counts: Counts) -> AsyncIterator[None]:
         """Make the call in this block; `CircuitBreakerOpenError` instead of entering it while it may not be made.
 
         `counts` tells which errors are failures of the dependency.

@@ -21,9 +21,11 @@ class Corrections:
 
     def changes(self, corrector: Corrector, payload: Mapping[str, Any], rule: str) -> tuple[Change, ...]:
         """What `corrector` does to `payload`, on behalf of `rule`; nothing when there is nothing it can do."""
+        new: Iterator[tuple[Place, Any]]
         match corrector:
             case Mask():
-                new = _masked(corrector, payload)
+                found = _named(payload, corrector.fields, corrector.path)
+                new = ((place, corrector.replacement) for place, _ in found)
             case Drop():
                 return tuple(_dropped(corrector, payload, rule))
             case Clamp():
@@ -67,11 +69,6 @@ def operations(
         Change(step["op"], step["path"], rule, step.get("value"), _at(payload, _pointed(step["path"])))
         for step in patch
     )
-
-
-def _masked(corrector: Mask, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-    for place, _ in _named(payload, corrector.fields, corrector.path):
-        yield place, corrector.replacement
 
 
 def _dropped(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator[Change]:

@@ -37,20 +37,13 @@ class RetryContext(TypedDict):
     delay_seconds: float
 
 
-class FeedbackContext(TypedDict):
-    """What the agent may build on."""
-
-    executed_nodes: list[str]
-    current_outputs: dict[str, dict[str, Any]]
-
-
 class FeedbackMessage(TypedDict):
-    """What an agent is told before it plans anew."""
+    """What an agent is told before it plans anew; `context` is what it may build on."""
 
     type: Literal["execution_error"]
     node_id: str
     error: str
-    context: FeedbackContext
+    context: dict[str, Any]
     suggestion: str
 
 

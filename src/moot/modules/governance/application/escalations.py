@@ -53,9 +53,7 @@ class EscalationService:
         self._queue, self._clock = queue, clock
         self._validate, self._notify = validate, notify
 
-    async def open(
-        self, request: DecisionRequest, record: DecisionRecord, *, time_limit: timedelta = A_DAY
-    ) -> Escalation:
+    async def open(self, request: DecisionRequest, record: DecisionRecord) -> Escalation:
         """Ask for a person. Whoever asks again what is still waiting is given that.
 
         `record` is the committed row of the decision, which must be on record.
@@ -74,7 +72,7 @@ class EscalationService:
             why=_why(record),
             status="pending",
             requested_at=now,
-            expires_at=now + time_limit,
+            expires_at=now + A_DAY,
         )
         await self._queue.add(escalation)
         return escalation

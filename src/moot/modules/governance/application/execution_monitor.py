@@ -78,7 +78,9 @@ class ExecutionMonitor:
         if workflow is None:
             return ErrorHandlingAction.ABORT
         action = self._handler.determine_action(node_id, node_type or node_id, error, workflow)
-        workflow.error_log.append(self._entry(workflow, node_id, error, action))
+        said, attempt = error_text(error, workflow.locale), self._handler.failures_of(workflow_id, node_id)
+        entry = ErrorEntry(node_id, type(error).__name__, said, self._clock.now(), attempt, action)
+        workflow.error_log.append(entry)
         workflow.place(node_id, PLACES.get(action, "failed"))
         return action
 
@@ -132,18 +134,6 @@ class ExecutionMonitor:
             return self._workflows[workflow_id]
         logger.warning("no such workflow under way", workflow_id=workflow_id)
         return None
-
-    def _entry(
-        self, workflow: WorkflowExecution, node_id: str, error: Exception, action: ErrorHandlingAction
-    ) -> ErrorEntry:
-        return ErrorEntry(
-            node_id=node_id,
-            error_type=type(error).__name__,
-            error_message=error_text(error, workflow.locale),
-            timestamp=self._clock.now(),
-            attempt=self._handler.failures_of(workflow.workflow_id, node_id),
-            action_taken=action,
-        )
 
     def _measure(self, workflow: WorkflowExecution) -> None:
         """Bring the time up to date; what has ended stays as it was."""

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 from functools import cached_property
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import structlog
 
@@ -29,7 +29,6 @@ from moot.modules.governance.domain.rulesets import (
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.messages import Message
 
 __all__ = ["Activation", "Active", "RulesMovedOn", "Ruleset", "RulesetService"]
 
@@ -41,6 +40,11 @@ MOST_TRIES = 5
 """So often a change is made anew to rules that another process has changed meanwhile."""
 KEPT_READY = 8
 """Rulesets that stay compiled: going back and forth between two costs nothing."""
+
+
+Change = Callable[[EnhancedRuleRepository], object]
+"""False: there is no such rule."""
+Edited = Literal["added", "changed", "removed"]
 
 
 class _Known(NamedTuple):
@@ -104,33 +108,21 @@ class RulesetService:
         await self.newest(workspace)
         return done
 
-    async def add(self, rule: EnhancedRule, *, by: str, workspace: str) -> Ruleset:
-        """Make the next ruleset out of the one in force, and put it in force; so do `replace` and `remove`."""
-        return await self._edit(lambda rules: rules.add(rule), SAY("rest.added", rule=rule.id), by, workspace)
-
-    async def replace(self, rule: EnhancedRule, *, by: str, workspace: str) -> Ruleset:
-        """Under a new version, if it says something else."""
-        return await self._edit(
-            lambda rules: rules.update(rule), SAY("rest.changed", rule=rule.id), by, workspace
-        )
-
-    async def remove(self, rule_id: str, *, by: str, workspace: str) -> Ruleset:
-        def without(rules: EnhancedRuleRepository) -> None:
-            if not rules.remove(rule_id):
-                raise NoSuchRule(rule_id)
-
-        return await self._edit(without, SAY("rest.removed", rule=rule_id), by, workspace)
-
-    async def _edit(
-        self, change: Callable[[EnhancedRuleRepository], object], note: Message, by: str, workspace: str
+    async def edit(
+        self, rule_id: str, change: Change, /, *, note: Edited, by: str, workspace: str
     ) -> Ruleset:
-        """What another process does to the rules meanwhile is kept: the change is made to that then."""
+        """Make the next ruleset out of the one in force, and put it in force; `change` is done to that.
+
+        What another process does to the rules meanwhile is kept: the change is made to that then.
+        """
+        said = str(SAY(f"rest.{note}", rule=rule_id))
         async with self._turn:
             for left in reversed(range(MOST_TRIES)):
                 before = await self.newest(workspace)
                 rules = EnhancedRuleRepository(before.rules, reader=self._reader)
-                change(rules)
-                saved = await self.save(rules.list_all(), note=str(note), by=by, workspace=workspace)
+                if change(rules) is False:
+                    raise NoSuchRule(rule_id)
+                saved = await self.save(rules.list_all(), note=said, by=by, workspace=workspace)
                 try:
                     await self.activate(saved.number, before.number, by=by, workspace=workspace)
                     break

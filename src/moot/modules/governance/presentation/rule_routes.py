@@ -187,7 +187,10 @@ async def add_rule(
 ) -> RuleChange:
     """Makes the next ruleset, which is in force from the next decision on."""
     reading = _accepted(RulesBody(rules=[body]), governance.book, reader)
-    saved = await stored.add(reading.rules[0], by=by, workspace=workspace)
+    (rule,) = reading.rules
+    saved = await stored.edit(
+        rule.id, lambda rules: rules.add(rule), note="added", by=by, workspace=workspace
+    )
     return _changed(saved, body.id, _told(reading.complaints, reader))
 
 
@@ -205,14 +208,20 @@ async def change_rule(
     if body.id != rule_id:
         raise InvalidInput(SAY("rest.other_id", path=rule_id, body=body.id))
     reading = _accepted(RulesBody(rules=[body]), governance.book, reader)
-    saved = await stored.replace(reading.rules[0], by=by, workspace=workspace)
+    (rule,) = reading.rules
+    saved = await stored.edit(
+        rule_id, lambda rules: rules.update(rule), note="changed", by=by, workspace=workspace
+    )
     return _changed(saved, rule_id, _told(reading.complaints, reader))
 
 
 @router.delete("/rules/{rule_id}", summary="Take a rule away", responses=NOT_FOUND | NOT_KEPT)
 async def remove_rule(rule_id: str, stored: Rulesets, workspace: Workspace, by: By) -> RuleChange:
     """It stays in the rulesets it was part of, which decisions name."""
-    return _changed(await stored.remove(rule_id, by=by, workspace=workspace), rule_id, [])
+    saved = await stored.edit(
+        rule_id, lambda rules: rules.remove(rule_id), note="removed", by=by, workspace=workspace
+    )
+    return _changed(saved, rule_id, [])
 
 
 @router.get("/rulesets", summary="List the rulesets, newest first", responses=NOT_KEPT)
