@@ -238,7 +238,9 @@ async def test_a_client_that_still_waits_for_its_turn_is_turned_away(forge, home
         first = asyncio.create_task(serving.http.post(RESEARCH, json=ASKED))
         await until(lambda: llm_server.in_flight == 2)
         second = asyncio.create_task(serving.http.post(RESEARCH, json=question("900002.DEMO")))
-        for _ in range(20):  # it is not stored yet, so there is nothing to look for; but it was sent before these
+        for _ in range(
+            20
+        ):  # it is not stored yet, so there is nothing to look for; but it was sent before these
             await asyncio.sleep(0.01)
             assert (await serving.http.get("/healthz")).status_code == 200
         serving.signal(SIGTERM)
