@@ -1,6 +1,7 @@
 """Fixtures every test may use. What is slow to make starts with the first test that asks for it."""
 
 import asyncio
+import gc
 import os
 import sys
 from collections.abc import AsyncIterator, Iterator
@@ -15,6 +16,7 @@ import structlog
 
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
+from tests.fakes import clock as clocks  # noqa: F401 - before whoever keeps hold of `time.monotonic` is imported
 from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
 
@@ -42,6 +44,16 @@ def plain_logs() -> None:
 
 
 plain_logs()
+
+
+def pytest_collection_finish() -> None:
+    """What was imported and collected stays to the end: nobody need look through it again for what is not needed."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_sessionfinish() -> None:
+    gc.unfreeze()
 
 
 @pytest.fixture(autouse=True)

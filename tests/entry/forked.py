@@ -20,7 +20,7 @@ import httpx
 from tests.entry.serving import IN_TIME, Client, calling, free_port
 
 ROOT = Path(__file__).parents[2]
-A_COMMAND = 90.0
+A_COMMAND = 2 * IN_TIME
 """Seconds after which a command that has not ended is taken never to end."""
 
 

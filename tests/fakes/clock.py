@@ -35,6 +35,8 @@ PATIENCE = 120.0
 
 
 _now, _ahead = time.monotonic, 0.0
+# From the start, not from the first leap on: whoever keeps hold of the function must not count by another one.
+time.monotonic = lambda: _now() + _ahead
 
 
 def leap(seconds: float) -> None:
@@ -44,7 +46,6 @@ def leap(seconds: float) -> None:
     """
     global _ahead  # noqa: PLW0603 - as the clock itself is
     _ahead += seconds
-    time.monotonic = lambda: _now() + _ahead
 
 
 async def until(happened: Callable[[], object], seconds: float = PATIENCE) -> None:
