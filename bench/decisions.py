@@ -12,7 +12,7 @@ from sqlalchemy import Connection, insert
 
 from bench.line import Line
 from bench.sessions import fresh_sqlite
-from moot.modules.governance.application.decision_log import recorded
+from moot.modules.governance.application.decision_log import make_record
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
@@ -175,7 +175,7 @@ async def durable() -> list[Line]:
 
         async def decided(request: DecisionRequest, session_id: UUID | None = None) -> None:
             result: ValidationResult = decide(request)
-            await log.write(recorded(request, result, session_id=session_id, workspace="default"))
+            await log.write(make_record(request, result, session_id=session_id, workspace="default"))
 
         await decided(asked[0])
         bare = await bare_rate(database)

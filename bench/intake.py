@@ -42,7 +42,7 @@ async def lines() -> list[Line]:
         async with Moot(settings) as desk:
             await planned_and_researched(desk)
             await the_calls_alone(bare)
-            with server.settled():
+            with server.settle():
                 rounds = [
                     (await planned_and_researched(desk), await the_calls_alone(bare)) for _ in range(ROUNDS)
                 ]

@@ -54,7 +54,7 @@ async def started_at_once() -> list[Line]:
         bare, rounds = bare_langgraph.compiled(), []
         token = bare_langgraph.LATENCY.set(LATENCY)
         await many(lambda: quick.execute(QUESTION), WARM)
-        with server.settled():
+        with server.settle():
             for _ in range(ROUNDS):
                 await settled()  # the last round's rows are not this one's to write
                 ours = await many(lambda: service.execute(QUESTION), BURST, at_once=BURST)
@@ -81,7 +81,7 @@ async def crash_safe(saver: str, rivals: Rivals) -> Line:
         runs: list[Run] = [lambda: service.execute(QUESTION), lambda: bare.ainvoke({"query": "q"}, thread())]
         for run in runs:
             await many(run, WARM)
-        with server.settled():
+        with server.settle():
             rounds = [[SESSIONS / await many(run, SESSIONS) for run in runs] for _ in range(ROUNDS)]
     moot, langgraph = (statistics.median(rates) for rates in zip(*rounds, strict=True))
     detail = f"{langgraph:.0f} against {moot:.0f} crash-safe sessions/s, {AT_ONCE} at once"

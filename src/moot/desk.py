@@ -50,7 +50,7 @@ from moot.shared.domain.audit import Verification
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
@@ -203,9 +203,9 @@ class Moot(Desk):
         """
         return await self.coordinator.sessions.resume(session_id, DEFAULT_WORKSPACE, watch=watch)
 
-    async def interrupted(self) -> list[ResearchSession]:
+    async def find_interrupted(self) -> list[ResearchSession]:
         """Sessions of this workspace that have not ended and that nobody runs."""
-        return await self.coordinator.sessions.interrupted(DEFAULT_WORKSPACE)
+        return await self.coordinator.sessions.find_interrupted(DEFAULT_WORKSPACE)
 
     async def cancel(self, session_id: UUID) -> SessionDetail:
         await self.coordinator.sessions.cancel(session_id, DEFAULT_WORKSPACE)
@@ -236,11 +236,11 @@ class Moot(Desk):
         return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, self.locale)).data
 
     async def _ask(self, question: Body) -> Conversation:
-        return await self.intake.service.ask(checked(Question, question), workspace=DEFAULT_WORKSPACE)
+        return await self.intake.service.ask(validate(Question, question), workspace=DEFAULT_WORKSPACE)
 
     async def _answer_plan(self, thread: UUID, said: Body) -> Conversation:
         return await self.intake.service.feedback(
-            thread, checked(Feedback, said), workspace=DEFAULT_WORKSPACE
+            thread, validate(Feedback, said), workspace=DEFAULT_WORKSPACE
         )
 
     async def conversation(self, thread: UUID) -> Conversation:

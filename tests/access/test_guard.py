@@ -7,7 +7,7 @@ from starlette.routing import Mount
 from structlog.testing import capture_logs
 
 from moot.modules.access.domain.keys import mint
-from moot.modules.access.presentation import is_loopback, needed_scope
+from moot.modules.access.presentation import find_scope, is_loopback
 from tests.access.desk import ELSEWHERE, HERE, calling, new_key
 
 SESSIONS = "/api/v1/coordinator/research/sessions"
@@ -239,7 +239,7 @@ async def test_a_route_that_is_added_later_is_guarded_and_needs_the_most(app):
     ],
 )
 def test_what_a_request_needs(method, path, scope):
-    assert needed_scope(method, path) == scope
+    assert find_scope(method, path) == scope
 
 
 async def test_the_log_tells_of_a_refusal_and_not_of_the_key(app):

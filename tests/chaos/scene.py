@@ -118,7 +118,7 @@ class Scene:
     async def resume(self, left: Left) -> ResearchResult:
         """Let a new desk go on with the one session that was left."""
         async with self.desk() as desk:
-            interrupted = [session.id for session in await desk.interrupted()]
+            interrupted = [session.id for session in await desk.find_interrupted()]
             assert interrupted == list(left.sessions)
             return await desk.resume(interrupted[0])
 

@@ -44,7 +44,7 @@ async def test_a_session_that_was_never_stored_leaves_nothing_behind(scene, undi
     left = await scene.killed()
     assert left == ({}, {}, set(), 0)
     async with scene.desk() as desk:
-        assert await desk.interrupted() == []
+        assert await desk.find_interrupted() == []
         assert essence(await desk.research(**QUESTION)) == essence(undisturbed)
 
 
@@ -66,7 +66,7 @@ async def test_a_session_that_had_ended_is_not_touched_again(scene, undisturbed)
     left = await scene.killed()
     assert list(left.sessions.values()) == ["completed"]
     async with scene.desk() as desk:
-        assert await desk.interrupted() == []
+        assert await desk.find_interrupted() == []
         assert essence(await desk.result(*left.sessions)) == essence(undisturbed)
     await scene.is_whole(left)
 
@@ -95,7 +95,7 @@ async def test_sessions_that_waited_for_their_turn_are_run_too(scene, undisturbe
     assert set(left.sessions.values()) <= {"queued", "running"}
     assert "queued" in left.sessions.values()
     async with scene.desk() as desk:
-        assert {session.id for session in await desk.interrupted()} == set(left.sessions)
+        assert {session.id for session in await desk.find_interrupted()} == set(left.sessions)
         for session_id in left.sessions:
             assert essence(await desk.resume(session_id)) == essence(undisturbed)
             assert (await desk.verify(session_id)).intact
@@ -138,5 +138,5 @@ async def ended(scene: Scene, left: Left) -> ResearchResult:
     if "running" in left.sessions.values():
         return await scene.resume(left)
     async with scene.desk() as desk:
-        assert await desk.interrupted() == []
+        assert await desk.find_interrupted() == []
         return await (desk.result(*left.sessions) if left.sessions else desk.research(**QUESTION))

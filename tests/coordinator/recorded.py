@@ -9,7 +9,7 @@ from moot.modules.coordinator.domain.model.session import ResearchSession
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.modules.governance.application.decision_log import recorded
+from moot.modules.governance.application.decision_log import make_record
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
 from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
 from moot.modules.llm_platform.domain.call_record import reply_row
@@ -67,7 +67,7 @@ class Recorder:
             "research_request", "research_request", {"symbol": "900001.DEMO"}, {}, "Li", at
         )
         result = ValidationResult(ValidationStatus.APPROVED, asked, None, (), (), at, ruleset="r" * 64)
-        await self._decisions.write(recorded(asked, result, session_id=session_id, workspace=workspace))
+        await self._decisions.write(make_record(asked, result, session_id=session_id, workspace=workspace))
 
     async def calls(self, session_id: UUID | None, workspace: str = "default") -> None:
         """A call that was answered, one that failed, and a look-up outside."""

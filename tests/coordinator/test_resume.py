@@ -464,7 +464,7 @@ async def test_what_a_closing_desk_interrupts_can_be_resumed_at_once(database: D
     with pytest.raises(SessionInterrupted):
         await running
     second = Process(database, hours)
-    (session,) = await second.sessions.interrupted(WORKSPACE)
+    (session,) = await second.sessions.find_interrupted(WORKSPACE)
     result = await second.sessions.resume(session.id, WORKSPACE)
     assert (result.verdict_status, second.research.asked) == ("judged", {MACRO})
 

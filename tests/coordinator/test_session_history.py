@@ -17,7 +17,7 @@ from moot.modules.coordinator.infrastructure.session_repository import (
 )
 from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
 from moot.shared.domain.errors import Conflict, InvalidInput
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
@@ -103,7 +103,7 @@ class TestAList:
 
 class TestAQuery:
     def test_means_whole_days_in_utc(self) -> None:
-        asked = checked(SessionQuery, {"start_date": "2026-06-29", "end_date": "2026-06-30"})
+        asked = validate(SessionQuery, {"start_date": "2026-06-29", "end_date": "2026-06-30"})
         wanted = asked.of(DESK)
         assert wanted.created_from == datetime(2026, 6, 29, tzinfo=UTC)
         assert wanted.created_before == datetime(2026, 7, 1, tzinfo=UTC)
@@ -117,16 +117,16 @@ class TestAQuery:
         ],
     )
     def test_takes_moments_and_counts_too(self, moment: str, meant: datetime) -> None:
-        asked = checked(SessionQuery, {"created_after": moment, "skip": 7, "limit": 5})
+        asked = validate(SessionQuery, {"created_after": moment, "skip": 7, "limit": 5})
         assert asked.of(DESK) == SessionFilter(
             workspace_id=DESK, created_from=meant, skip=7, page=1, page_size=5
         )
 
     def test_reads_a_symbol_as_research_does(self) -> None:
-        assert checked(SessionQuery, {"symbol": " 900001.demo "}).of(DESK).symbol == "900001.DEMO"
+        assert validate(SessionQuery, {"symbol": " 900001.demo "}).of(DESK).symbol == "900001.DEMO"
 
     def test_on_the_last_day_there_is_stays_within_the_calendar(self) -> None:
-        wanted = checked(SessionQuery, {"end_date": date(2199, 12, 31)}).of(DESK)
+        wanted = validate(SessionQuery, {"end_date": date(2199, 12, 31)}).of(DESK)
         assert wanted.created_before == datetime(2200, 1, 1, tzinfo=UTC)
 
     @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ class TestAQuery:
     )
     def test_that_contradicts_itself_is_refused(self, asked: dict[str, Any], sentence: str) -> None:
         with pytest.raises(InvalidInput) as refused:
-            checked(SessionQuery, asked).of(DESK)
+            validate(SessionQuery, asked).of(DESK)
         assert refused.value.in_locale("en-US") == sentence
 
 

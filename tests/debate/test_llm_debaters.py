@@ -14,7 +14,7 @@ from moot.modules.debate.application.debate_service import (
     UnknownSignal,
 )
 from moot.modules.debate.container import DebateContainer
-from moot.modules.debate.domain.debate import Argument, Resolution, combined
+from moot.modules.debate.domain.debate import Argument, Resolution, combine
 from moot.modules.debate.infrastructure.debaters import PROMPTS
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult
@@ -478,10 +478,10 @@ async def test_when_all_three_fall_back_the_debate_is_the_rubrics():
 def test_groundings_combine_by_what_was_checked():
     one = Grounding(score=0.5, checked=2, offenders=["99"])
     other = Grounding(score=1.0, checked=6, offenders=[])
-    assert combined(one, None, other) == Grounding(score=0.875, checked=8, offenders=["99"])
+    assert combine(one, None, other) == Grounding(score=0.875, checked=8, offenders=["99"])
     nothing = Grounding(score=1.0, checked=0, offenders=[])
-    assert combined(nothing, nothing) == nothing
-    assert combined(None, None) is None
+    assert combine(nothing, nothing) == nothing
+    assert combine(None, None) is None
 
 
 @pytest.mark.parametrize("agent", [BULL, BEAR, RESOLUTION])

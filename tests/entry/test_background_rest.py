@@ -268,10 +268,10 @@ async def test_a_session_that_nobody_runs_is_cancelled_at_once(settings, gate):
         session = str((await other.start("900001.DEMO", [MACRO], skip_debate=True)).id)
         await gate.reached(1)
     async with Moot(settings) as later:
-        assert [str(s.id) for s in await later.interrupted()] == [session]
-        (left,) = await later.interrupted()
+        assert [str(s.id) for s in await later.find_interrupted()] == [session]
+        (left,) = await later.find_interrupted()
         assert (await later.cancel(left.id)).status == "cancelled"
-        assert await later.interrupted() == []
+        assert await later.find_interrupted() == []
 
 
 @ON_SQLITE

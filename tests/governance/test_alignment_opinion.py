@@ -19,7 +19,7 @@ from moot.modules.governance.application.decision_log import simulate
 from moot.modules.governance.application.goal_alignment_checker import (
     AlignmentOpinion,
     OpinionOnAlignment,
-    compared,
+    compare,
 )
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationStatus
@@ -65,7 +65,7 @@ async def desk(llm_server: LLMServer, home: Path, clock, database: Database) -> 
 
 
 async def test_a_models_opinion_decides_and_is_kept_with_the_decision(desk: Moot, llm_server: LLMServer):
-    assert compared(GOAL, ON_THE_WAY).score == compared(GOAL, AWAY).score == 0.0
+    assert compare(GOAL, ON_THE_WAY).score == compare(GOAL, AWAY).score == 0.0
     llm_server.script(Say('{"score": 0.9}'), Say('{"score": 0.05}'))
     yes, no = [await desk.governance.agent.decide(a_plan(action)) for action in (ON_THE_WAY, AWAY)]
     assert (yes.result.status, no.result.status) == (APPROVED, REJECTED)
@@ -141,7 +141,7 @@ async def test_a_silent_model_is_not_waited_for(llm_server: LLMServer, home: Pat
     async with Moot(settings(llm_server, home)) as desk:
         asked = OpinionOnAlignment(ModelOpinion(desk.llm_platform.llm_service()), patience=60)
         active = desk.governance.agent.validator.rule_repository.active
-        adding = asyncio.create_task(asked.added_to(a_plan(), active, "default"))
+        adding = asyncio.create_task(asked.add_to(a_plan(), active, "default"))
         await until(lambda: llm_server.requests)
         leap(60)
         assert await adding == a_plan()
@@ -155,7 +155,7 @@ async def test_what_was_decided_with_a_model_is_decided_again_without_one(desk: 
         await desk.governance.agent.decide(a_plan(action))
     records = desk.governance.decisions.history("default", NOON)
     book = RuleBook()
-    report = await simulate(book.validator(book.repository(book.shipped())).validate, records)
+    report = await simulate(book.validator(book.repository(book.read_shipped())).validate, records)
     assert (report.total, report.same, report.changed) == (2, 2, [])
     assert len(llm_server.requests) == 2
 
@@ -214,7 +214,7 @@ async def test_nobody_is_asked_where_there_is_nothing_to_tell(clock, decision: D
 async def asked_by(*rules: EnhancedRule) -> list[tuple[str, str]]:
     """What somebody with an opinion is asked about a plan that meets these rules."""
     opinion, active = Opinionated(), RuleBook().repository(rules).active
-    await OpinionOnAlignment(opinion).added_to(a_plan(), active, "default")
+    await OpinionOnAlignment(opinion).add_to(a_plan(), active, "default")
     return opinion.asked
 
 
@@ -286,7 +286,7 @@ async def test_embeddings_see_what_is_said_in_other_words_and_hazards_still_coun
 
 async def test_words_the_vectors_do_not_know_still_count():
     action = "Plan the holiday in Italy"
-    assert await EmbeddingOpinion(embed).score(GOAL, action) == compared(GOAL, action).score > 0.5
+    assert await EmbeddingOpinion(embed).score(GOAL, action) == compare(GOAL, action).score > 0.5
     assert await EmbeddingOpinion(embed).score(GOAL, "Xyzzy") == 0.0
 
 

@@ -56,7 +56,7 @@ class Desk(Process):
     def __init__(self, database: Database, hours, *more: EnhancedRule, research=None) -> None:  # noqa: F811
         trail = AuditTrail(database)
         self.governance = GovernanceContainer(trail=trail, clock=hours, policy=QUICK, on_answer=self._go_on)
-        rules = [*self.governance.book.shipped(), *more]
+        rules = [*self.governance.book.read_shipped(), *more]
         self.governance.rulesets._shipped = tuple(rules)
         policy = GovernanceAdapter(self.governance.agent, hours)
         super().__init__(database, hours, research, judge=FakeJudge(VERDICT), policy=policy, trail=trail)
@@ -190,7 +190,7 @@ class TestAPersonIsAsked:
     async def test_and_the_session_goes_on_when_they_approve(self, database: Database, hours):  # noqa: F811
         desk = Desk(database, hours, self.asks)
         session_id, escalation_id = await self.waiting(desk)
-        (open_,) = (await desk.governance.escalations.waiting(WORKSPACE)).items
+        (open_,) = (await desk.governance.escalations.list_waiting(WORKSPACE)).items
         assert (open_.id, open_.session_id) == (escalation_id, session_id)
         await desk.governance.escalations.approve(escalation_id, WORKSPACE, by="Li", reason="small fund")
         result = await desk.sessions.outcome(session_id, WORKSPACE)
@@ -216,7 +216,7 @@ class TestAPersonIsAsked:
 
 def test_the_book_decides_without_a_database_or_a_desk():
     book = RuleBook()
-    decide = book.validator(book.repository(book.shipped("presets"))).validate
+    decide = book.validator(book.repository(book.read_shipped("presets"))).validate
     asked: dict[str, Any] = {
         "decision_id": "1",
         "decision_type": "create_node",

@@ -35,7 +35,7 @@ def tools() -> list[dict[str, Any]]:
 @pytest.fixture(scope="module")
 def validator() -> DecisionValidator:
     book = RuleBook()
-    return book.validator(book.repository(book.shipped()))
+    return book.validator(book.repository(book.read_shipped()))
 
 
 def statuses(validator: DecisionValidator, row: dict[str, Any], **context: Any) -> list[str]:

@@ -12,7 +12,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import insert, text
 
-from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.domain.conditions import PastCall
 from moot.modules.governance.domain.decisions import (
     COUNTED_TO,
@@ -70,7 +70,7 @@ def capped(of: DecisionRequest = BUY) -> ValidationResult:
 
 
 def sentence(of: ValidationResult, locale: Any = "en-US") -> str:
-    return explain(recorded(of.original_request, of, session_id=None, workspace=DESK)).in_locale(locale)
+    return explain(make_record(of.original_request, of, session_id=None, workspace=DESK)).in_locale(locale)
 
 
 @pytest.fixture
@@ -86,7 +86,7 @@ def log(trail: AuditTrail) -> SqlDecisionLog:
 class TestOnRecord:
     async def test_a_decision_comes_back_with_everything_that_is_needed_to_decide_again(self, log):
         session_id = uuid4()
-        record = await log.write(recorded(BUY, capped(), session_id=session_id, workspace=DESK))
+        record = await log.write(make_record(BUY, capped(), session_id=session_id, workspace=DESK))
 
         (found,) = await log.of_session(session_id, DESK)
         assert found == record
@@ -101,7 +101,7 @@ class TestOnRecord:
     async def test_it_is_a_link_of_the_sessions_chain(self, log, trail):
         session_id = uuid4()
         for _ in range(3):
-            await log.write(recorded(BUY, capped(), session_id=session_id, workspace=DESK))
+            await log.write(make_record(BUY, capped(), session_id=session_id, workspace=DESK))
         found = await verify(trail, session_id)
         assert (found.intact, found.links) == (True, 3)
 
@@ -115,14 +115,14 @@ class TestOnRecord:
     )
     async def test_whoever_changes_it_afterwards_is_found(self, log, trail, database, change, problem):
         session_id = uuid4()
-        record = await log.write(recorded(BUY, capped(), session_id=session_id, workspace=DESK))
+        record = await log.write(make_record(BUY, capped(), session_id=session_id, workspace=DESK))
         async with database.session() as db, db.begin():
             await db.execute(text(change))
         broken = (await verify(trail, session_id)).first_break
         assert (broken.problem, broken.kind, broken.row_id) == (problem, "decision", record.id)
 
     async def test_without_a_session_it_is_a_row_without_a_chain(self, log, database):
-        record = await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK))
+        record = await log.write(make_record(BUY, result(BUY), session_id=None, workspace=DESK))
         assert (await log.page(DESK, DecisionFilter())).items == [record]
         async with database.session() as db:
             assert await db.scalar(text("SELECT count(*) FROM audit_chain")) == 0
@@ -131,14 +131,14 @@ class TestOnRecord:
         session_id = uuid4()
         token = current_execution_ctx.set(ReplayContext(session_id=str(session_id)))
         try:
-            await log.write(recorded(BUY, result(BUY), session_id=session_id, workspace=DESK))
+            await log.write(make_record(BUY, result(BUY), session_id=session_id, workspace=DESK))
         finally:
             current_execution_ctx.reset(token)
         assert await log.of_session(session_id, DESK) == []
 
     async def test_another_workspace_sees_nothing_of_it(self, log):
         session_id = uuid4()
-        await log.write(recorded(BUY, result(BUY), session_id=session_id, workspace=DESK))
+        await log.write(make_record(BUY, result(BUY), session_id=session_id, workspace=DESK))
         assert await log.of_session(session_id, "other") == []
         assert (await log.page("other", DecisionFilter())).total == 0
         assert await log.statistics("other") == DecisionStatistics()
@@ -150,7 +150,7 @@ class TestWhatIsWritten:
         asked = request({"tool": "http", "args": {"auth": secret}}, note=secret)
         broken = replace(CAP, message=secret, values={"payload.args.auth": secret})
         record = await log.write(
-            recorded(asked, result(asked, "rejected", broken), session_id=None, workspace=DESK)
+            make_record(asked, result(asked, "rejected", broken), session_id=None, workspace=DESK)
         )
         assert "abcdefghijklmnop" not in record.model_dump_json()
         async with database.session() as db:
@@ -170,7 +170,7 @@ class TestWhatIsWritten:
     )
     def test_of_the_agents_tools_the_one_it_calls_and_a_digest_of_all(self, tools, kept):
         asked = request({"tool": "mail", "args": {}}, tools=tools, goal="say hello")
-        record = recorded(asked, result(asked), session_id=None, workspace=DESK)
+        record = make_record(asked, result(asked), session_id=None, workspace=DESK)
         assert record.context == {"tools": kept, "goal": "say hello"}
         assert (
             record.result.tools_digest
@@ -188,7 +188,7 @@ class TestWhatIsWritten:
         }
         asked = request(odd, history=[PastCall("http", NOON)])
         session_id = uuid4()
-        await log.write(recorded(asked, result(asked), session_id=session_id, workspace=DESK))
+        await log.write(make_record(asked, result(asked), session_id=session_id, workspace=DESK))
         await log._trail.finish()
         (found,) = await log.of_session(session_id, DESK)
         assert found.payload == {
@@ -203,7 +203,7 @@ class TestWhatIsWritten:
 
     async def test_an_overlong_name_does_not_keep_a_decision_off_the_record(self, log):
         asked = replace(BUY, decision_id="d" * 999, decision_type="t" * 999, requester="r" * 999)
-        await log.write(recorded(asked, result(asked), session_id=None, workspace=DESK))
+        await log.write(make_record(asked, result(asked), session_id=None, workspace=DESK))
         (found,) = (await log.page(DESK, DecisionFilter())).items
         assert (found.decision_id, found.decision_type, found.requester) == ("d" * 200, "t" * 50, "r" * 100)
 
@@ -222,7 +222,7 @@ class TestAFailedWrite:
         try:
             log = SqlDecisionLog(AuditTrail(broken))
             record = await log.write(
-                recorded(BUY, result(BUY), session_id=UUID(context.session_id), workspace=DESK)
+                make_record(BUY, result(BUY), session_id=UUID(context.session_id), workspace=DESK)
             )
             await log._trail.finish()
         finally:
@@ -232,7 +232,7 @@ class TestAFailedWrite:
     async def test_refuses_the_decision_where_the_audit_is_strict(self, broken):
         log = SqlDecisionLog(AuditTrail(broken), strict=True)
         with pytest.raises(Unavailable) as refused:
-            await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK))
+            await log.write(make_record(BUY, result(BUY), session_id=None, workspace=DESK))
         assert refused.value.code == "AUDIT_FAILED"
 
 
@@ -245,7 +245,7 @@ class TestLists:
         for minute in range(12):
             asked = replace(BUY, timestamp=NOON + timedelta(minutes=minute), decision_id=f"d-{minute}")
             ending = result(asked, endings[minute % 4])
-            made.append(await log.write(recorded(asked, ending, session_id=None, workspace=DESK)))
+            made.append(await log.write(make_record(asked, ending, session_id=None, workspace=DESK)))
         return made
 
     async def test_come_newest_first_in_pages(self, log, records):
@@ -284,7 +284,7 @@ class TestLists:
         module = "moot.modules.governance.infrastructure.persistence.decision_log.AT_A_TIME"
         monkeypatch.setattr(module, 2)
         made = [
-            await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK)) for _ in range(7)
+            await log.write(make_record(BUY, result(BUY), session_id=None, workspace=DESK)) for _ in range(7)
         ]
         found = [record.id async for record in log.history(DESK, NOON)]
         assert sorted(found) == sorted(record.id for record in made)
@@ -294,7 +294,7 @@ class TestManyRows:
     @pytest.fixture
     async def full(self, database: Database) -> SqlDecisionLog:
         log = SqlDecisionLog(AuditTrail(database))
-        row = (await log.write(recorded(BUY, result(BUY), session_id=None, workspace=DESK))).model_dump(
+        row = (await log.write(make_record(BUY, result(BUY), session_id=None, workspace=DESK))).model_dump(
             mode="json"
         )
         endings = [status.value for status in ValidationStatus]

@@ -82,7 +82,7 @@ def test_validate_should_modify_sensitive_data_query():
         corrector={"kind": "sql", "path": "payload.args.sql", "mask": ["customer_name"]},
     )
     book = RuleBook(tables={"database": {"sales": ["day", "customer_name", "amount"]}})
-    checked = book.validator(book.repository([private, *book.shipped("tools")]))
+    checked = book.validator(book.repository([private, *book.read_shipped("tools")]))
     asked = call("database", sql="SELECT day, customer_name, amount FROM sales")
     result = checked.validate(asked)
     assert result.status is MODIFIED
@@ -101,7 +101,7 @@ def test_validate_should_modify_sensitive_data_query():
 @pytest.mark.accepts("A3-08", "W31")
 def test_validate_should_reject_goal_deviation():
     book = RuleBook()
-    checked = book.validator(book.repository(book.shipped("presets")))
+    checked = book.validator(book.repository(book.read_shipped("presets")))
     goal = "生成月度销售分析报表"
     about = {"decision_type": "create_node", "goal": goal}
     fits = checked.validate(request({"description": "按月汇总销售数据并生成分析报表"}, **about))

@@ -98,7 +98,7 @@ def test_a_rule_has_the_documented_fields_and_its_condition_is_text_or_code() ->
 def test_a_disabled_rule_is_kept_and_never_evaluated() -> None:
     kept = repository(rule(id="on"), rule(id="off", enabled=False))
     assert [fired.rule.id for fired in kept.evaluate(facts({"tool": "rm", "args": {}}))] == ["on"]
-    assert ids(kept.enabled()) == ["on"]
+    assert ids(kept.list_enabled()) == ["on"]
     assert ids(kept.list_all()) == ["off", "on"]
 
 

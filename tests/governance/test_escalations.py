@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from moot.modules.governance.application.decision_log import recorded
+from moot.modules.governance.application.decision_log import make_record
 from moot.modules.governance.application.escalations import EscalationClosed, EscalationService
 from moot.modules.governance.domain.decisions import (
     DecisionRequest,
@@ -90,7 +90,7 @@ class Desk:
 
     async def ask(self, asked: DecisionRequest = LARGE, session_id: UUID | None = SESSION) -> Escalation:
         result = self.validator.validate(asked)
-        record = await self.log.write(recorded(asked, result, session_id=session_id, workspace=DESK))
+        record = await self.log.write(make_record(asked, result, session_id=session_id, workspace=DESK))
         return await self.service.open(asked, record)
 
     async def use(
@@ -114,7 +114,7 @@ def desk(database: Database) -> Desk:
 class TestAnEscalation:
     async def test_waits_with_what_a_person_needs_to_know(self, desk):
         asked = await desk.ask()
-        (waiting,) = (await desk.service.waiting(DESK)).items
+        (waiting,) = (await desk.service.list_waiting(DESK)).items
         assert waiting == asked
         assert (waiting.payload, waiting.context) == (LARGE.payload, LARGE.context)
         assert (waiting.status, waiting.why) == ("pending", ["35 % needs a person"])
@@ -132,11 +132,11 @@ class TestAnEscalation:
         assert first == second
         other = await desk.ask(replace(LARGE, payload={**LARGE.payload, "position_percent": 0.4}))
         assert other.id != first.id
-        assert (await desk.service.waiting(DESK)).total == 2
+        assert (await desk.service.list_waiting(DESK)).total == 2
 
     async def test_needs_a_decision_that_is_on_record(self, desk):
         record = await desk.log.write(
-            recorded(LARGE, desk.validator.validate(LARGE), session_id=SESSION, workspace=DESK)
+            make_record(LARGE, desk.validator.validate(LARGE), session_id=SESSION, workspace=DESK)
         )
         with pytest.raises(Unavailable):
             await desk.service.open(LARGE, record.model_copy(update={"id": uuid4()}))
@@ -146,9 +146,9 @@ class TestAnEscalation:
         for minute in range(5):
             desk.clock.moment = NOON + timedelta(minutes=minute)
             asked.append(await desk.ask(session_id=UUID(int=minute)))
-        page = await desk.service.waiting(DESK, page=2, page_size=2)
+        page = await desk.service.list_waiting(DESK, page=2, page_size=2)
         assert (page.total, page.items) == (5, asked[2:4])
-        assert (await desk.service.waiting("other")).total == 0
+        assert (await desk.service.list_waiting("other")).total == 0
 
     async def test_keeps_no_secret(self, desk, database):
         secret = "Bearer abcdefghijklmnop"
@@ -170,7 +170,7 @@ class TestAnAnswer:
         )
         assert approved.decided_at == NOON + timedelta(hours=1)
         assert desk.told == [(asked.id, "approved")]
-        assert (await desk.service.waiting(DESK)).total == 0
+        assert (await desk.service.list_waiting(DESK)).total == 0
 
     async def test_no_lets_nothing_through(self, desk):
         asked = await desk.ask()
@@ -178,7 +178,7 @@ class TestAnAnswer:
         assert (rejected.status, rejected.reason) == ("rejected", "too much")
         assert desk.told == [(asked.id, "rejected")]
         assert await desk.use() is None
-        standing = await desk.service.standing(LARGE, session_id=SESSION, workspace=DESK)
+        standing = await desk.service.find_standing(LARGE, session_id=SESSION, workspace=DESK)
         assert standing == rejected
 
     @pytest.mark.parametrize("by", ["agent", " Agent "])
@@ -319,7 +319,7 @@ class TestOutOfTime:
         asked = await desk.ask()
         desk.clock.moment = asked.expires_at
         assert await desk.status(asked) == "expired"
-        assert (await desk.service.waiting(DESK)).total == 0
+        assert (await desk.service.list_waiting(DESK)).total == 0
         with pytest.raises(EscalationClosed, match="expired at 2026-03-03T12:00"):
             await desk.approve(asked)
         assert await desk.use() is None

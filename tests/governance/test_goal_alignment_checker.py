@@ -2,7 +2,7 @@
 
 import pytest
 
-from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compared
+from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compare
 
 GOAL = "生成月度销售分析报表"
 GOAL_IN_ENGLISH = "Generate the monthly sales analysis report"
@@ -51,7 +51,7 @@ def test_a_step_towards_the_goal_scores_high_in_both_languages(goal: str, action
 
 
 def test_one_shared_character_does_not_relate_two_texts() -> None:
-    assert compared("分析月度报表", "欣赏月亮").score == 0.0
+    assert compare("分析月度报表", "欣赏月亮").score == 0.0
 
 
 def test_sending_counts_against_an_action_only_where_the_goal_does_not_ask_for_it() -> None:

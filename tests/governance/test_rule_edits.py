@@ -37,7 +37,7 @@ class Process:
 
     async def own_rules(self) -> set[str]:
         assert self.governance.rulesets is not None
-        shipped = {each.id for each in self.governance.book.shipped()}
+        shipped = {each.id for each in self.governance.book.read_shipped()}
         return {each.id for each in (await self.governance.rulesets.newest("default")).rules} - shipped
 
 

@@ -46,7 +46,7 @@ def read(text: str) -> list[EnhancedRule]:
 
 
 def check(text: str) -> list[Complaint]:
-    return READER.reading(text, "mine.yaml").complaints
+    return READER.inspect(text, "mine.yaml").complaints
 
 
 def the_complaint(text: str) -> Complaint:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from moot.modules.governance.application.corrections import Corrections, patched
+from moot.modules.governance.application.corrections import Corrections, patch
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_files import RuleReader, write_rules
@@ -70,7 +70,7 @@ def corrected(rules: Sequence[EnhancedRule], args: dict[str, Any], tool: str = "
     payload = {"tool": tool, "args": args}
     for each in fired(rules, args, tool):
         assert each.rule.corrector is not None
-        payload = patched(payload, Corrections().changes(each.rule.corrector, payload, each.rule.id))
+        payload = patch(payload, Corrections().changes(each.rule.corrector, payload, each.rule.id))
     result: dict[str, Any] = payload["args"]
     return result
 
@@ -137,7 +137,7 @@ def test_goal_rules_can_be_had_alone_with_a_threshold_of_ones_own(generator):
 def test_every_generated_rule_is_sound_and_bears_out_its_examples(generator):
     for rule in everything(generator):
         assert READER.complaints(rule) == [], rule.condition
-        assert READER.tried(rule) == [], rule.condition
+        assert READER.try_examples(rule) == [], rule.condition
         assert not rule.is_draft
         assert set(rule.metadata["suggestion"]) == {"zh-CN", "en-US"}
 
@@ -152,7 +152,7 @@ def test_tool_rules_also_fit_a_tool_whose_arguments_are_typed(generator):
     profile = ToolProfile(name="http", parameters={"type": "object", "properties": schema})
     for rule in generator.generate_tool_rules(["http"], {"http": HTTP}):
         assert RuleReader(ENGINE, {"http": profile}).complaints(rule) == [], rule.condition
-        assert RuleReader(ENGINE, {"http": profile}).tried(rule) == [], rule.condition
+        assert RuleReader(ENGINE, {"http": profile}).try_examples(rule) == [], rule.condition
 
 
 def test_what_comes_from_a_user_is_in_shadow_until_it_is_accepted(generator):

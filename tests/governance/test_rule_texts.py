@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.decisions import RuleViolation, ValidationResult
 from moot.modules.governance.infrastructure.cel.index import CelConditions
@@ -20,7 +20,7 @@ from tests.governance.test_malformed_rules import CONDITIONS, problems
 from tests.governance.test_rest_rules import DECISIONS, RULES, RULESETS, no_shell
 
 BOOK = RuleBook()
-VALIDATOR = BOOK.validator(BOOK.repository(BOOK.shipped()))
+VALIDATOR = BOOK.validator(BOOK.repository(BOOK.read_shipped()))
 CHINESE = re.compile(r"[\u4e00-\u9fff]")
 QUOTED_FROM_CEL = {"conditions.unreadable", "conditions.unreadable_here"}
 
@@ -126,7 +126,7 @@ class TestDecisions:
         assert only(chinese).because == "这里只允许执行单条 SELECT。"
         assert chinese.suggestions == ("请只提交一条 SELECT，写明列名，只用表和常用函数。",)
         assert only(english).because == "Only a single SELECT may run here."
-        record = recorded(chinese.original_request, chinese, session_id=None, workspace="default")
+        record = make_record(chinese.original_request, chinese, session_id=None, workspace="default")
         assert explain(record).in_locale("zh-CN") == (
             "拒绝：只读 SQL（tools.sql_guard@1：这里只允许执行单条 SELECT。；payload.args.sql = DROP TABLE bars）"
         )

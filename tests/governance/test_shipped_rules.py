@@ -33,7 +33,7 @@ OPEN = {"open_breakers": ["data:tushare"]}
 
 @cache
 def shipped(profile: str = "default") -> list[EnhancedRule]:
-    return BOOK.shipped(profile)
+    return BOOK.read_shipped(profile)
 
 
 ALL = shipped()
@@ -88,7 +88,7 @@ class TestTheFiles:
             "database": ToolProfile(name="database", sql="query"),
             "send_email": ToolProfile(name="send_email"),
         }
-        assert RuleBook(tools).shipped() != []
+        assert RuleBook(tools).read_shipped() != []
 
     def test_limits_for_research_stand_in_the_place_of_those_they_replace(self) -> None:
         ids = {rule.id for rule in ALL}

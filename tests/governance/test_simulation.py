@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.governance.application.decision_log import explain, recorded, simulate
+from moot.modules.governance.application.decision_log import explain, make_record, simulate
 from moot.modules.governance.domain.decisions import (
     BY_A_PERSON,
     Change,
@@ -86,7 +86,7 @@ async def decide(log: SqlDecisionLog, *, hour: int = 12, waived: bool = False) -
         moment = NOON + timedelta(hours=hour - 12, minutes=n)
         asked = replace(request({"position_percent": position}, "verdict"), timestamp=moment)
         result = replace(validator.validate(asked, waived=waived), timestamp=moment)
-        await log.write(recorded(asked, result, session_id=None, workspace=DESK))
+        await log.write(make_record(asked, result, session_id=None, workspace=DESK))
 
 
 def history(log: SqlDecisionLog) -> AsyncIterator[DecisionRecord]:
@@ -149,7 +149,7 @@ async def answered(log: SqlDecisionLog, position: float, edited: float | None) -
         again = CapValidator(RULES).validate(request(change.value, "verdict"), waived=True)
         modified = dict(again.payload)
         ended = replace(again, status=MODIFIED, modified_payload=modified, changes=(change, *again.changes))
-    return await log.write(recorded(asked, ended, session_id=None, workspace=DESK))
+    return await log.write(make_record(asked, ended, session_id=None, workspace=DESK))
 
 
 async def test_what_a_person_answered_is_their_answer_still(log):

@@ -44,7 +44,7 @@ def queue(desk: Asking) -> EscalationService:
 
 
 async def waiting(desk: Asking) -> list[UUID]:
-    return [each.id for each in (await queue(desk).waiting("default")).items]
+    return [each.id for each in (await queue(desk).list_waiting("default")).items]
 
 
 async def approve(desk: Asking, by: str = "boss") -> None:

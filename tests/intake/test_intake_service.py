@@ -16,7 +16,7 @@ from moot.modules.intake.application.intake_service import (
     Question,
 )
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from tests.fakes.clock import PATIENCE
 from tests.fakes.llm_server import Hang, LLMServer, Say
 from tests.intake.whole_desk import (
@@ -120,18 +120,18 @@ async def test_without_a_model_a_wish_to_change_the_plan_is_said_to_be_unheard(d
 @pytest.mark.parametrize("said", [{"decision": "perhaps"}, {"decision": "accepted", "why": "so"}, {}])
 async def test_feedback_nobody_knows_is_refused(said):
     with pytest.raises(InvalidInput):
-        checked(Feedback, said)
+        validate(Feedback, said)
 
 
 @pytest.mark.accepts("W40")
 @pytest.mark.parametrize("said", [{}, {"text": ""}, {"text": " \n"}])
 async def test_a_wish_to_change_the_plan_says_what_to_change(said):
     with pytest.raises(InvalidInput) as refused:
-        checked(Feedback, {"decision": "edit_plan", **said})
+        validate(Feedback, {"decision": "edit_plan", **said})
     assert [each["field"] for each in refused.value.details["errors"]] == ["text"]
     assert refused.value.in_locale("en-US") == "text: must not be blank."
     assert refused.value.in_locale("zh-CN").startswith("text")
-    assert checked(Feedback, {"decision": "accepted", **said}).decision == "accepted"
+    assert validate(Feedback, {"decision": "accepted", **said}).decision == "accepted"
 
 
 @pytest.mark.accepts("W40", "A4-27")
@@ -149,7 +149,7 @@ async def test_a_wish_to_change_the_plan_says_what_to_change(said):
 )
 async def test_a_request_that_cannot_be_honoured_is_refused(asked):
     with pytest.raises(InvalidInput):
-        checked(Question, asked)
+        validate(Question, asked)
 
 
 @pytest.mark.accepts("W40")

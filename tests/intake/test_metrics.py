@@ -49,9 +49,9 @@ def test_the_failure_of_prompts_is_those_failed_of_those_fetched(metrics: Intake
 @pytest.mark.accepts("A4-25")
 def test_latency_is_told_by_percentiles_of_the_latest_runs():
     metrics = IntakeMetrics(timed=100)
-    metrics.coordinated("failed", 3600.0)
+    metrics.count_coordination("failed", 3600.0)
     for hundredths in range(100, 0, -1):
-        metrics.coordinated("handed_off" if hundredths % 2 else "replied", hundredths / 100)
+        metrics.count_coordination("handed_off" if hundredths % 2 else "replied", hundredths / 100)
     seen = metrics.snapshot()
     assert seen.runs == {"failed": 1, "handed_off": 50, "replied": 50}
     assert seen.coordinator_latency.count == 101
@@ -61,7 +61,7 @@ def test_latency_is_told_by_percentiles_of_the_latest_runs():
 
 @pytest.mark.accepts("A4-25")
 def test_a_single_run_is_every_percentile(metrics: IntakeMetrics):
-    metrics.coordinated("replied", 0.25)
+    metrics.count_coordination("replied", 0.25)
     latency = metrics.snapshot().coordinator_latency
     assert (latency.p50_ms, latency.p95_ms) == (250, 250)
 

@@ -42,7 +42,7 @@ def governance(trail: AuditTrail, clock: FixedClock) -> GovernanceContainer:
 
 def asked(governance: GovernanceContainer, clock: FixedClock, *more: EnhancedRule) -> GovernedPlanReview:
     """Under the shipped rules, and `more`."""
-    governance.rulesets._shipped = (*governance.book.shipped(), *more)
+    governance.rulesets._shipped = (*governance.book.read_shipped(), *more)
     return GovernedPlanReview(governance.agent, clock)
 
 

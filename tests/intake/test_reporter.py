@@ -16,7 +16,7 @@ from moot.modules.intake.domain.conversation import Answer, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.adapters.equity_desk import leaning, measured
+from moot.modules.intake.infrastructure.adapters.equity_desk import leaning, read_facts
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
@@ -659,9 +659,9 @@ VALUED = [
 
 def test_facts_are_told_in_the_readers_words_and_fewer_where_many_are_heard():
     told = {"PE (TTM)": "28x", "PE, percentile of three years": "95%", "PB": "6.25x", "Price": "CNY 1,339.9"}
-    assert list(dict(measured({"valuation_modeler": VALUED}, "en-US")).items()) == list(told.items())
+    assert list(dict(read_facts({"valuation_modeler": VALUED}, "en-US")).items()) == list(told.items())
     heard = {"valuation_modeler": VALUED, "macro_intelligence": [], "technical_analyst": []}
-    assert dict(measured(heard, "zh-CN")) == {"市盈率（TTM）": "28x", "市盈率近三年分位": "95%"}
+    assert dict(read_facts(heard, "zh-CN")) == {"市盈率（TTM）": "28x", "市盈率近三年分位": "95%"}
 
 
 async def test_companies_are_compared_though_the_plan_had_no_room_for_it(ruled: Reporter):

@@ -12,7 +12,7 @@ from moot.modules.governance.application.coordinator_agent import DecisionRecord
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
@@ -51,7 +51,7 @@ class Asking:
         return self.desk.intake.service
 
     async def ask(self, question: str, listener: Heard | None = None, **more: Any) -> Conversation:
-        asked = checked(Question, {"question": question} | more)
+        asked = validate(Question, {"question": question} | more)
         return await self.service.ask(asked, workspace=self.workspace, listener=listener)
 
     async def say(
@@ -78,7 +78,7 @@ class Asking:
     def forbid(self, *rules: EnhancedRule) -> None:
         """Under the shipped rules, and these."""
         rulesets = self.desk.governance.rulesets
-        rulesets._shipped = (*self.desk.governance.book.shipped(), *rules)  # type: ignore[misc]
+        rulesets._shipped = (*self.desk.governance.book.read_shipped(), *rules)  # type: ignore[misc]
 
 
 def about_plans(condition: str, **more: Any) -> EnhancedRule:

@@ -18,7 +18,7 @@ from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, Duplicat
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.database import Database
 from tests.fakes.clock import TickingClock
 
@@ -47,11 +47,11 @@ FULL = {
 
 
 def body(**changes: Any) -> ConfigBody:
-    return checked(ConfigBody, {"alias": "main", "base_url": "http://m/v1", "model_name": "m"} | changes)
+    return validate(ConfigBody, {"alias": "main", "base_url": "http://m/v1", "model_name": "m"} | changes)
 
 
 def patch(**sent: Any) -> ConfigPatch:
-    return checked(ConfigPatch, sent)
+    return validate(ConfigPatch, sent)
 
 
 class Desk:
@@ -80,7 +80,7 @@ def desk(open_desk) -> Desk:
 
 class TestAModel:
     async def test_comes_back_with_every_field_and_a_masked_key(self, desk):
-        created = await desk.service.create(checked(ConfigBody, FULL))
+        created = await desk.service.create(validate(ConfigBody, FULL))
         assert created == await desk.service.get("main")
         shown = created.model_dump(mode="json", exclude={"id", "created_at", "updated_at"})
         assert shown == FULL | {
@@ -97,7 +97,7 @@ class TestAModel:
         }
 
     async def test_is_called_with_its_key_and_proxy_at_once(self, desk):
-        await desk.service.create(checked(ConfigBody, FULL))
+        await desk.service.create(validate(ConfigBody, FULL))
         [config] = desk.registry.candidates("main")
         assert (config.api_key.get_secret_value(), config.proxy) == (KEY, PROXY)
         assert config.created_at == config.updated_at is not None
@@ -151,7 +151,7 @@ class TestAModel:
 
 class TestAChange:
     async def test_leaves_what_was_not_sent(self, desk):
-        before = await desk.service.create(checked(ConfigBody, FULL))
+        before = await desk.service.create(validate(ConfigBody, FULL))
         after = await desk.service.update("main", patch(model_name="house-2", is_active=False))
         assert after.updated_at > before.updated_at
         assert after == before.model_copy(
@@ -160,7 +160,7 @@ class TestAChange:
         assert desk.aliases() == ["default"]
 
     async def test_keeps_key_and_proxy_unless_they_are_sent(self, desk):
-        await desk.service.create(checked(ConfigBody, FULL))
+        await desk.service.create(validate(ConfigBody, FULL))
         await desk.service.update("main", patch(priority=7))
         [config] = desk.registry.candidates("main")
         assert (config.api_key.get_secret_value(), config.proxy) == (KEY, PROXY)
@@ -170,7 +170,7 @@ class TestAChange:
 
     @pytest.mark.accepts("W21")
     async def test_a_null_clears(self, desk):
-        await desk.service.create(checked(ConfigBody, FULL))
+        await desk.service.create(validate(ConfigBody, FULL))
         cleared = dict.fromkeys(
             ["api_key", "proxy", "price_in", "context_size", "knowledge_cutoff", "tags", "capabilities"]
         )
@@ -241,7 +241,7 @@ class TestTheEnvironment:
 
 class TestSecrets:
     async def test_are_nowhere_in_the_tables(self, desk, database):
-        await desk.service.create(checked(ConfigBody, FULL))
+        await desk.service.create(validate(ConfigBody, FULL))
         await desk.service.update("main", patch(api_key=KEY, proxy=PROXY))
         async with database.session() as db:
             rows = (await db.execute(text("SELECT * FROM llm_configs"))).mappings().all()
@@ -251,7 +251,7 @@ class TestSecrets:
 
     async def test_are_nowhere_in_the_file(self, sqlite_database, home, clock):
         desk = Desk(sqlite_database, TickingClock(clock.now()))
-        await desk.service.create(checked(ConfigBody, FULL))
+        await desk.service.create(validate(ConfigBody, FULL))
         await sqlite_database.close()
         stored = b"".join(file.read_bytes() for file in home.glob("moot.db*"))
         assert b"house-1" in stored
@@ -259,7 +259,7 @@ class TestSecrets:
         assert b"proxy-canary" not in stored
 
     async def test_of_another_secret_cost_only_their_own_model(self, open_desk):
-        await open_desk("old").service.create(checked(ConfigBody, FULL))
+        await open_desk("old").service.create(validate(ConfigBody, FULL))
         desk = open_desk("new")
         await desk.service.create(body(alias="fresh", api_key="another-key-1"))
         await desk.service.create(body(alias="keyless"))
@@ -270,7 +270,7 @@ class TestSecrets:
         assert (view.unreadable, view.api_key, view.proxy) == (("api_key", "proxy"), "", None)
 
     async def test_of_another_secret_can_be_entered_again(self, open_desk):
-        await open_desk("old").service.create(checked(ConfigBody, FULL))
+        await open_desk("old").service.create(validate(ConfigBody, FULL))
         desk = open_desk("new")
         with pytest.raises(SecretUnreadable, match="api_key, proxy: cannot be decrypted"):
             await desk.service.update("main", patch(api_key="another-key-1"))
@@ -279,20 +279,20 @@ class TestSecrets:
         assert desk.aliases() == ["main", "default"]
 
     async def test_of_another_secret_do_not_keep_a_model_from_being_removed(self, open_desk):
-        await open_desk("old").service.create(checked(ConfigBody, FULL))
+        await open_desk("old").service.create(validate(ConfigBody, FULL))
         desk = open_desk("new")
         await desk.service.remove("main")
         assert [view.alias for view in await desk.service.list()] == ["default"]
 
     async def test_of_another_secret_are_untouched_and_readable_with_the_old_one(self, open_desk):
-        await open_desk("old").service.create(checked(ConfigBody, FULL))
+        await open_desk("old").service.create(validate(ConfigBody, FULL))
         await open_desk("new").service.list()
         desk = open_desk("old")
         await desk.service.list()
         assert desk.registry.candidates("main")[0].api_key.get_secret_value() == KEY
 
     def test_are_not_printed(self):
-        form = checked(ConfigBody, FULL)
+        form = validate(ConfigBody, FULL)
         config = form.config()
         printed = [
             *(repr(it) + str(it) + str(it.model_dump()) for it in (form, config)),
@@ -313,7 +313,7 @@ class TestWhatIsEntered:
     @pytest.mark.parametrize("name", PRESETS)
     def test_a_preset_fills_in_where_and_what(self, name):
         form = {"alias": "p", "model_name": "m", "preset": name, "api_key": KEY}
-        config = checked(ConfigBody, form).config()
+        config = validate(ConfigBody, form).config()
         preset = PRESETS[name]
         assert (config.vendor, config.base_url, config.capabilities) == (
             preset.vendor,
@@ -331,8 +331,8 @@ class TestWhatIsEntered:
 
     def test_a_vendor_that_needs_a_key_is_not_entered_without_one(self):
         with pytest.raises(InvalidInput, match="preset: 'deepseek' needs a key"):
-            checked(ConfigBody, {"alias": "p", "model_name": "m", "preset": "deepseek"})
-        assert checked(ConfigBody, {"alias": "p", "model_name": "m", "preset": "ollama"}).api_key is None
+            validate(ConfigBody, {"alias": "p", "model_name": "m", "preset": "deepseek"})
+        assert validate(ConfigBody, {"alias": "p", "model_name": "m", "preset": "ollama"}).api_key is None
 
     @pytest.mark.parametrize(
         ("wrong", "said"),
@@ -379,7 +379,7 @@ class TestWhatIsEntered:
         with pytest.raises(
             InvalidInput, match=r"unless a preset is chosen. Allowed: openai, deepseek"
         ) as refused:
-            checked(ConfigBody, {"alias": "a", "model_name": "m"})
+            validate(ConfigBody, {"alias": "a", "model_name": "m"})
         assert refused.value.in_locale("zh-CN").startswith("base_url：必填，除非选用一个预设。")
         assert refused.value.details["errors"][0]["field"] == "base_url"
 
@@ -412,7 +412,7 @@ class TestWhatIsEntered:
     @pytest.mark.parametrize("raw", [[KEY], KEY, KEY.encode(), None])
     def test_nor_where_there_is_no_object_at_all(self, raw):
         with pytest.raises(InvalidInput, match="must be an object") as refused:
-            checked(ConfigBody, raw)
+            validate(ConfigBody, raw)
         assert KEY not in str(refused.value) + str(refused.value.details)
 
     def test_a_key_is_taken_without_the_space_around_it(self):

@@ -381,9 +381,9 @@ def test_prompts_are_files_by_locale(tmp_path):
     (tmp_path / "zh-CN" / "judge.md").write_text("你好，$name。\n", "utf-8")
     prompts = Prompts(tmp_path)
     assert prompts.text("judge", "zh-CN") == "你好，$name。"
-    assert prompts.filled("judge", "zh-CN", name="$name {x}") == "你好，$name {x}。"
+    assert prompts.fill("judge", "zh-CN", name="$name {x}") == "你好，$name {x}。"
     with pytest.raises(KeyError):
-        prompts.filled("judge", "zh-CN")
+        prompts.fill("judge", "zh-CN")
     with pytest.raises(FileNotFoundError):
         prompts.text("judge", "en-US")
 

@@ -182,13 +182,15 @@ def test_coverage_knows_what_is_missing():
         ("x",),
         NOW,
     )
-    assert kept.missing((date(2026, 6, 6), date(2026, 6, 9))) == []
-    assert kept.missing((date(2026, 6, 1), date(2026, 6, 30))) == [
+    assert kept.find_missing((date(2026, 6, 6), date(2026, 6, 9))) == []
+    assert kept.find_missing((date(2026, 6, 1), date(2026, 6, 30))) == [
         (date(2026, 6, 1), date(2026, 6, 4)),
         (date(2026, 6, 11), date(2026, 6, 14)),
         (date(2026, 6, 21), date(2026, 6, 30)),
     ]
-    assert kept.missing((date(2026, 6, 8), date(2026, 6, 16))) == [(date(2026, 6, 11), date(2026, 6, 14))]
+    assert kept.find_missing((date(2026, 6, 8), date(2026, 6, 16))) == [
+        (date(2026, 6, 11), date(2026, 6, 14))
+    ]
 
 
 class TestTheSyncedSource:

@@ -8,8 +8,8 @@ import pytest
 from moot.modules.research.application.valuation_modeler import (
     HISTORY_DAYS,
     MIN_VALID_HISTORY,
+    find_usual,
     percentile,
-    usual,
 )
 from moot.modules.research.infrastructure.market_facts import MarketDataFacts
 from moot.shared.domain.symbol import Symbol
@@ -44,7 +44,7 @@ async def test_percentiles_and_medians_equal_those_of_the_raw_table(market: Real
             values = [getattr(entry, field) for entry in history]
             rank, median = recomputed(past, column)
             assert percentile(next(reversed(values), None), values) == rank
-            assert usual(values) == (None if median is None else pytest.approx(median, abs=0.00501))
+            assert find_usual(values) == (None if median is None else pytest.approx(median, abs=0.00501))
 
 
 async def test_a_loss_has_no_rank_and_loss_days_count_in_no_history(market: RealMarket) -> None:

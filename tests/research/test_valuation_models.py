@@ -3,6 +3,7 @@
 import pytest
 
 from moot.modules.research.application.valuation_modeler import (
+    find_usual,
     graham_value,
     growth_average,
     implied_value,
@@ -11,7 +12,6 @@ from moot.modules.research.application.valuation_modeler import (
     peg,
     percentile,
     safety_margin,
-    usual,
 )
 from moot.shared.domain.messages import Locale
 from tests.fakes.research import a_report
@@ -87,8 +87,8 @@ class TestShareBasis:
 
 
 def test_a_share_at_its_usual_multiple() -> None:
-    assert usual(HUNDRED) == 50.5
-    assert usual(HUNDRED[:59]) is None
+    assert find_usual(HUNDRED) == 50.5
+    assert find_usual(HUNDRED[:59]) is None
     assert implied_value(20.0, 40.0, 50.0) == 25.0
     assert implied_value(20.0, -40.0, 50.0) is None
 

@@ -13,7 +13,7 @@ from fastapi.openapi.docs import get_swagger_ui_html
 from fastapi.responses import HTMLResponse
 from fastapi.staticfiles import StaticFiles
 
-from moot.modules.access.presentation import is_open, needed_scope
+from moot.modules.access.presentation import find_scope, is_open
 from moot.shared.presentation.errors import ErrorBody
 
 Document = dict[str, Any]
@@ -39,16 +39,16 @@ def document_keys(app: FastAPI) -> None:
     """From then on `app` says in its document who may do what, on the routes of today and of later."""
     plain = app.openapi
 
-    def documented() -> Document:
+    def describe() -> Document:
         document = plain()
         document["components"]["securitySchemes"] = SCHEMES
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
                 if not is_open(path):
-                    _guard(operation, needed_scope(method.upper(), path))
+                    _guard(operation, find_scope(method.upper(), path))
         return document
 
-    app.openapi = documented  # type: ignore[method-assign]
+    app.openapi = describe  # type: ignore[method-assign]
 
 
 def _guard(operation: Document, scope: str) -> None:

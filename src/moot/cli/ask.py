@@ -34,7 +34,7 @@ from moot.modules.intake.application.ports import Happening, Tell
 from moot.modules.intake.application.report_text import clip, drop_unseen
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import LOCALES
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
 
@@ -77,13 +77,13 @@ def run_ask(
     async def begin(service: IntakeService, tell: Tell) -> Conversation:
         if question is not None or known is None:
             how = {"style": style, "auto_accepted_plan": yes, "max_step_num": steps, "locale": locale}
-            asked = checked(Question, {"question": question, "thread_id": known, **how})
+            asked = validate(Question, {"question": question, "thread_id": known, **how})
             return await service.ask(asked, workspace=DEFAULT_WORKSPACE, listener=tell)
         if resume:
             return await service.resume(known, workspace=DEFAULT_WORKSPACE, listener=tell)
         if accept or reject or edit is not None:
             decision = "accepted" if accept else "rejected" if reject else "edit_plan"
-            said = checked(Feedback, {"decision": decision, "text": edit or ""})
+            said = validate(Feedback, {"decision": decision, "text": edit or ""})
             return await _answer(service, known, said, tell)
         return await service.conversation(known, DEFAULT_WORKSPACE)
 
@@ -158,7 +158,7 @@ class Screen:
         """None: nobody is there, or whoever is says nothing; the conversation goes on waiting."""
         if self._quiet or not (self._console.is_terminal and sys.stdin.isatty()):
             return None
-        self._waiting(conversation.last)
+        self._show_waiting(conversation.last)
         try:
             answer = typer.prompt(self._say("accept"), default="y").strip()
         except typer.Abort:
@@ -172,7 +172,7 @@ class Screen:
         turn = conversation.last
         self._speak(turn.locale)
         if turn.status == "waiting":
-            self._waiting(turn)
+            self._show_waiting(turn)
         if turn.answer is not None or turn.reply:
             self._prose(turn.answer.markdown if turn.answer else drop_unseen(turn.reply or ""))
         if turn.error:
@@ -180,7 +180,7 @@ class Screen:
         hint = turn.status if turn.status in ("waiting", "running") else "go_on"
         self._print(self._say(hint, id=conversation.id), style="dim")
 
-    def _waiting(self, turn: Turn) -> None:
+    def _show_waiting(self, turn: Turn) -> None:
         """What a person has to know who is to say yes or no."""
         if turn.plan is not None and not self._planned:
             self._plan(turn.plan.model_dump())

@@ -23,7 +23,7 @@ from moot.modules.governance.application.rule_files import (
 from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.validation import Strict, checked
+from moot.shared.domain.validation import Strict, validate
 
 if TYPE_CHECKING:
     from moot.modules.governance.container import RuleBook
@@ -46,7 +46,7 @@ def decide_requests(
     with command():
         book = rule_book()
         own = [rule for path in rules or [] for rule in rules_in(book, path)]
-        shipped = shipped_beside(book, own, profile or ("none" if rules else "default"))
+        shipped = choose_shipped(book, own, profile or ("none" if rules else "default"))
         validator = book.validator(book.repository([*shipped, *own]))
         asked = requests_in(read_file(file) if file else sys.stdin.read(), str(file or "stdin"))
         results = [validator.validate(request) for request, _ in asked]
@@ -83,7 +83,7 @@ def _request(value: Any, line: int, place: int, where: str) -> tuple[DecisionReq
     if not isinstance(value, dict):
         raise InvalidInput(SAY("decide.not_an_object", where=where, line=line))
     try:
-        asked = checked(Asked, value)
+        asked = validate(Asked, value)
     except InvalidInput as e:
         raise InvalidInput(
             SAY("decide.bad_request", where=where, line=line, why=e.message), **e.details
@@ -133,7 +133,7 @@ def rules_in(book: "RuleBook", path: Path) -> list[EnhancedRule]:
     return book.read(read_file(path), str(path))
 
 
-def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
+def accept_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
     """Like `rules_in`; what is wrong with the file is told a line each, and ends the command."""
     try:
         return rules_in(book, path)
@@ -144,16 +144,16 @@ def accepted_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
         raise typer.Exit(1) from None
 
 
-def shipped_beside(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) -> list[EnhancedRule]:
+def choose_shipped(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) -> list[EnhancedRule]:
     """The rules that come with Moot, but for those `own` ones replace. What only tightens replaces nothing."""
     if profile == ALONE:
         return []
     replaced = {rule.metadata.get("replaces") for rule in own if not rule.tightens}
-    return [rule for rule in book.shipped(profile) if rule.id not in replaced]
+    return [rule for rule in book.read_shipped(profile) if rule.id not in replaced]
 
 
 def is_sound(book: "RuleBook", file: Path) -> bool:
-    found = book.reading(read_file(file), str(file)).complaints
+    found = book.inspect(read_file(file), str(file)).complaints
     for complaint in found:
         typer.echo(_describe(complaint))
     errors = sum(complaint.severity == "error" for complaint in found)

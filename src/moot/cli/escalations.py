@@ -35,7 +35,7 @@ escalations = group("help.escalations")
 def list_waiting(
     page: Annotated[int, option("escalations.help.page", min=1)] = 1, as_json: AsJson = False
 ) -> None:
-    on_desk(lambda desk: _queue(desk).waiting(DEFAULT_WORKSPACE, page=page), _show_page, as_json=as_json)
+    on_desk(lambda desk: _queue(desk).list_waiting(DEFAULT_WORKSPACE, page=page), _show_page, as_json=as_json)
 
 
 @escalations.command("show", help=say("escalations.help.show"))

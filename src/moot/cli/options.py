@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.validation import checked, refused
+from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.redaction import REDACT
 
 M = TypeVar("M", bound=BaseModel)
@@ -51,10 +51,10 @@ def day(name: str, text: str | None) -> date | None:
         raise InvalidInput(SAY("bad_day", option=name, text=text)) from None
 
 
-def required_day(name: str, text: str) -> date:
+def require_day(name: str, text: str) -> date:
     found = day(name, text)
     if found is None:
-        raise refused("date_malformed", name, text)
+        raise refuse_field("date_malformed", name, text)
     return found
 
 
@@ -62,12 +62,12 @@ def uuid_of(field: str, text: str) -> UUID:
     try:
         return UUID(text)
     except ValueError:
-        raise refused("uuid_parsing", field, text) from None
+        raise refuse_field("uuid_parsing", field, text) from None
 
 
 def check_typed(kind: type[M], **typed: object) -> M:
     """What was typed, as the model it is meant for; what was not typed has the model's own default."""
-    return checked(kind, {name: value for name, value in typed.items() if value is not None})
+    return validate(kind, {name: value for name, value in typed.items() if value is not None})
 
 
 def number_or_text(text: str) -> int | float | str:

@@ -18,7 +18,7 @@ from moot.modules.governance.application.decision_log import (
     Difference,
     SimulationReport,
     explain,
-    recorded,
+    make_record,
 )
 from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data
@@ -103,7 +103,7 @@ class Tried(NamedTuple):
     @property
     def why(self) -> str:
         request = self.result.original_request
-        record = recorded(request, self.result, session_id=None, workspace=DEFAULT_WORKSPACE)
+        record = make_record(request, self.result, session_id=None, workspace=DEFAULT_WORKSPACE)
         return explain(record).in_locale(environment_locale())
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
 import typer
 
 from moot.cli.decide import (
-    accepted_rules,
+    accept_rules,
+    choose_shipped,
     is_sound,
     read_constraint,
     requests_in,
     rule_book,
-    shipped_beside,
 )
-from moot.cli.options import DAY, Profile, argument, group, option, read_file, required_day, user_name
+from moot.cli.options import DAY, Profile, argument, group, option, read_file, require_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import count_up, print_json, tell
 from moot.cli.rule_view import SHORT, Tried, show_one, show_rules, show_rulesets, show_simulation, show_trials
@@ -97,12 +97,12 @@ def try_out(
     """Examples are tried as the file is read: one that fails ends the command. Needs no database."""
     with command():
         book = rule_book()
-        own = accepted_rules(book, file)
+        own = accept_rules(book, file)
         tell("rules.examples", count=sum(len(rule.examples) for rule in own))
         _tell_drafts(own)
         if requests is None:
             return
-        validator = book.validator(book.repository([*shipped_beside(book, own, profile), *own]))
+        validator = book.validator(book.repository([*choose_shipped(book, own, profile), *own]))
         asked = requests_in(read_file(requests), str(requests))
         tried = [Tried(validator.validate(request), expected) for request, expected in asked]
         show_trials(tried)
@@ -118,11 +118,11 @@ def activate(
     file, stored = Path(target), target.isdecimal() and not Path(target).is_file()
 
     async def work(desk: "Moot") -> Stored:
-        rulesets, book = _stored_rulesets(desk), desk.governance.book
+        rulesets, book = _require_rulesets(desk), desk.governance.book
         if stored:
             return await _put_in_force(rulesets, int(target))
-        own = accepted_rules(book, file)
-        together = [*shipped_beside(book, own, profile), *own]
+        own = accept_rules(book, file)
+        together = [*choose_shipped(book, own, profile), *own]
         who = {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
         ruleset = await rulesets.save(together, note=note or file.name, **who)
         return Stored(await rulesets.activate(ruleset.number, **who), ruleset, own)
@@ -132,13 +132,13 @@ def activate(
 
 @rules.command("rollback", help=say("rules.help.rollback"))
 def roll_back() -> None:
-    on_desk(lambda desk: _put_in_force(_stored_rulesets(desk), None), _tell)
+    on_desk(lambda desk: _put_in_force(_require_rulesets(desk), None), _tell)
 
 
 @rules.command("history", help=say("rules.help.history"))
 def history(as_json: AsJson = False) -> None:
     async def work(desk: "Moot") -> tuple[list[Ruleset], Active]:
-        rulesets = _stored_rulesets(desk)
+        rulesets = _require_rulesets(desk)
         active = await rulesets.active(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are in force
         return list(await rulesets.list(DEFAULT_WORKSPACE)), active
 
@@ -160,8 +160,8 @@ def simulate_rules(
         book, log = desk.governance.book, desk.governance.decisions
         if log is None:
             raise _nothing_stored()
-        own = accepted_rules(book, file)
-        shipped = shipped_beside(book, own, profile)
+        own = accept_rules(book, file)
+        shipped = choose_shipped(book, own, profile)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
         with count_up(say("rules.simulating")) as count:
             validator = book.validator(book.repository([*shipped, *own]))
@@ -169,7 +169,7 @@ def simulate_rules(
         return report, len(shipped)
 
     with command() as settings:
-        first = required_day("--since", since)
+        first = require_day("--since", since)
         report, shipped = at_desk(settings, work)
         show_simulation(report, {"day": first, "file": file, "shipped": shipped})
 
@@ -205,7 +205,7 @@ async def _put_in_force(rulesets: RulesetService, number: int | None) -> Stored:
     return Stored(done, await rulesets.get(done.number, DEFAULT_WORKSPACE))
 
 
-def _stored_rulesets(desk: "Moot") -> RulesetService:
+def _require_rulesets(desk: "Moot") -> RulesetService:
     if desk.governance.rulesets is None:
         raise _nothing_stored()
     return desk.governance.rulesets
@@ -218,7 +218,7 @@ def _nothing_stored() -> Unavailable:
 async def _in_force(desk: "Moot") -> Active:
     if desk.governance.rulesets is not None:
         return await desk.governance.rulesets.active(DEFAULT_WORKSPACE)
-    return desk.governance.book.repository(desk.governance.book.shipped()).active
+    return desk.governance.book.repository(desk.governance.book.read_shipped()).active
 
 
 def _summary(active: Active, count: int) -> str:

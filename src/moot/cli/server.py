@@ -79,12 +79,12 @@ def run_server(
             timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
         )
         config.load()
-        with settled():
+        with settle():
             DrainingServer(config).run()
 
 
 @contextmanager
-def settled() -> Iterator[None]:
+def settle() -> Iterator[None]:
     """What is loaded by now stays: looking through all of it again and again would cost more than the sessions.
 
     Of what comes and goes with a session little refers back to itself: it is looked at less often than Python would.

@@ -19,7 +19,7 @@ from moot.cli.options import (
     day,
     group,
     option,
-    required_day,
+    require_day,
     uuid_of,
 )
 from moot.cli.outcome import at_desk, command, on_desk
@@ -122,7 +122,7 @@ def resume(
         if session_id is not None:
             _resume_one(settings, _id(session_id), as_json=as_json)
             return
-        left = at_desk(settings, lambda desk: desk.interrupted())
+        left = at_desk(settings, lambda desk: desk.find_interrupted())
         if not left:
             tell("sessions.nothing_interrupted", err=as_json)
         failures = [
@@ -206,7 +206,7 @@ def prune(
         tell(f"session_files.{'room' if left < size else 'room_kept'}", **room)
 
     with command() as settings:
-        last = required_day("--before", before)
+        last = require_day("--before", before)
         at_desk(settings, work)
 
 
@@ -269,14 +269,14 @@ def _verify_pack(path: Path) -> None:
         with path.open("rb") as file:
             found = check_session_pack(file.read(LARGEST + 1), environment_locale())
     except OSError as e:
-        raise _failed(Unavailable(SAY("rules.no_file", path=path, reason=e.strerror or e))) from None
+        raise _fail(Unavailable(SAY("rules.no_file", path=path, reason=e.strerror or e))) from None
     except AppError as e:
-        raise _failed(e) from None
+        raise _fail(e) from None
     typer.echo(found.explanation)
     tell("session_files.head_of", session_id=found.session_id, head=found.head)
 
 
-def _failed(error: AppError) -> typer.Exit:
+def _fail(error: AppError) -> typer.Exit:
     tell("error", err=True, message=error.in_locale(environment_locale()))
     return typer.Exit(1)
 

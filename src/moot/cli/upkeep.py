@@ -46,7 +46,7 @@ def show_revision() -> None:
 
 
 def _with_database(work: Callable[[Database], Awaitable[str]]) -> None:
-    async def opened(settings: Settings) -> str:
+    async def check_database(settings: Settings) -> str:
         if not settings.persistence:
             return say("db.off")
         database = Database(settings.resolved_database_url)
@@ -56,7 +56,7 @@ def _with_database(work: Callable[[Database], Awaitable[str]]) -> None:
             await database.close()
 
     with command() as settings:
-        typer.echo(asyncio.run(opened(settings)))
+        typer.echo(asyncio.run(check_database(settings)))
 
 
 class Finding(NamedTuple):
@@ -71,7 +71,7 @@ def examine() -> None:
             Finding("ok", say("doctor.python", version=platform.python_version())),
             _home(settings),
             asyncio.run(_database(settings)),
-            *_interrupted(settings),
+            *_find_interrupted(settings),
             _postgres_driver(),
             _models(settings),
             _sources(settings),
@@ -119,10 +119,10 @@ async def _database(settings: Settings) -> Finding:
     return Finding("ok", say("session_files.size", database=ready, size=size))
 
 
-def _interrupted(settings: Settings) -> list[Finding]:
+def _find_interrupted(settings: Settings) -> list[Finding]:
     """Only where there is something to resume."""
     try:
-        left = at_desk(settings, lambda desk: desk.interrupted())
+        left = at_desk(settings, lambda desk: desk.find_interrupted())
     except AppError:  # nothing is stored, or the line above says what is wrong
         return []
     return [Finding("note", say("doctor.interrupted", count=len(left)))] if left else []

@@ -79,16 +79,16 @@ class AccessService:
             workspace_id=workspace,
             created_at=self._clock.now(),
         )
-        await self._stored().add(key)
+        await self._require_store().add(key)
         return IssuedKey(key, secret)
 
     async def list(self) -> Sequence[ApiKey]:
-        return await self._stored().list()
+        return await self._require_store().list()
 
     async def revoke(self, key_id: str) -> ApiKey:
         """From the next request on, in every process."""
-        await self._stored().revoke(key_id, self._clock.now())
-        key = await self._stored().get(key_id)
+        await self._require_store().revoke(key_id, self._clock.now())
+        key = await self._require_store().get(key_id)
         if key is None:
             raise NotFound(SAY("not_found", id=key_id))
         return key
@@ -155,11 +155,11 @@ class AccessService:
 
     async def _write_use(self, key_id: str) -> None:
         try:
-            await self._stored().note_use(key_id, self._clock.now())
+            await self._require_store().note_use(key_id, self._clock.now())
         except AppError as e:
             logger.warning("use of a key not noted", key_id=key_id, error=str(e))
 
-    def _stored(self) -> KeyRepository:
+    def _require_store(self) -> KeyRepository:
         if self._keys is None:
             raise Unavailable(SAY("nothing_stored"), code="NOTHING_STORED")
         return self._keys

@@ -62,7 +62,7 @@ def is_open(path: str) -> bool:
     return OPEN.fullmatch(path) is not None
 
 
-def needed_scope(method: str, path: str) -> KeyScope:
+def find_scope(method: str, path: str) -> KeyScope:
     found = (scope for methods, named, scope in NEEDS if method in methods and re.fullmatch(named, path))
     return next(found, "admin")
 
@@ -77,7 +77,7 @@ async def _admit(request: Request) -> None:
         return
     access: AccessService = request.app.state.access
     address = request.client.host if request.client else ""
-    holder = await access.admit(key, needed_scope(request.method, path), address)
+    holder = await access.admit(key, find_scope(request.method, path), address)
     request.state.workspace, request.state.caller = holder.workspace_id, holder.name
 
 

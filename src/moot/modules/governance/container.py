@@ -83,13 +83,13 @@ def guard_sql(tables: Mapping[str, Columns] | None) -> NamedCondition:
     """The condition of that name; `tables` are those a tool may read, by the name of the tool."""
 
     @cache
-    def loaded() -> NamedCondition:
+    def load() -> NamedCondition:
         from moot.modules.governance.infrastructure.sql.condition import sql_condition  # noqa: PLC0415
 
         return sql_condition(tables)
 
     def condition(facts: Facts) -> bool | Finding | None:
-        return loaded()(facts)
+        return load()(facts)
 
     return condition
 
@@ -125,7 +125,7 @@ class RuleBook(RuleReader):
         self._shipped: dict[str, list[EnhancedRule]] = {}
         self._corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
 
-    def shipped(self, profile: str = "default") -> list[EnhancedRule]:
+    def read_shipped(self, profile: str = "default") -> list[EnhancedRule]:
         """The rules of a profile. One whose metadata says so stands in the place of the rule it `replaces`."""
         if profile not in self._shipped:
             files = [FOLDER / f"{name}.yaml" for name in PROFILES[profile]]
@@ -135,7 +135,7 @@ class RuleBook(RuleReader):
         return list(self._shipped[profile])
 
     def repository(self, rules: Sequence[EnhancedRule] = ()) -> EnhancedRuleRepository:
-        return EnhancedRuleRepository(rules, reader=self, defaults=self.shipped("presets"))
+        return EnhancedRuleRepository(rules, reader=self, defaults=self.read_shipped("presets"))
 
     def validator(self, repository: Rules, *, clock: Clock | None = None) -> DecisionValidator:
         return DecisionValidator(repository, self.facts, corrections=self._corrections, clock=clock)
@@ -152,7 +152,7 @@ class _Shipped:
 
     @cached_property
     def active(self) -> Active:
-        return self._book.repository(self._book.shipped()).active
+        return self._book.repository(self._book.read_shipped()).active
 
 
 class GovernanceContainer:
@@ -182,7 +182,7 @@ class GovernanceContainer:
         handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
         store = SqlRulesetStore(trail.database) if trail else None
         self.rulesets = (
-            RulesetService(store, self.book, clock=clock, shipped=self.book.shipped) if store else None
+            RulesetService(store, self.book, clock=clock, shipped=self.book.read_shipped) if store else None
         )
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = (

@@ -33,8 +33,8 @@ from moot.modules.llm_platform.infrastructure.web_searches import (
     SqlSearches,
 )
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.guard import Guard, unguarded
-from moot.shared.domain.validation import checked
+from moot.shared.domain.guard import Guard, let_through
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
 from moot.shared.infrastructure.execution_context import current_replay
 from moot.shared.infrastructure.settings import Settings
@@ -58,7 +58,7 @@ class LLMPlatformContainer:
         *,
         audit: CallAudit | None,
         clock: Clock,
-        guard: Guard = unguarded,
+        guard: Guard = let_through,
     ) -> None:
         self._settings, self._audit, self._clock = settings, audit, clock
         database = audit.trail.database if audit else None
@@ -154,7 +154,7 @@ def _environment_model(settings: Settings) -> list[LLMConfig]:
         "proxy": settings.llm_proxy or None,
         "priority": 0,
     }
-    return [checked(ConfigBody, given).config()]
+    return [validate(ConfigBody, given).config()]
 
 
 def _search_provider(settings: Settings) -> BochaSearch | SearxngSearch:

@@ -25,7 +25,7 @@ from moot.modules.market_data.infrastructure.providers.tushare import TusharePro
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.guard import Guard, unguarded
+from moot.shared.domain.guard import Guard, let_through
 from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
@@ -70,7 +70,7 @@ class MarketDataContainer:
         lake: Path,
         sources: Sources,
         calls: ExternalCalls,
-        guard: Guard = unguarded,
+        guard: Guard = let_through,
     ) -> None:
         self.clock = clock
         self._store, self._folder = Lake(lake), lake
@@ -78,7 +78,7 @@ class MarketDataContainer:
         self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
-            **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._reachable()},
+            **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._list_reachable()},
         }
         self._market_data = MarketData(self._sources)
         self._directory = Directory(self._sources)
@@ -106,7 +106,7 @@ class MarketDataContainer:
                 if isinstance(provider, OutsideSource):
                     await provider.aclose()
 
-    def _reachable(self) -> list[Market]:
+    def _list_reachable(self) -> list[Market]:
         """Markets with a source, or with companies somebody imported."""
         return [
             market

@@ -30,6 +30,6 @@ class LeftAlone(Unavailable):
 
 
 @asynccontextmanager
-async def unguarded(_called: Dependency, _counts: Counts) -> AsyncIterator[None]:
+async def let_through(_called: Dependency, _counts: Counts) -> AsyncIterator[None]:
     """Lets every call through."""
     yield

@@ -15,7 +15,7 @@ from moot.shared.domain.texts import SAY
 M = TypeVar("M", bound=BaseModel)
 
 
-def checked(model: type[M], raw: Any) -> M:
+def validate(model: type[M], raw: Any) -> M:
     """`raw` as a `model`, or an `InvalidInput` that lists everything wrong with it."""
     try:
         return model.model_validate(raw)
@@ -40,7 +40,7 @@ def refuse(kind: str, **context: Any) -> PydanticCustomError:
     return PydanticCustomError(kind, "{kind}", {"kind": kind, **context})
 
 
-def refused(kind: str, field: str, got: Any, **context: Any) -> InvalidInput:
+def refuse_field(kind: str, field: str, got: Any, **context: Any) -> InvalidInput:
     """The same kind of answer for a check that needs more than the input itself."""
     return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": got, "ctx": context}])
 
@@ -56,7 +56,7 @@ def _problem(error: ErrorDetails) -> dict[str, Any]:
     problem: dict[str, Any] = {"field": _field(error["loc"]), "problem": error["type"]}
     if error["type"] not in {"missing", "json_invalid"}:
         problem["got"] = context["got"] if "got" in context else _quote(error)
-    if allowed := _allowed(context):
+    if allowed := _list_allowed(context):
         problem["allowed"] = allowed
     return problem | {"hint": str(context.get("error") or error["msg"])}
 
@@ -73,7 +73,7 @@ def _field(path: Sequence[int | str]) -> str:
     return ".".join(map(str, inside or path)) or "body"
 
 
-def _allowed(context: Mapping[str, Any]) -> list[str]:
+def _list_allowed(context: Mapping[str, Any]) -> list[str]:
     bounds = [f"{sign} {context[name]}" for name, sign in BOUNDS.items() if name in context]
     quoted = re.findall(r"'([^']*)'", str(context.get("expected", "")))
     return list(context.get("allowed", [])) or bounds or quoted

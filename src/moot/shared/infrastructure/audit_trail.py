@@ -56,7 +56,7 @@ class Kind:
         return cast(Table, self.table.__table__)
 
     def digest(self, row: Mapping[Any, Any]) -> str:
-        content = [[name, _canonical(row[name])] for name in self.columns]
+        content = [[name, _canonicalise(row[name])] for name in self.columns]
         return hashlib.sha256(to_json(content)).hexdigest()
 
 
@@ -97,7 +97,7 @@ class AuditTrail:
         """Whoever writes rows says which, so that they can be verified."""
         self.kinds |= {kind.name: kind for kind in kinds}
 
-    def fenced_by(self, fence: Fence) -> None:
+    def set_fence(self, fence: Fence) -> None:
         """Whoever gives out leases says how to tell that one was lost."""
         self._fence = fence
 
@@ -237,14 +237,14 @@ def _write_alike(db: Connection, example: Record, rows: list[dict[str, Any]]) ->
             db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
 
 
-def _canonical(value: Any) -> Any:
+def _canonicalise(value: Any) -> Any:
     """The same for a value before it was stored and after it was read, whichever database kept it."""
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, dict):
-        return [[str(name), _canonical(value[name])] for name in sorted(value)]
+        return [[str(name), _canonicalise(value[name])] for name in sorted(value)]
     if isinstance(value, list | tuple):
-        return [_canonical(member) for member in value]
+        return [_canonicalise(member) for member in value]
     if isinstance(value, int | float):
         return _number(value)
     return plain(value)

@@ -52,7 +52,7 @@ def examine(chain: Chain, kinds: Kinds, locale: Locale) -> Verification:
         head=chain.head,
         pruned=len(pruned),
         first_break=broken,
-        explanation=_explained(broken, len(chain.links), len(pruned)).in_locale(locale),
+        explanation=_explain(broken, len(chain.links), len(pruned)).in_locale(locale),
     )
 
 
@@ -62,7 +62,7 @@ def columns_of(table: str, kinds: Kinds) -> list[str]:
     return list(dict.fromkeys(["id", *vouched]))
 
 
-def _explained(broken: Break | None, links: int, pruned: int) -> Message:
+def _explain(broken: Break | None, links: int, pruned: int) -> Message:
     if broken is None:
         return (
             SAY("pruning.intact", links=links, pruned=pruned) if pruned else SAY("audit.intact", links=links)
@@ -81,7 +81,7 @@ async def _rows(
 
 
 def _breaks(chain: Chain, kinds: Kinds) -> Iterator[Break]:
-    links, standing = chain.links, _standing(chain.links, kinds)
+    links, standing = chain.links, _find_standing(chain.links, kinds)
     previous = GENESIS
     for place, link in enumerate(links, 1):
         if link.seq > place:
@@ -98,10 +98,10 @@ def _breaks(chain: Chain, kinds: Kinds) -> Iterator[Break]:
         yield _of(links[chain.length], "added")
     if previous != chain.head:
         yield Break(seq=len(links), problem="changed")
-    yield from _unvouched(chain, kinds)
+    yield from _find_unvouched(chain, kinds)
 
 
-def _standing(links: Sequence[Link], kinds: Kinds) -> set[int]:
+def _find_standing(links: Sequence[Link], kinds: Kinds) -> set[int]:
     """Links whose rows must be as they say: the newest of each kind, unless a later one took its place."""
     newest: dict[tuple[str, UUID], int] = {}
     for link in links:
@@ -120,7 +120,7 @@ def _row_breaks(link: Link, kind: Kind, chain: Chain) -> Iterator[Break]:
         yield _of(link, "changed")
 
 
-def _unvouched(chain: Chain, kinds: Kinds) -> Iterator[Break]:
+def _find_unvouched(chain: Chain, kinds: Kinds) -> Iterator[Break]:
     """A row of the session, or a column, that no link vouches for was put there by somebody else."""
     vouched = {link.row_id for link in chain.links}
     for table, rows in chain.rows.items():

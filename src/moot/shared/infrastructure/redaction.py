@@ -46,7 +46,7 @@ class Redactor:
         for secret in secrets:
             if len(secret) >= SHORTEST:
                 self._secrets |= {secret, quote(secret, safe=""), quote_plus(secret)}
-        self._secrets_in_json = {to_json(storable(secret))[1:-1] for secret in self._secrets}
+        self._secrets_in_json = {to_json(make_storable(secret))[1:-1] for secret in self._secrets}
 
     def text(self, text: str) -> str:
         for secret in self._secrets:
@@ -61,7 +61,7 @@ class Redactor:
     def __call__(self, value: Any) -> Any:
         """`value` without secrets, at any depth, and without the characters a database refuses."""
         if isinstance(value, str):
-            return self.text(storable(value))
+            return self.text(make_storable(value))
         if isinstance(value, dict | list) and self._harmless(value):
             return value
         if isinstance(value, Mapping):
@@ -83,7 +83,7 @@ class Redactor:
         return not any(secret in said for secret in self._secrets_in_json)
 
 
-def storable(text: str) -> str:
+def make_storable(text: str) -> str:
     """PostgreSQL keeps no NUL, and nobody can encode half a surrogate pair."""
     try:
         text.encode()

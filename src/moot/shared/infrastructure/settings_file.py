@@ -39,14 +39,14 @@ def change_settings(file: Path, changes: Mapping[str, str | None]) -> None:
     wanted = {
         name: value for name, value in {**tomllib.loads(before), **changes}.items() if value is not None
     }
-    after = _changed(before, changes)
+    after = _change(before, changes)
     with suppress(tomllib.TOMLDecodeError):
         if tomllib.loads(after) == wanted:
             return write_private(target, after)
     raise NotSimple(file)
 
 
-def _changed(text: str, changes: Mapping[str, str | None]) -> str:
+def _change(text: str, changes: Mapping[str, str | None]) -> str:
     """Line by line, above the first table; a key that is not there yet is added below the others."""
     lines = text.splitlines()
     top = next((at for at, line in enumerate(lines) if TABLE.match(line)), len(lines))
@@ -54,12 +54,12 @@ def _changed(text: str, changes: Mapping[str, str | None]) -> str:
     left = dict(changes)
     for line in lines[:top]:
         name = line.partition("=")[0].strip()
-        own += _assigned(name, left.pop(name)) if name in left else [line]
-    new = [line for name, value in left.items() for line in _assigned(name, value)]
+        own += _assign(name, left.pop(name)) if name in left else [line]
+    new = [line for name, value in left.items() for line in _assign(name, value)]
     return "\n".join([*own, *new, *lines[top:], ""])
 
 
-def _assigned(name: str, value: str | None) -> list[str]:
+def _assign(name: str, value: str | None) -> list[str]:
     return [] if value is None else [f"{name} = {json.dumps(value, ensure_ascii=False)}"]
 
 

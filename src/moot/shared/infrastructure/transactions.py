@@ -113,11 +113,11 @@ def upsert(
     db: Connection, table: type[Base], rows: Sequence[Mapping[str, Any]], *, fixed: Collection[str] = ()
 ) -> None:
     """Write `rows`, all of the same columns; of a row already there, all but its key and `fixed` is replaced."""
-    db.execute(_replacing(db.dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
+    db.execute(_make_upsert(db.dialect.name, table, tuple(rows[0]), frozenset(fixed)), rows)
 
 
 @cache
-def _replacing(dialect: str, table: type[Base], columns: tuple[str, ...], fixed: frozenset[str]) -> Insert:
+def _make_upsert(dialect: str, table: type[Base], columns: tuple[str, ...], fixed: frozenset[str]) -> Insert:
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
     statement = insert(cast(Table, table.__table__))
     keys = [column.name for column in table.__table__.primary_key]

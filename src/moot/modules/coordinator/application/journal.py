@@ -67,8 +67,10 @@ class Journal:
         now, lease = self.clock.now(), self.held.first() if status == "running" else None
         run = Run(uuid4(), self.repository, self.clock, watch, lease_token=lease.token if lease else None)
         run.request = request
-        run.session = ResearchSession(id=run.session_id, status=status, created_at=now, **request.asked())
-        nodes = list(reused_nodes(request, run.session_id, now))
+        run.session = ResearchSession(
+            id=run.session_id, status=status, created_at=now, **request.pick_asked()
+        )
+        nodes = list(copy_reused(request, run.session_id, now))
         told = run.events(
             [("session", tell_start(run.session)), *(e for node in nodes for e in tell_node(node))]
         )
@@ -197,7 +199,7 @@ def _outcome_of_error(session: ResearchSession, error: BaseException) -> dict[st
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
     """What the session was asked."""
     reused = dict(_answers(node for node in nodes if node.reused))
-    return ResearchRequest(**session.asked(), pre_populated_results=reused or None)
+    return ResearchRequest(**session.pick_asked(), pre_populated_results=reused or None)
 
 
 def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
@@ -221,7 +223,7 @@ def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
     )
 
 
-def reused_nodes(request: ResearchRequest, session_id: UUID, now: datetime) -> Iterator[NodeExecution]:
+def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> Iterator[NodeExecution]:
     """Reused results as rows of the session that reuses them, so that it can be retried without its parents."""
     for expert, result in (request.pre_populated_results or {}).items():
         yield NodeExecution(

@@ -146,7 +146,7 @@ def _compare(
     ran = [name for name in NODES if name in rows or name in rerun]
     nodes = [_compare_node(name, rows.get(name), rerun.get(name), failures.get(name)) for name in ran]
     broken_off = session.status == "cancelled"
-    ending = [] if broken_off else list(_ending(session, result))
+    ending = [] if broken_off else list(_compare_ending(session, result))
     wrong = {"differs"} if broken_off else {"differs", "unrecorded"}
     return Replay(
         session_id=session.id,
@@ -191,7 +191,7 @@ def _state(node: NodeExecution | None) -> dict[str, Any]:
     return {"status": node.status, "error": node.error_message} if node else {"status": "skipped"}
 
 
-def _ending(session: ResearchSession, now: ResearchResult) -> Iterator[Difference]:
+def _compare_ending(session: ResearchSession, now: ResearchResult) -> Iterator[Difference]:
     """The reason is compared where it is no error, whose words may tell of the network."""
     then = {"status": session.status, "verdict_status": session.verdict_status, "reason": session.reason}
     after = {"status": now.overall_status, "verdict_status": now.verdict_status, "reason": now.reason}

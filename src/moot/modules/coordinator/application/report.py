@@ -34,7 +34,7 @@ def render_report(result: ResearchResult) -> str:
     say = Wording(result.locale)
     sections = [
         [f"# {say('report.title', symbol=result.symbol)}", *(f"> {notice}" for notice in result.notices)],
-        [_asked(result, say)],
+        [_tell_asked(result, say)],
         [f"## {say('report.verdict')}", *_verdict(result, say)],
         [f"## {say('report.debate')}", *_debate(result.debate_outcome, say)] if result.debate_outcome else [],
         [f"## {say('report.experts')}", *_experts(result.expert_results, say)],
@@ -44,7 +44,7 @@ def render_report(result: ResearchResult) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-def _asked(result: ResearchResult, say: Wording) -> str:
+def _tell_asked(result: ResearchResult, say: Wording) -> str:
     return say(
         "report.asked",
         as_of=f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—",

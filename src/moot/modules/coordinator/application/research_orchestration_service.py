@@ -23,7 +23,7 @@ from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.symbol import Symbol
-from moot.shared.domain.validation import checked, refused
+from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 ASKED = set(ResearchBody.model_fields)
@@ -105,12 +105,12 @@ class ResearchOrchestrationService:
         given = _who(by) | {"workspace_id": by.get("workspace", DEFAULT_WORKSPACE)}
         if isinstance(request, ResearchRequest):
             raw, given = request.model_dump(include=ASKED), request.model_dump(exclude=ASKED)
-        body = checked(ResearchBody, raw)
+        body = validate(ResearchBody, raw)
         symbol = Symbol.parse(body.symbol)
         as_of = self._moment(body.as_of, symbol)
         analysed = body.options.get("technical_analyst", {}).get("analysis_date")
         if analysed is not None and date.fromisoformat(analysed) > symbol.local_date(as_of):
-            raise refused("after_as_of", "options.technical_analyst.analysis_date", analysed)
+            raise refuse_field("after_as_of", "options.technical_analyst.analysis_date", analysed)
         if self._directory is not None:
             await self._directory.company(symbol, as_of=as_of)
         meant = body.model_dump() | {"symbol": symbol.text, "as_of": as_of}
@@ -123,7 +123,7 @@ class ResearchOrchestrationService:
         if asked is None or asked == today:
             return now
         if asked > now if isinstance(asked, datetime) else asked > today:
-            raise refused("in_future", "as_of", asked.isoformat())
+            raise refuse_field("in_future", "as_of", asked.isoformat())
         moment = asked if isinstance(asked, datetime) else symbol.end_of(asked)
         return moment.astimezone(UTC)
 

@@ -32,7 +32,7 @@ def conclude(
     request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]
 ) -> ResearchResult:
     """What the last state of a run comes to, whatever engine ran it; `failures` are by node."""
-    verdict_status, reason = _ending(request, state, failures)
+    verdict_status, reason = _explain_ending(request, state, failures)
     found, errors = state["results"], state["errors"]
     return ResearchResult(
         symbol=request.symbol,
@@ -138,7 +138,7 @@ def _overall(session: ResearchSession, experts: Sequence[ExpertResultItem]) -> O
     return "failed" if not succeeded else "completed" if succeeded == len(experts) else "partial"
 
 
-def _ending(
+def _explain_ending(
     request: ResearchRequest, state: Mapping[str, Any], failures: Mapping[str, Exception]
 ) -> tuple[VerdictStatus, Message | str | None]:
     """How the verdict fared, and why there is none."""

@@ -101,7 +101,7 @@ class SessionPacks:
 
 
 def record_files(chain: Chain) -> dict[str, bytes]:
-    rows = {table: _sorted(chain.rows.get(table, {}).values()) for table in ROWS}
+    rows = {table: _sort(chain.rows.get(table, {}).values()) for table in ROWS}
     files = {file: _json(rows[table]) for table, file in ROWS.items()}
     files[ROWS[SESSION]] = _json(rows[SESSION][0])
     files[CHAIN] = _json(chain.model_dump(mode="json", exclude={"rows"}))
@@ -111,8 +111,8 @@ def record_files(chain: Chain) -> dict[str, bytes]:
 def answer_files(chain: Chain, currency: str) -> dict[str, bytes]:
     """The session's answer, put together from its rows alone."""
     session = session_of(chain)
-    nodes = [NodeExecution.model_validate(row) for row in _sorted(chain.rows[NODES].values())]
-    result = past_result(session, nodes, _sorted(chain.rows[MODEL_CALLS].values()), currency)
+    nodes = [NodeExecution.model_validate(row) for row in _sort(chain.rows[NODES].values())]
+    result = past_result(session, nodes, _sort(chain.rows[MODEL_CALLS].values()), currency)
     ruling = {"verdict_status": result.verdict_status, "reason": result.reason, "verdict": result.verdict}
     return {
         "report.md": render_report(result).encode(),
@@ -141,7 +141,7 @@ def session_of(chain: Chain) -> ResearchSession:
     return ResearchSession.model_validate(chain.rows[SESSION][chain.session_id])
 
 
-def _sorted(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+def _sort(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
     """In the order in which things happened."""
     return sorted(rows, key=lambda row: [row[name] for name in IN_ORDER if name in row])
 

@@ -136,7 +136,7 @@ class Sessions:
         found = await self._repository.find_left_behind(self._clock.now(), AT_MOST_LEFT_BEHIND)
         return [session_id for session_id in found if session_id not in self]
 
-    async def interrupted(self, workspace: str) -> list[ResearchSession]:
+    async def find_interrupted(self, workspace: str) -> list[ResearchSession]:
         """Those of one workspace."""
         found = [
             await self._repository.get_session_by_id(i, workspace) for i in await self.find_left_behind()

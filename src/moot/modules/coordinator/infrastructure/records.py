@@ -25,7 +25,7 @@ from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
 from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import LOG_LOCALE, Locale
-from moot.shared.domain.validation import refused
+from moot.shared.domain.validation import refuse_field
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
 from moot.shared.infrastructure.audit_verification import examine, read_chain, verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, EXTERNAL_KINDS, Bodies
@@ -92,7 +92,7 @@ class SessionPruning:
     def _moment(self, before: date) -> datetime:
         """A day that has not come could take in sessions that still run."""
         if before > self._clock.now().astimezone(UTC).date():
-            raise refused("in_future", "before", before.isoformat())
+            raise refuse_field("in_future", "before", before.isoformat())
         return datetime.combine(before, time.min, UTC)
 
     async def _sessions(self, before: datetime, workspace: str) -> list[UUID]:

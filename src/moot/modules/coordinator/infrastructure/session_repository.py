@@ -82,7 +82,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         self._trail = trail
         self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
         trail.vouches_for(SESSION, SESSION_END, NODE)
-        trail.fenced_by(self.fence)
+        trail.set_fence(self.fence)
 
     async def save_session(
         self,

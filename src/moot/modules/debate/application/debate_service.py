@@ -15,7 +15,7 @@ from moot.modules.debate.domain.debate import (
     Resolution,
     Resolver,
     UnknownSignal,
-    combined,
+    combine,
 )
 from moot.shared.domain.messages import Message
 
@@ -56,7 +56,7 @@ def _outcome(
         **resolution.model_dump(exclude={"narrative_report", "engine", "grounding", "warnings"}),
         narrative_report="\n\n".join(part.narrative_report for part in spoken if part.narrative_report),
         engine="llm" if all(part.engine == "llm" for part in spoken) else "rubric",
-        grounding=combined(*(part.grounding for part in spoken)),
+        grounding=combine(*(part.grounding for part in spoken)),
         warnings=[warning.in_locale(debate_input.locale) for warning in _warnings(*spoken)],
         symbol=debate_input.symbol,
         bull_case=BullCase(

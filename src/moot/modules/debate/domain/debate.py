@@ -175,7 +175,7 @@ class DebateOutcomeDTO(Resolution):
     experts: list[str]
 
 
-def combined(*groundings: Grounding | None) -> Grounding | None:
+def combine(*groundings: Grounding | None) -> Grounding | None:
     """One grounding for several texts, each counting by what was checked in it; None if none was checked."""
     known = [grounding for grounding in groundings if grounding]
     if not known:

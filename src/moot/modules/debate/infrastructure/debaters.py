@@ -207,7 +207,7 @@ class Weighing(Answer):
 
     @field_validator("confidence")
     @classmethod
-    def _neutral_is_near_even_odds(cls, confidence: float, so_far: ValidationInfo) -> float:
+    def _keep_neutral_near_even(cls, confidence: float, so_far: ValidationInfo) -> float:
         low, high = NEAR_EVEN_ODDS
         if so_far.data.get("direction") == "NEUTRAL" and not low <= confidence <= high:
             raise refuse("out_of_range", got=confidence, allowed=[f"NEUTRAL {low}–{high}"])

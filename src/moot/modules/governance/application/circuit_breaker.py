@@ -167,15 +167,15 @@ class Breakers:
         return self.of(*called).call(counts)
 
     def worst(self, workspace: str | None = None) -> BreakerState:
-        states = [breaker.state for breaker in self._seen_by(workspace)]
+        states = [breaker.state for breaker in self._select(workspace)]
         return max(states, key=BADNESS.__getitem__, default=BreakerState.CLOSED)
 
     def open_names(self, workspace: str | None = None) -> list[str]:
         """Dependencies that no call reaches now."""
-        return sorted(b.name for b in self._seen_by(workspace) if b.state is BreakerState.OPEN)
+        return sorted(b.name for b in self._select(workspace) if b.state is BreakerState.OPEN)
 
     def reports(self, workspace: str | None = None) -> list[BreakerReport]:
-        return sorted((breaker.report() for breaker in self._seen_by(workspace)), key=attrgetter("name"))
+        return sorted((breaker.report() for breaker in self._select(workspace)), key=attrgetter("name"))
 
-    def _seen_by(self, workspace: str | None) -> Iterator[CircuitBreaker]:
+    def _select(self, workspace: str | None) -> Iterator[CircuitBreaker]:
         return (b for b in self._all.values() if workspace is None or b.workspace in (None, workspace))

@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from pydantic import BaseModel
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
-from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
@@ -93,14 +93,14 @@ class CoordinatorAgent:
         self, request: DecisionRequest, *, session_id: UUID | None = None, workspace: str = DEFAULT_WORKSPACE
     ) -> Decision:
         """What may be done, on the record before anybody does it. What a person has approved already goes on."""
-        request = self._informed(request, workspace)
+        request = self._inform(request, workspace)
         active = await self._active(workspace)
         if self._alignment is not None:
-            request = await self._alignment.added_to(request, active, workspace)
+            request = await self._alignment.add_to(request, active, workspace)
         result = self.validator.validate_by(active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
-            result = await self._answered(active, request, result, session_id, workspace)
-        record = recorded(request, result, session_id=session_id, workspace=workspace)
+            result = await self._apply_answer(active, request, result, session_id, workspace)
+        record = make_record(request, result, session_id=session_id, workspace=workspace)
         if self.log is not None:
             await self.log.write(record)
         if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
@@ -112,7 +112,7 @@ class CoordinatorAgent:
     ) -> ValidationResult:
         """What the rules would say; nothing is kept and nobody is asked, neither a person nor a model."""
         return self.validator.validate_by(
-            await self._active(workspace), self._informed(request, workspace), waived=waived
+            await self._active(workspace), self._inform(request, workspace), waived=waived
         )
 
     async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
@@ -127,7 +127,7 @@ class CoordinatorAgent:
     async def _active(self, workspace: str) -> Active:
         return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active
 
-    async def _answered(
+    async def _apply_answer(
         self,
         active: Active,
         request: DecisionRequest,
@@ -141,12 +141,12 @@ class CoordinatorAgent:
         if approved is not None:
             again = self.validator.validate_by(active, replace(request, payload=approved), waived=True)
             return _as_approved(again, request, approved)
-        standing = await self.escalations.standing(request, session_id=session_id, workspace=workspace)
+        standing = await self.escalations.find_standing(request, session_id=session_id, workspace=workspace)
         if standing is not None and standing.status in ("rejected", "expired"):
             return replace(result, status=ValidationStatus.REJECTED, changes=(), approved_instead=None)
         return result
 
-    def _informed(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
+    def _inform(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
         broken = self.breakers.open_names(workspace)
         if "open_breakers" in request.context or not broken:

@@ -24,19 +24,19 @@ class Corrections:
         new: Iterator[tuple[Place, Any]]
         match corrector:
             case Mask():
-                found = _named(payload, corrector.fields, corrector.path)
+                found = _find_named(payload, corrector.fields, corrector.path)
                 new = ((place, corrector.replacement) for place, _ in found)
             case Drop():
-                return tuple(_dropped(corrector, payload, rule))
+                return tuple(_drop(corrector, payload, rule))
             case Clamp():
-                new = _clamped(corrector, payload)
+                new = _clamp(corrector, payload)
             case SetValue():
                 new = iter([(_place(corrector.path), corrector.value)])
             case RewriteSql():
-                new = self._rewritten(corrector, payload)
+                new = self._rewrite(corrector, payload)
         return tuple(change for place, value in new for change in _set(payload, place, value, rule))
 
-    def _rewritten(self, corrector: RewriteSql, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
+    def _rewrite(self, corrector: RewriteSql, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
         place = _place(corrector.path)
         statement = _at(payload, place)
         if isinstance(statement, str) and self._rewrite_sql is not None:
@@ -45,11 +45,11 @@ class Corrections:
                 yield place, better
 
 
-def patched(payload: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
+def patch(payload: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
     """A copy with the changes made in turn; of two that write to one place, the later one stands."""
-    copy: dict[str, Any] = _copied(payload)
+    copy: dict[str, Any] = _copy(payload)
     for change in changes:
-        *way, last = _pointed(change.path)
+        *way, last = _read_pointer(change.path)
         holder = _at(copy, tuple(way))
         if isinstance(holder, list):
             _patch_list(holder, int(last), change)
@@ -66,13 +66,13 @@ def operations(
 ) -> tuple[Change, ...]:
     """A patch that came from a condition in code."""
     return tuple(
-        Change(step["op"], step["path"], rule, step.get("value"), _at(payload, _pointed(step["path"])))
+        Change(step["op"], step["path"], rule, step.get("value"), _at(payload, _read_pointer(step["path"])))
         for step in patch
     )
 
 
-def _dropped(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator[Change]:
-    for place, value in _named(payload, corrector.fields, corrector.path):
+def _drop(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator[Change]:
+    for place, value in _find_named(payload, corrector.fields, corrector.path):
         yield Change("remove", _pointer(place), rule, was=value)
     start = _place(corrector.path) if corrector.path else ()
     for place, members in _lists(_at(payload, start), start):
@@ -81,7 +81,7 @@ def _dropped(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator
             yield Change("replace", _pointer(place), rule, value=kept, was=members)
 
 
-def _clamped(corrector: Clamp, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
+def _clamp(corrector: Clamp, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
     place = _place(corrector.path)
     number = _at(payload, place)
     if isinstance(number, bool) or not isinstance(number, int | float):
@@ -100,7 +100,7 @@ def _set(payload: Mapping[str, Any], place: Place, value: Any, rule: str) -> Ite
         yield Change("replace", _pointer(place), rule, value, was)
 
 
-def _named(tree: Any, names: Sequence[str], path: str | None) -> Iterator[tuple[Place, Any]]:
+def _find_named(tree: Any, names: Sequence[str], path: str | None) -> Iterator[tuple[Place, Any]]:
     """Every entry called one of `names`, at any depth below `path`."""
     start = _place(path) if path else ()
     for place, value in _entries(_at(tree, start), start):
@@ -155,13 +155,13 @@ def _pointer(place: Place) -> str:
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in place)
 
 
-def _pointed(pointer: str) -> Place:
+def _read_pointer(pointer: str) -> Place:
     return tuple(key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
 
 
-def _copied(value: Any) -> Any:
+def _copy(value: Any) -> Any:
     if isinstance(value, Mapping):
-        return {key: _copied(inner) for key, inner in value.items()}
+        return {key: _copy(inner) for key, inner in value.items()}
     if isinstance(value, list | tuple):
-        return [_copied(inner) for inner in value]
+        return [_copy(inner) for inner in value]
     return value

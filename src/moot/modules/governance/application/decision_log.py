@@ -28,7 +28,7 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.redaction import REDACT
 
-__all__ = ["DecisionRecord", "explain", "recorded"]
+__all__ = ["DecisionRecord", "explain", "make_record"]
 
 LONGEST = {"decision_id": 200, "decision_type": 50, "requester": 100}
 """What an agent calls itself is cut to what the record has room for: a long name must not keep it off the record."""
@@ -40,7 +40,7 @@ SHOWN_VALUES = 3
 LONGEST_SHOWN = 40
 
 
-def recorded(
+def make_record(
     request: DecisionRequest, result: ValidationResult, *, session_id: UUID | None, workspace: str
 ) -> DecisionRecord:
     """What is written down of a decision: all that is needed to decide again, without secrets."""
@@ -54,7 +54,7 @@ def recorded(
         session_id=session_id,
         ruleset_digest=result.ruleset,
         status=result.status,
-        result=recorded_result(result, tools_digest),
+        result=record_result(result, tools_digest),
         requested_at=request.timestamp,
         decided_at=result.timestamp,
         **said | _cut(said),
@@ -74,7 +74,7 @@ def _cut(names: Mapping[str, Any]) -> dict[str, str]:
     return {name: names[name][:length] for name, length in LONGEST.items()}
 
 
-def recorded_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
+def record_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
     if result.status is ValidationStatus.APPROVED and not result.violations:
         return RecordedResult(tools_digest=tools_digest) if tools_digest else PLAIN_YES
     said = {name: getattr(result, name) for name in RecordedResult.model_fields if name != "tools_digest"}
@@ -99,10 +99,10 @@ def explain(record: DecisionRecord) -> Message:
     if record.status is ValidationStatus.APPROVED and not enforced:
         return SAY("decisions.approved")
     reasons = [_reason(violation) for violation in _decisive(record, enforced)]
-    return SAY(f"decisions.{_ending(record)}", why=reasons or [SAY("decisions.unexplained")])
+    return SAY(f"decisions.{_name_ending(record)}", why=reasons or [SAY("decisions.unexplained")])
 
 
-def _ending(record: DecisionRecord) -> str:
+def _name_ending(record: DecisionRecord) -> str:
     if record.status is ValidationStatus.APPROVED:
         return "waived" if record.answer else "warned"
     if record.answer == "refused":
@@ -119,7 +119,7 @@ def _decisive(record: DecisionRecord, violations: Sequence[RuleViolation]) -> Se
 
 
 def _changes_by_rule(changes: Iterable[Change], violations: Iterable[RuleViolation]) -> list[Message]:
-    reasons: dict[str, Message] = {violation.rule: _named(violation) for violation in violations}
+    reasons: dict[str, Message] = {violation.rule: _name_rule(violation) for violation in violations}
     reasons[BY_A_PERSON] = SAY("decisions.by_a_person")
     by_rule: dict[str, list[Message]] = {}
     for change in changes:
@@ -171,7 +171,7 @@ def _value(name: str, value: Any) -> str:
     return said if len(said) <= LONGEST_SHOWN else f"{said[:LONGEST_SHOWN]}…"
 
 
-def _named(violation: RuleViolation) -> Message:
+def _name_rule(violation: RuleViolation) -> Message:
     return SAY("decisions.reason", **_said(violation))
 
 
@@ -181,7 +181,11 @@ def _reason(violation: RuleViolation) -> Message:
         f"{name} = {_value(name.rsplit('.', 1)[-1], value)}"
         for name, value in list(violation.values.items())[:SHOWN_VALUES]
     ]
-    return SAY("decisions.reason_with_values", **_said(violation), values=seen) if seen else _named(violation)
+    return (
+        SAY("decisions.reason_with_values", **_said(violation), values=seen)
+        if seen
+        else _name_rule(violation)
+    )
 
 
 def _said(violation: RuleViolation) -> dict[str, str]:
@@ -226,7 +230,7 @@ async def simulate(
         again = _again(record, validate)
         report.total += 1
         report.endings[record.status, again.status] += 1
-        if (record.status, _acted_on(record)) != (again.status, _acted_on(again)):
+        if (record.status, _digest_action(record)) != (again.status, _digest_action(again)):
             report.changed.append(_difference(record, again))
         if progress is not None:
             progress(report.total)
@@ -242,10 +246,10 @@ def _again(record: DecisionRecord, validate: Validate) -> DecisionRecord:
         result = replace(result, status=ValidationStatus.REJECTED)
     if record.edited is not None and result.may_proceed:
         result = replace(result, status=ValidationStatus.MODIFIED, modified_payload=dict(result.payload))
-    return recorded(request, result, session_id=record.session_id, workspace=record.workspace_id)
+    return make_record(request, result, session_id=record.session_id, workspace=record.workspace_id)
 
 
-def _acted_on(record: DecisionRecord) -> str:
+def _digest_action(record: DecisionRecord) -> str:
     return digest_json(record.result.modified_payload)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Protocol
 
-from moot.modules.governance.application.corrections import Corrections, operations, patched
+from moot.modules.governance.application.corrections import Corrections, operations, patch
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.domain.decisions import (
     Change,
@@ -120,11 +120,11 @@ class Trial:
         self._fired, self._corrections, self._waived = fired, corrections, waived
 
     def outcome(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
-        outcome = self._settled(payload, [fired for fired in broken if not fired.rule.tightens])
+        outcome = self._settle(payload, [fired for fired in broken if not fired.rule.tightens])
         if outcome.status is REJECTED:
             return outcome
         now = self._fired(outcome.payload) if outcome.changes else broken
-        return self._tightened(outcome, [f for f in now if f.rule.tightens and self.binds(f)])
+        return self._tighten(outcome, [f for f in now if f.rule.tightens and self.binds(f)])
 
     def binds(self, fired: Fired) -> bool:
         rule = fired.rule
@@ -136,7 +136,7 @@ class Trial:
         asks = fired.rule.requires_human or fired.finding.escalate
         return asks and fired.rule.action is not RuleAction.TERMINATE
 
-    def _settled(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
+    def _settle(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
         """Correct until none of the trusted rules is broken."""
         outcome = Outcome(APPROVED, payload)
         for _ in range(MOST_ROUNDS):
@@ -148,12 +148,12 @@ class Trial:
                 return outcome
             if not all(self._changes(fired, outcome.payload) for fired in mending):
                 return outcome.worse(REJECTED, mending)
-            outcome = self._mended(outcome, mending)
+            outcome = self._mend(outcome, mending)
             broken = [fired for fired in self._fired(outcome.payload) if not fired.rule.tightens]
         left = [fired for fired in broken if self.binds(fired) and not self.escalates(fired)]
         return outcome.worse(REJECTED, left) if left else outcome
 
-    def _tightened(self, outcome: Outcome, broken: Sequence[Fired]) -> Outcome:
+    def _tighten(self, outcome: Outcome, broken: Sequence[Fired]) -> Outcome:
         """Make the corrections of the tightening rules, and see that no choice of them would break anything else."""
         asking = [fired for fired in broken if self.escalates(fired)]
         outcome = outcome.worse(ESCALATED, asking) if asking else outcome
@@ -166,7 +166,7 @@ class Trial:
         every, settled = {fired.rule.id for fired in mending}, outcome
         for size in range(1, len(mending) + 1):
             for chosen in combinations(mending, size):
-                outcome = self._mended(settled, chosen)
+                outcome = self._mend(settled, chosen)
                 excused = every - {fired.rule.id for fired in chosen}
                 if status := self._breaks(outcome.payload, excused):
                     settled = settled.worse(*status)
@@ -181,11 +181,11 @@ class Trial:
             return None
         return (REJECTED, stopped) if stopped else (ESCALATED, broken)
 
-    def _mended(self, outcome: Outcome, mending: Iterable[Fired]) -> Outcome:
+    def _mend(self, outcome: Outcome, mending: Iterable[Fired]) -> Outcome:
         """With the correction of each rule made in turn, so that each builds on those before it."""
         for fired in mending:
             steps = self._changes(fired, outcome.payload)
-            payload = patched(outcome.payload, steps)
+            payload = patch(outcome.payload, steps)
             outcome = replace(outcome, payload=payload, changes=(*outcome.changes, *steps))
         return outcome.worse(MODIFIED)
 
@@ -194,17 +194,19 @@ class Trial:
         if finding.error is not None:
             return ()
         if finding.patch is not None:
-            return operations(finding.patch, payload, _called(rule))
-        return self._corrections.changes(rule.corrector, payload, _called(rule)) if rule.corrector else ()
+            return operations(finding.patch, payload, _name_version(rule))
+        return (
+            self._corrections.changes(rule.corrector, payload, _name_version(rule)) if rule.corrector else ()
+        )
 
 
-def _called(rule: EnhancedRule) -> str:
+def _name_version(rule: EnhancedRule) -> str:
     return f"{rule.id}@{rule.version}"
 
 
 def violation_of(fired: Fired, outcome: Outcome, locale: str, escalates: bool) -> RuleViolation:
     rule, finding = fired
-    corrected = any(change.rule == _called(rule) for change in outcome.changes)
+    corrected = any(change.rule == _name_version(rule) for change in outcome.changes)
     reader = locale_of(locale)
     values, because = REDACT(dict(finding.values)), REDACT(_said(finding.because, reader))
     error = None if finding.error is None else _said(finding.error, reader)

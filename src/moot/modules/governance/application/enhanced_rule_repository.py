@@ -90,7 +90,7 @@ class EnhancedRuleRepository:
     def by_source(self, source: RuleSource) -> list[EnhancedRule]:
         return [rule for rule in self.list_all() if rule.source is source]
 
-    def enabled(self) -> list[EnhancedRule]:
+    def list_enabled(self) -> list[EnhancedRule]:
         return [rule for rule in self.list_all() if rule.enabled]
 
     def evaluate(self, facts: Facts) -> list[Fired]:

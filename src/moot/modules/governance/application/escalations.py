@@ -59,7 +59,7 @@ class EscalationService:
         `record` is the committed row of the decision, which must be on record.
         """
         question = _question(request, record.session_id, record.workspace_id)
-        asked = await self.standing(request, session_id=record.session_id, workspace=record.workspace_id)
+        asked = await self.find_standing(request, session_id=record.session_id, workspace=record.workspace_id)
         if asked is not None and asked.status == "pending":
             return asked
         now = self._clock.now()
@@ -84,10 +84,10 @@ class EscalationService:
             raise NotFound(said, code="ESCALATION_NOT_FOUND", escalation_id=str(escalation_id))
         return found.at(self._clock.now())
 
-    async def waiting(self, workspace: str, *, page: int = 1, page_size: int = 20) -> EscalationPage:
-        return await self._queue.waiting(workspace, self._clock.now(), page=page, page_size=page_size)
+    async def list_waiting(self, workspace: str, *, page: int = 1, page_size: int = 20) -> EscalationPage:
+        return await self._queue.list_waiting(workspace, self._clock.now(), page=page, page_size=page_size)
 
-    async def standing(
+    async def find_standing(
         self, request: DecisionRequest, *, session_id: UUID | None, workspace: str
     ) -> Escalation | None:
         """What became of this very question, when it was last asked; None: it never was."""
@@ -95,14 +95,14 @@ class EscalationService:
         return found and found.at(self._clock.now())
 
     async def approve(self, escalation_id: UUID, workspace: str, *, by: str, reason: str) -> Escalation:
-        pending = await self._pending(escalation_id, workspace, by, reason)
+        pending = await self._require_pending(escalation_id, workspace, by, reason)
         return await self._settle(pending, by, reason, status="approved")
 
     async def edit(
         self, escalation_id: UUID, workspace: str, *, by: str, payload: Mapping[str, Any], reason: str
     ) -> Escalation:
         """Approve something else: what the rules make of it when nobody needs to be asked about it any more."""
-        pending = await self._pending(escalation_id, workspace, by, reason)
+        pending = await self._require_pending(escalation_id, workspace, by, reason)
         request = DecisionRequest(
             str(pending.id), pending.decision_type, payload, pending.context, by, self._clock.now()
         )
@@ -116,7 +116,7 @@ class EscalationService:
         return await self._settle(pending, by, reason, status="approved", approved_payload=payload)
 
     async def reject(self, escalation_id: UUID, workspace: str, *, by: str, reason: str) -> Escalation:
-        pending = await self._pending(escalation_id, workspace, by, reason)
+        pending = await self._require_pending(escalation_id, workspace, by, reason)
         return await self._settle(pending, by, reason, status="rejected")
 
     async def use(
@@ -136,7 +136,7 @@ class EscalationService:
             await self._tell(escalation)
         return expired
 
-    async def _pending(self, escalation_id: UUID, workspace: str, by: str, reason: str) -> Escalation:
+    async def _require_pending(self, escalation_id: UUID, workspace: str, by: str, reason: str) -> Escalation:
         escalation = await self.get(escalation_id, workspace)
         if not by.strip() or not reason.strip():
             raise InvalidInput(SAY("escalations.who_and_why"))

@@ -17,7 +17,7 @@ from moot.modules.governance.domain.conditions import (
 )
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import NamedCondition
-from moot.modules.governance.domain.texts import SAY, joined
+from moot.modules.governance.domain.texts import SAY, join
 
 Profiles = Callable[[str, Mapping[str, Any]], ToolProfile | None]
 """What is known about the tool of that name, given the context of a call to it."""
@@ -65,7 +65,7 @@ def to_align(request: DecisionRequest, payload: Mapping[str, Any]) -> tuple[str,
     goal = context.get("goal")
     if not goal or "alignment_score" in context:
         return None
-    action = _described(request, payload)
+    action = _describe(request, payload)
     return (str(goal), action) if action else None
 
 
@@ -81,7 +81,7 @@ def _flatten(prefix: str, tree: Mapping[str, Any], into: dict[str, Any]) -> None
                 _flatten(dotted, value, into)
 
 
-def _described(request: DecisionRequest, payload: Mapping[str, Any]) -> str:
+def _describe(request: DecisionRequest, payload: Mapping[str, Any]) -> str:
     """What the action is said to be. The arguments of a tool call are not a description of it."""
     said = request.context.get("action_description")
     if isinstance(said, str):
@@ -139,7 +139,7 @@ def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
             return None
         values = {f"payload.args.{each.argument}": each.value for each in found.unproven}
         return Finding(
-            because=joined(found.why),
+            because=join(found.why),
             values={"payload.tool": facts.tool, **values},
             escalate=found.verdict == "doubtful",
         )

@@ -44,7 +44,7 @@ class GoalAlignmentChecker:
     ) -> float:
         """From 0 to 1. `keywords` and the texts of `context` count as words of the goal."""
         more = [*(keywords or ()), *(value for value in (context or {}).values() if isinstance(value, str))]
-        return compared("\n".join([goal, *more]), action_description).score
+        return compare("\n".join([goal, *more]), action_description).score
 
     def is_aligned(self, goal: str, action_description: str) -> bool:
         return self.check_alignment(goal, action_description) >= self.threshold
@@ -67,7 +67,7 @@ class Compared(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def compared(goal: str, action: str) -> Compared:
+def compare(goal: str, action: str) -> Compared:
     wanted, done = _topics(plain(goal)), _topics(plain(action))
     facets = lexicon()["comparing"]["facets"]
     done = {topic: said for topic, said in done.items() if topic in wanted or topic not in facets}
@@ -79,11 +79,11 @@ def compared(goal: str, action: str) -> Compared:
         covered = len(shared) / min(len(wanted), ENOUGH_SHARED)
         alike = 0.6 * to_the_point + 0.4 * min(1.0, covered)
     strange = tuple(said for topic, said in done.items() if topic not in wanted)
-    return Compared(bounded(alike * HAZARD_FACTOR ** len(hazards)), frozenset(shared), strange, hazards)
+    return Compared(bound(alike * HAZARD_FACTOR ** len(hazards)), frozenset(shared), strange, hazards)
 
 
 def _reason(goal: str, action: str, score: float) -> Message:
-    found, shown = compared(goal, action), f"{score:.2f}"
+    found, shown = compare(goal, action), f"{score:.2f}"
     if found.hazards:
         return SAY("alignment.hazard", score=shown, hazards=found.hazards)
     if found.shared and found.strange:
@@ -102,7 +102,7 @@ def _topics(text: str) -> dict[str, str]:
 
 def _english(word: str) -> Iterable[tuple[str, str]]:
     forms = list(base_forms(word))
-    if any(form in _ignored() for form in forms):
+    if any(form in _ignored_words() for form in forms):
         return
     known = (_concepts()[form] for form in forms if form in _concepts())
     yield next(known, min(forms, key=len)), word
@@ -143,16 +143,16 @@ def _concepts() -> Mapping[str, str]:
 
 
 @cache
-def _ignored() -> frozenset[str]:
+def _ignored_words() -> frozenset[str]:
     return frozenset(lexicon()["comparing"]["neutral"])
 
 
 @cache
 def _known() -> frozenset[str]:
-    return frozenset(_concepts()) | _ignored()
+    return frozenset(_concepts()) | _ignored_words()
 
 
-def bounded(score: float) -> float:
+def bound(score: float) -> float:
     return min(1.0, max(0.0, score))
 
 
@@ -177,17 +177,17 @@ class OpinionOnAlignment:
     def __init__(self, opinion: AlignmentOpinion, *, patience: float = PATIENCE) -> None:
         self._opinion, self._patience = opinion, patience
 
-    async def added_to(self, request: DecisionRequest, active: Active, workspace: str) -> DecisionRequest:
+    async def add_to(self, request: DecisionRequest, active: Active, workspace: str) -> DecisionRequest:
         """With the opinion in its context, where a rule could look at it; else the request as it came."""
         unmeasured = to_align(request, request.payload)
         if unmeasured is None or not _looked_at(active, request.decision_type):
             return request
-        score = await self._asked(*unmeasured, workspace)
+        score = await self._ask(*unmeasured, workspace)
         if score is None:
             return request
         return replace(request, context={**request.context, "alignment_score": score})
 
-    async def _asked(self, goal: str, action: str, workspace: str) -> float | None:
+    async def _ask(self, goal: str, action: str, workspace: str) -> float | None:
         try:
             async with asyncio.timeout(self._patience):
                 score = await self._opinion.score(goal, action, workspace)
@@ -195,7 +195,7 @@ class OpinionOnAlignment:
             expected = isinstance(e, AppError | TimeoutError)
             logger.warning("no opinion on alignment, the words decide", error=repr(e), exc_info=not expected)
             return None
-        return round(bounded(score), DIGITS)
+        return round(bound(score), DIGITS)
 
 
 def _looked_at(active: Active, decision_type: str) -> bool:

@@ -27,14 +27,14 @@ def plain(text: str) -> str:
     return " ".join(text.casefold().split())
 
 
-def spaced(text: str) -> str:
+def space_out(text: str) -> str:
     """The words of a text with a space around each, to look for other words in."""
     return f" {' '.join(WORD.findall(plain(text)))} "
 
 
 def says(text: str, phrase: str) -> bool:
     """Whether a text in one spelling has a phrase, as whole words where words are written apart."""
-    return phrase in text if HAN.search(phrase) else spaced(phrase) in spaced(text)
+    return phrase in text if HAN.search(phrase) else space_out(phrase) in space_out(text)
 
 
 @lru_cache(maxsize=4096)

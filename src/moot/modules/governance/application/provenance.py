@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from moot.modules.governance.application.lexicon import WORD, base_forms, lexicon, plain, spaced
+from moot.modules.governance.application.lexicon import WORD, base_forms, lexicon, plain, space_out
 from moot.modules.governance.application.tool_knowledge import (
     Deed,
     SinkKind,
@@ -88,20 +88,22 @@ def assess(
     if known is None:
         why = SAY("provenance.unknown_tool", tool=tool)
         return Assessment(asked_for=False, verdict="refused", why=(why,))
-    found = tuple(unproven(args, known, goal, facts))
+    found = tuple(find_unproven(args, known, goal, facts))
     if not known.side_effects:
         return _doubt(found)
     if is_asked_for(known.does, goal or ""):
-        return _asked(found, known.does)
+        return _judge_asked(found, known.does)
     return _not_asked(tool, found, known.does)
 
 
-def unproven(args: Mapping[str, Any], tool: Traits, goal: str | None, facts: Any = None) -> list[Unproven]:
+def find_unproven(
+    args: Mapping[str, Any], tool: Traits, goal: str | None, facts: Any = None
+) -> list[Unproven]:
     """The values that decide where a call goes and that neither the goal nor the facts hold.
 
     An amount is for the agent to find out where the goal names none, or where it goes to nobody.
     """
-    trusted = _trusted(goal, facts)
+    trusted = _collect_trusted(goal, facts)
     if not tool.side_effects:
         return [
             Unproven(path, value, "receiver", SAY("provenance.address", argument=path, value=value))
@@ -130,7 +132,7 @@ def tainted(args: Mapping[str, Any], argument: str, goal: str | None, facts: Any
         if not isinstance(value, Mapping) or name not in value:
             return True
         value = value[name]
-    trusted = _trusted(goal, facts)
+    trusted = _collect_trusted(goal, facts)
     return any(not trusted.vouches_for(leaf) for _, _, leaf in _leaves(argument, value, None))
 
 
@@ -144,7 +146,7 @@ def is_asked_for(does: Deed, goal: str) -> bool:
     return any(word in asked or (not word.isascii() and word in text) for row in rows for word in row)
 
 
-def _asked(found: tuple[Unproven, ...], does: Deed) -> Assessment:
+def _judge_asked(found: tuple[Unproven, ...], does: Deed) -> Assessment:
     """What is changed is looked up on the way; what is destroyed must have been named."""
     harmless = {"content"} if "destroy" in does.changes else {"content", "thing"}
     doubts = tuple(each for each in found if each.kind not in harmless)
@@ -202,11 +204,11 @@ class Trusted:
 
 
 @lru_cache(maxsize=256)
-def trusted_text(text: str) -> Trusted:
+def read_trusted(text: str) -> Trusted:
     known = plain(text)
     sites = [*URL.findall(known), *(match.group() for match in BARE_HOST.finditer(known))]
     return Trusted(
-        spaced(known),
+        space_out(known),
         frozenset(EMAIL.findall(known)),
         frozenset(map(_address, sites)),
         frozenset(match.group().replace(" ", "") for match in IBAN.finditer(known)),
@@ -283,7 +285,7 @@ def _links(sinks: list[tuple[str, Kind | None, Any]], trusted: Trusted) -> list[
     ]
 
 
-def _trusted(goal: str | None, facts: Any) -> Trusted:
+def _collect_trusted(goal: str | None, facts: Any) -> Trusted:
     if not facts:
-        return trusted_text(goal or "")
-    return trusted_text("\n".join([goal or "", *(str(value) for _, _, value in _leaves("", facts, None))]))
+        return read_trusted(goal or "")
+    return read_trusted("\n".join([goal or "", *(str(value) for _, _, value in _leaves("", facts, None))]))

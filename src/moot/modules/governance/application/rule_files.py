@@ -74,16 +74,16 @@ class RuleReader:
 
     def read(self, text: str, where: str = "rules.yaml") -> list[EnhancedRule]:
         """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
-        reading = self.reading(text, where)
+        reading = self.inspect(text, where)
         if wrong := [complaint for complaint in reading.complaints if complaint.severity == "error"]:
             raise RuleRefused(wrong)
         return reading.rules
 
-    def reading(self, text: str, where: str = "rules.yaml") -> "Reading":
+    def inspect(self, text: str, where: str = "rules.yaml") -> "Reading":
         """With everything that is wrong with a file, and which of its rules are drafts."""
         return Reading(self, where).of(text)
 
-    def reading_of(self, rules: Iterable[EnhancedRule]) -> "Reading":
+    def inspect_rules(self, rules: Iterable[EnhancedRule]) -> "Reading":
         """The same of rules that came otherwise: lines are those of a condition's own text."""
         return Reading(self, None).of_entries([as_data(rule) for rule in rules])
 
@@ -97,7 +97,7 @@ class RuleReader:
             found = [_in_condition(problem) for problem in self.engine.problems(rule, self.tools)]
         return [replace(complaint, rule=rule.id) for complaint in found]
 
-    def tried(self, rule: EnhancedRule) -> list[tuple[int, Complaint]]:
+    def try_examples(self, rule: EnhancedRule) -> list[tuple[int, Complaint]]:
         """Which of the rule's examples do not come out as they say, by their place in the list."""
         index = self.index([rule.model_copy(update={"enabled": True})])
         outcomes = [_outcome(rule, example, index, self.facts) for example in rule.examples]
@@ -165,7 +165,7 @@ class Reading:
 
     def _built(self, at: Path, entry: Mapping[str, Any], rule_id: str) -> EnhancedRule | None:
         wrong = [*self._bad_texts(entry)]
-        called = self._called(entry)
+        called = self._find_condition(entry)
         if isinstance(called, Complaint):
             wrong.append(called)
         given = entry if isinstance(called, Complaint | None) else {**entry, "condition": called}
@@ -177,7 +177,7 @@ class Reading:
             self._complain((*at, *_way(complaint.field)), replace(complaint, rule=rule_id))
         return rule if not wrong else None
 
-    def _called(self, entry: Mapping[str, Any]) -> Registered | Complaint | None:
+    def _find_condition(self, entry: Mapping[str, Any]) -> Registered | Complaint | None:
         """The condition in code that `call:NAME@VERSION` names; None: it names none."""
         written = entry.get("condition")
         if not isinstance(written, str) or not written.startswith(CALL):
@@ -205,7 +205,7 @@ class Reading:
         wrong = self.by.complaints(rule)
         for complaint in wrong:
             self._complain((*at, *_way(complaint.field)), complaint)
-        failed = [] if wrong else self.by.tried(rule)
+        failed = [] if wrong else self.by.try_examples(rule)
         for place, complaint in failed:
             self._complain((*at, "examples", place), replace(complaint, field=f"examples.{place}"))
         return not wrong and not failed

@@ -22,7 +22,7 @@ from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
-from moot.shared.domain.validation import Strict, checked, refuse
+from moot.shared.domain.validation import Strict, refuse, validate
 
 DAYS = re.compile(r"(\d{4}-\d\d-\d\d)\s*(?:至|到|to|~)\s*(\d{4}-\d\d-\d\d)")
 GAP = re.compile(r"<(\w+)>")
@@ -101,7 +101,7 @@ class RuleGenerator:
     ) -> Rules:
         """In shadow until somebody accepts them (`accept`); named in the language of the texts."""
         given = {"start": start, "goal": goal, "description": description, "constraints": constraints or {}}
-        wish = checked(Wish, given)
+        wish = validate(Wish, given)
         locale: Locale = "zh-CN" if HAN.search(f"{start} {goal} {description}") else "en-US"
         return _make(_of_wish(wish, self._clock.now().date()), locale)
 
@@ -113,20 +113,20 @@ class RuleGenerator:
         self, allowed_tools: Sequence[str] | None, tool_configs: Mapping[str, Any] | None = None
     ) -> Rules:
         """From a registration, which is trusted: these hold at once."""
-        agent = checked(AgentConfig, {"allowed_tools": allowed_tools, "tool_configs": tool_configs or {}})
+        agent = validate(AgentConfig, {"allowed_tools": allowed_tools, "tool_configs": tool_configs or {}})
         return accept(_make(_of_tools(agent), source=RuleSource.TOOL))
 
     def generate_execution_rules(self, timeout_seconds: float = 60, max_retries: int = 3) -> Rules:
         limits = {"timeout_seconds": timeout_seconds, "max_retries": max_retries}
-        return _make(_of_limits(checked(Constraints, limits)))
+        return _make(_of_limits(validate(Constraints, limits)))
 
     def generate_behavior_rules(self, max_iterations: int = 10, max_tokens: int = 10000) -> Rules:
         limits = {"max_iterations": max_iterations, "max_tokens": max_tokens}
-        return _make(_of_limits(checked(Constraints, limits)))
+        return _make(_of_limits(validate(Constraints, limits)))
 
     def generate_all_rules(self, agent_config: Mapping[str, Any]) -> Rules:
         """Of everything in the configuration: limits, tools, texts and constraints."""
-        agent = checked(AgentConfig, agent_config)
+        agent = validate(AgentConfig, agent_config)
         rules = self.generate_behavior_rules(agent.max_iterations, agent.max_tokens)
         rules += self.generate_execution_rules(agent.timeout_seconds, agent.max_retries)
         rules += self.generate_tool_rules(agent.allowed_tools, agent.tool_configs)
@@ -150,7 +150,7 @@ def _make(
                 gaps = {**said, "argument": argument, "field": f"payload.args.{argument}"}
                 gaps["if"] = Template(only_if).safe_substitute(gaps)
                 rule = {**_fill(template, gaps), "source": source, "mode": "shadow"}
-                made.append(checked(EnhancedRule, _finish(kind, rule, gaps, locale)))
+                made.append(validate(EnhancedRule, _finish(kind, rule, gaps, locale)))
     return made
 
 

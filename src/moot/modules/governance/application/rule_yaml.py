@@ -76,13 +76,13 @@ def _refuse_magic(events: Iterable[yaml.Event]) -> None:
         documents += isinstance(event, yaml.DocumentStartEvent)
         depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
         if documents > 1:
-            raise _refused("rules.several_documents", event)
+            raise _refuse("rules.several_documents", event)
         if depth > DEEPEST:
-            raise _refused("rules.too_deep", event, most=DEEPEST)
+            raise _refuse("rules.too_deep", event, most=DEEPEST)
         if getattr(event, "anchor", None) is not None:  # an alias has the name of its anchor
-            raise _refused("rules.anchor", event)
+            raise _refuse("rules.anchor", event)
         if (tag := getattr(event, "tag", None)) not in (None, "!"):
-            raise _refused("rules.tag", event, tag=tag)
+            raise _refuse("rules.tag", event, tag=tag)
 
 
 def _build(node: yaml.Node, path: Path, document: Document) -> Any:
@@ -97,9 +97,9 @@ def _build(node: yaml.Node, path: Path, document: Document) -> Any:
     built: dict[str, Any] = {}
     for key, value in node.value:
         if not isinstance(key, yaml.ScalarNode):
-            raise _refused("rules.bad_key", key)
+            raise _refuse("rules.bad_key", key)
         if key.value in built:
-            raise _refused("rules.key_twice", key, key=key.value)
+            raise _refuse("rules.key_twice", key, key=key.value)
         document.lines[(*path, key.value)] = _line(key)
         built[key.value] = _build(value, (*path, key.value), document)
     return built
@@ -109,5 +109,5 @@ def _line(part: yaml.Event | yaml.Node) -> int:
     return part.start_mark.line + 1 if part.start_mark else 1
 
 
-def _refused(text: str, part: yaml.Event | yaml.Node, **values: Any) -> Unreadable:
+def _refuse(text: str, part: yaml.Event | yaml.Node, **values: Any) -> Unreadable:
     return Unreadable(SAY(text, **values), _line(part))

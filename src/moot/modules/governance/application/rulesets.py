@@ -87,7 +87,7 @@ class RulesetService:
 
     async def save(self, rules: Iterable[EnhancedRule], *, note: str, by: str, workspace: str) -> Ruleset:
         """Keep them under the next number; the same rules are kept once. Drafts are switched off."""
-        kept = await asyncio.to_thread(self._checked, rules)
+        kept = await asyncio.to_thread(self._check, rules)
         told = [as_data(rule) for rule in kept]
         return await self._store.save(
             Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
@@ -100,7 +100,7 @@ class RulesetService:
 
         `RulesMovedOn` unless `instead_of`, where given, is in force.
         """
-        wanted = await (self._stored_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
+        wanted = await (self._store_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
         await self._made_ready(wanted)  # what cannot decide is not put in force
         done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
         if done is None:
@@ -141,14 +141,14 @@ class RulesetService:
 
     async def list(self, workspace: str) -> Sequence[Ruleset]:
         """The newest first, then those that came with the package."""
-        await self._stored_shipped(workspace)
+        await self._store_shipped(workspace)
         return await self._store.list(workspace)
 
     async def get(self, number: int, workspace: str) -> Ruleset:
         found = await self._store.get(workspace, number)
         if found is None and number != SHIPPED:
             raise NoSuchRuleset(number)
-        return found or await self._stored_shipped(workspace)
+        return found or await self._store_shipped(workspace)
 
     def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
         """`RuleRefused` when this version of Moot no longer has a condition they need."""
@@ -169,7 +169,7 @@ class RulesetService:
     def _shipped_digest(self) -> str:
         return digest_of(self._shipped)
 
-    async def _stored_shipped(self, workspace: str) -> Ruleset:
+    async def _store_shipped(self, workspace: str) -> Ruleset:
         """Decisions name its digest, and want to find it when the package has long moved on."""
         return await self._store.save(self._as_shipped(workspace), shipped=True)
 
@@ -203,27 +203,27 @@ class RulesetService:
         sequence = activation.sequence if activation else 0
         if known is not None and known.sequence == sequence:
             return _Known(now, sequence, known.active)
-        stored = self.get(activation.number, workspace) if activation else self._stored_shipped(workspace)
+        stored = self.get(activation.number, workspace) if activation else self._store_shipped(workspace)
         return _Known(now, sequence, await self._made_ready(await stored))
 
     async def _made_ready(self, ruleset: Ruleset) -> Active:
         """Compiling thousands of rules takes a moment in which others go on deciding."""
         active = self._ready.pop(ruleset.digest, None)
         if active is None:
-            active = await asyncio.to_thread(self._compiled, ruleset)
+            active = await asyncio.to_thread(self._compile, ruleset)
         self._ready[ruleset.digest] = active
         if len(self._ready) > KEPT_READY:
             del self._ready[next(iter(self._ready))]
         return replace(active, number=ruleset.number, digest=ruleset.digest)
 
-    def _compiled(self, ruleset: Ruleset) -> Active:
+    def _compile(self, ruleset: Ruleset) -> Active:
         rules = self._shipped if ruleset.digest == self._shipped_digest else self.rules_of(ruleset)
         return EnhancedRuleRepository(rules, reader=self._reader).active
 
-    def _checked(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
+    def _check(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
         """`RuleRefused` and `DuplicateRuleError` come from the repository they could not decide in."""
         kept = [rule.model_copy(update={"enabled": False}) if rule.is_draft else rule for rule in rules]
         EnhancedRuleRepository(kept, reader=self._reader)
-        if wrong := [complaint for rule in kept for _, complaint in self._reader.tried(rule)]:
+        if wrong := [complaint for rule in kept for _, complaint in self._reader.try_examples(rule)]:
             raise RuleRefused(wrong)
         return kept

@@ -53,7 +53,7 @@ def known_tool(
     known = traits(name, profiles, schemas)
     if known is None:
         return None
-    profile = profiles.get(name) or _described_by(name, find_schema(name, schemas or ()) or {})
+    profile = profiles.get(name) or _read_profile(name, find_schema(name, schemas or ()) or {})
     decides = sink_kind if known.side_effects else is_address
     arguments = profile.parameters.get("properties") or ()
     sinks = known.sinks if known.sinks is not None else tuple(filter(decides, arguments))
@@ -122,7 +122,7 @@ def find_schema(name: str, schemas: Sequence[ToolSchema]) -> ToolSchema | None:
     return None
 
 
-def _described_by(name: str, schema: ToolSchema) -> ToolProfile:
+def _read_profile(name: str, schema: ToolSchema) -> ToolProfile:
     parameters = schema.get("parameters") or schema.get("input_schema") or schema.get("inputSchema") or {}
     return ToolProfile(
         name=name, description=str(schema.get("description") or ""), parameters=dict(parameters)

@@ -61,7 +61,9 @@ class EscalationQueue(Protocol):
 
     async def get(self, escalation_id: UUID, workspace_id: str) -> Escalation | None: ...
 
-    async def waiting(self, workspace_id: str, now: datetime, *, page: int, page_size: int) -> EscalationPage:
+    async def list_waiting(
+        self, workspace_id: str, now: datetime, *, page: int, page_size: int
+    ) -> EscalationPage:
         """Pending ones that have not expired, the oldest first."""
 
     async def newest(self, question: Question) -> Escalation | None:

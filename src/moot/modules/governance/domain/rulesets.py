@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple, Protocol
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.decisions import digest_json
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleIndex
-from moot.modules.governance.domain.texts import SAY, joined
+from moot.modules.governance.domain.texts import SAY, join
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 
@@ -198,7 +198,7 @@ class RuleRefused(InvalidInput):
         said = [complaint.said for complaint in complaints[:SHOWN]]
         if more := len(complaints) - len(said):
             said.append(SAY("rules.and_more", more=more))
-        super().__init__(joined(said), problems=[complaint.as_details(reader) for complaint in complaints])
+        super().__init__(join(said), problems=[complaint.as_details(reader) for complaint in complaints])
         self.complaints = tuple(complaints)
 
 

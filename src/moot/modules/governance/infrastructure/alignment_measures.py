@@ -12,7 +12,7 @@ from types import ModuleType
 
 from pydantic import BaseModel, Field, ValidationError
 
-from moot.modules.governance.application.goal_alignment_checker import HAZARD_FACTOR, bounded, compared
+from moot.modules.governance.application.goal_alignment_checker import HAZARD_FACTOR, bound, compare
 from moot.modules.governance.application.lexicon import HAN
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.llm_platform.application.answer_schema import strict_schema
@@ -46,11 +46,9 @@ class EmbeddingOpinion:
         self._embed = embed
 
     async def score(self, goal: str, action: str, _workspace: str = DEFAULT_WORKSPACE) -> float:
-        by_words = compared(goal, action)
+        by_words = compare(goal, action)
         texts = [goal[:LONGEST], action[:LONGEST]]
-        alike = _scaled(
-            _cosine(*self._embed(texts)), EVEN_IN_CHINESE if any(map(HAN.search, texts)) else EVEN
-        )
+        alike = _scale(_cosine(*self._embed(texts)), EVEN_IN_CHINESE if any(map(HAN.search, texts)) else EVEN)
         return max(by_words.score, alike * HAZARD_FACTOR ** len(by_words.hazards))
 
 
@@ -78,10 +76,10 @@ def _library() -> ModuleType:
         logging.getLogger().removeHandler(somebody)
 
 
-def _scaled(cosine: float, even: float) -> float:
+def _scale(cosine: float, even: float) -> float:
     """From 0 to 1, with a half where the cosine is `even`."""
     above = 0.5 + 0.5 * (cosine - even) / (1 - even)
-    return bounded(above if cosine >= even else 0.5 * cosine / even)
+    return bound(above if cosine >= even else 0.5 * cosine / even)
 
 
 def _cosine(one: Sequence[float], other: Sequence[float]) -> float:

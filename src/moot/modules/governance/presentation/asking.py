@@ -74,11 +74,11 @@ async def own_session(request: Request, workspace: Workspace) -> Callable[[UUID]
 OwnSession = Annotated[Callable[[UUID], Any], Depends(own_session)]
 
 
-def acting(name: Caller) -> str:
+def name_actor(name: Caller) -> str:
     return name or LOCAL
 
 
-By = Annotated[str, Depends(acting)]
+By = Annotated[str, Depends(name_actor)]
 """In whose name the rules are changed."""
 
 

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query, Request, Response
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
-from moot.modules.governance.application.decision_log import explain, recorded
+from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.domain.decisions import (
     DecisionFilter,
     DecisionPage,
@@ -127,7 +127,7 @@ async def decide(
     asked = body.of(caller, workspace, reader)
     if dry_run:
         result = await governance.agent.validate(asked, workspace)
-        record = recorded(asked, result, session_id=None, workspace=workspace)
+        record = make_record(asked, result, session_id=None, workspace=workspace)
         return _answer(Decision(result, record), reader)
     decision = await governance.agent.decide(asked, workspace=workspace)
     answer = _answer(decision, reader, record_id=decision.record.id if governance.decisions else None)

@@ -57,7 +57,7 @@ class EditBody(AnswerBody):
 async def escalations(
     waiting: Escalations, workspace: Workspace, asked: Annotated[Pages, Query()]
 ) -> EscalationPage:
-    return await waiting.waiting(workspace, page=asked.page, page_size=asked.page_size)
+    return await waiting.list_waiting(workspace, page=asked.page, page_size=asked.page_size)
 
 
 @router.get("/{escalation_id}", summary="One of them", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT)

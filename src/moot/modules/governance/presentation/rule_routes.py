@@ -186,12 +186,12 @@ async def add_rule(
     body: SentRule, governance: Governance, stored: Rulesets, workspace: Workspace, by: By, reader: Reader
 ) -> RuleChange:
     """Makes the next ruleset, which is in force from the next decision on."""
-    reading = _accepted(RulesBody(rules=[body]), governance.book, reader)
+    reading = _accept(RulesBody(rules=[body]), governance.book, reader)
     (rule,) = reading.rules
     saved = await stored.edit(
         rule.id, lambda rules: rules.add(rule), note="added", by=by, workspace=workspace
     )
-    return _changed(saved, body.id, _told(reading.complaints, reader))
+    return _tell_change(saved, body.id, _told(reading.complaints, reader))
 
 
 @router.put("/rules/{rule_id}", summary="Change a rule", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT)
@@ -207,12 +207,12 @@ async def change_rule(
     """The whole rule is sent. If it says something else than before, it gets the next version."""
     if body.id != rule_id:
         raise InvalidInput(SAY("rest.other_id", path=rule_id, body=body.id))
-    reading = _accepted(RulesBody(rules=[body]), governance.book, reader)
+    reading = _accept(RulesBody(rules=[body]), governance.book, reader)
     (rule,) = reading.rules
     saved = await stored.edit(
         rule_id, lambda rules: rules.update(rule), note="changed", by=by, workspace=workspace
     )
-    return _changed(saved, rule_id, _told(reading.complaints, reader))
+    return _tell_change(saved, rule_id, _told(reading.complaints, reader))
 
 
 @router.delete("/rules/{rule_id}", summary="Take a rule away", responses=NOT_FOUND | NOT_KEPT)
@@ -221,7 +221,7 @@ async def remove_rule(rule_id: str, stored: Rulesets, workspace: Workspace, by: 
     saved = await stored.edit(
         rule_id, lambda rules: rules.remove(rule_id), note="removed", by=by, workspace=workspace
     )
-    return _changed(saved, rule_id, [])
+    return _tell_change(saved, rule_id, [])
 
 
 @router.get("/rulesets", summary="List the rulesets, newest first", responses=NOT_KEPT)
@@ -237,7 +237,7 @@ async def save_ruleset(
     body: RulesetBody, governance: Governance, stored: Rulesets, workspace: Workspace, by: By, reader: Reader
 ) -> SavedRuleset:
     """Not in force yet. The same rules are kept once: saved again, they have the number they had."""
-    reading = _accepted(body, governance.book, reader)
+    reading = _accept(body, governance.book, reader)
     saved = await stored.save(reading.rules, note=body.note, by=by, workspace=workspace)
     known = _known(saved, (await stored.active(workspace)).digest)
     return SavedRuleset.model_validate(known | {"problems": _told(reading.complaints, reader)})
@@ -246,7 +246,7 @@ async def save_ruleset(
 @router.post("/rulesets/check", summary="Say what is wrong with rules", responses=BAD_REQUEST)
 async def check_ruleset(body: RulesBody, governance: Governance, reader: Reader) -> Checked:
     """Everything at once, each with its place and what was meant, perhaps; nothing is stored."""
-    found = _reading(body, governance.book).complaints
+    found = _inspect(body, governance.book).complaints
     return Checked(ok=not _errors(found), problems=_told(found, reader))
 
 
@@ -307,17 +307,19 @@ async def simulate_ruleset(
     )
 
 
-def _accepted(body: RulesBody, reader: RuleReader, locale: Locale) -> Reading:
-    reading = _reading(body, reader)
+def _accept(body: RulesBody, reader: RuleReader, locale: Locale) -> Reading:
+    reading = _inspect(body, reader)
     if errors := _errors(reading.complaints):
         raise RuleRefused(errors, locale)
     return reading
 
 
-def _reading(body: RulesBody, reader: RuleReader) -> Reading:
+def _inspect(body: RulesBody, reader: RuleReader) -> Reading:
     if (body.rules is None) == (body.yaml is None):
         raise InvalidInput(SAY("rest.rules_or_yaml"))
-    return reader.reading(body.yaml, "yaml") if body.yaml is not None else reader.reading_of(body.rules or [])
+    return (
+        reader.inspect(body.yaml, "yaml") if body.yaml is not None else reader.inspect_rules(body.rules or [])
+    )
 
 
 def _errors(found: Iterable[Complaint]) -> list[Complaint]:
@@ -328,7 +330,7 @@ def _told(found: Iterable[Complaint], reader: Locale) -> list[Problem]:
     return [Problem.model_validate(complaint.as_details(reader)) for complaint in found]
 
 
-def _changed(saved: Ruleset, rule_id: str, problems: list[Problem]) -> RuleChange:
+def _tell_change(saved: Ruleset, rule_id: str, problems: list[Problem]) -> RuleChange:
     rule = next((RuleBody.model_validate(data) for data in saved.rules if data["id"] == rule_id), None)
     return RuleChange(ruleset=saved.number, digest=saved.digest, rule=rule, problems=problems)
 

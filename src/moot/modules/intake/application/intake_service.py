@@ -136,7 +136,7 @@ class IntakeService:
             if before.status in ("running", "waiting"):
                 raise NotItsTurn(SAY(f"conversation.{before.status}", id=before.id), status=before.status)
             conversation = await self._take(before, (*before.turns, turn))
-        state = begin_state(conversation, self._given(asked))
+        state = begin_state(conversation, self._open_state(asked))
         return await self._turn(conversation, requested_by, listener, state=state)
 
     async def feedback(
@@ -249,7 +249,7 @@ class IntakeService:
             logger.warning("turn failed", conversation=str(keeper.conversation.id), exc_info=not foreseen)
             return fail_turn(keeper.conversation.last, e, self._clock.now())
 
-    def _given(self, asked: Question) -> IntakeState:
+    def _open_state(self, asked: Question) -> IntakeState:
         wanted = asked.enable_background_investigation
         return {
             "locale": asked.locale or "",

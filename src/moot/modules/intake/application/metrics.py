@@ -81,7 +81,7 @@ class IntakeMetrics:
         sample = LocaleSample(REDACT(text)[:LONGEST_SAMPLE], REDACT(handed)[:LONGEST_SAMPLE], detected)
         self._samples[workspace].append(sample)
 
-    def coordinated(self, ending: Ending, seconds: float) -> None:
+    def count_coordination(self, ending: Ending, seconds: float) -> None:
         self._runs[ending] += 1
         self._seconds.append(seconds)
 

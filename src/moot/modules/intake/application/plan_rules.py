@@ -42,7 +42,7 @@ def draw_plan(understanding: Understanding, limits: Limits) -> tuple[Plan, tuple
 def _company_steps(understanding: Understanding, question: str, limits: Limits) -> list[Step]:
     """A step for each company, all at once, and then one that compares them. Companies come before comparing."""
     reader, most = reading_language(understanding.locale), limits.max_step_num
-    named = _named(understanding, reader)[:most]
+    named = _name_symbols(understanding, reader)[:most]
     steps = [
         Step(
             id=f"equity-{number}",
@@ -67,12 +67,12 @@ def _company_steps(understanding: Understanding, question: str, limits: Limits) 
     return steps
 
 
-def _named(understanding: Understanding, reader: Locale) -> list[tuple[str, Message | str]]:
+def _name_symbols(understanding: Understanding, reader: Locale) -> list[tuple[str, Message | str]]:
     """Each symbol by a name the reader can read; others than Chinese read the code before a Chinese name."""
     named: dict[str, Message | str] = {}
     for mention in understanding.mentions:
         if mention.certain:
-            symbol, name = mention.symbols[0], mention.named_for(reader)
+            symbol, name = mention.symbols[0], mention.name_for(reader)
             foreign = reader != "zh-CN" and not "".join(mention.names_en)
             key = "answer.code_first" if foreign else "plan.company"
             named.setdefault(symbol, SAY(key, name=name, symbol=symbol) if name else symbol)
@@ -122,7 +122,7 @@ def read_plan(
 
 def symbols_in(data: Any) -> list[str]:
     """What steps name as their symbol, as it is written there."""
-    steps = _listed(data.get("steps")) if isinstance(data, Mapping) else ()
+    steps = _as_list(data.get("steps")) if isinstance(data, Mapping) else ()
     given = [step.get("symbol") for step in steps if isinstance(step, Mapping)]
     return list(dict.fromkeys(text for each in given if (text := _text(each, LONGEST_ID))))
 
@@ -147,8 +147,8 @@ def _fill_in(
     symbol = find_symbol(written, known) or written
     free = next(name for number in count(len(before) + 1) if (name := f"step-{number}") not in before)
     unnamed = SAY("plan.unnamed_step", number=len(before) + 1).in_locale(reader)
-    experts = {_name(each).lower() for each in _listed(given.get("experts"))}
-    after = list(dict.fromkeys(map(_name, _listed(given.get("after")))))
+    experts = {_name(each).lower() for each in _as_list(given.get("experts"))}
+    after = list(dict.fromkeys(map(_name, _as_list(given.get("after")))))
     return {
         "id": _name(given.get("id")) or free,
         "type": kind,
@@ -196,7 +196,7 @@ def _is_yes(given: Any, left_out: bool) -> bool:
     return left_out if given is None else str(given).strip().lower() == "true"
 
 
-def _listed(given: Any) -> Sequence[Any]:
+def _as_list(given: Any) -> Sequence[Any]:
     if given is None or given == "":
         return ()
     return given if isinstance(given, list) else (given,)

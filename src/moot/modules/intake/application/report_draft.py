@@ -125,7 +125,7 @@ class Material:
         """All of it as a model is shown it: JSON, so that no text in it can pass for anything around it."""
         return json.dumps(self._told(), ensure_ascii=False, indent=1)
 
-    def given(self) -> str:
+    def join_shown(self) -> str:
         """Every text a model was shown, in which a number or link of its answer must stand."""
         told = self._told()
         listed = [text for each in (*told["findings"], *told["sources"]) for text in each.values()]
@@ -200,7 +200,7 @@ def find_faults(draft: Draft, material: Material) -> list[Message]:
     say, parts, style = material.say, draft.parts(), material.style
     wanted = {"key_points": MOST_POINTS[style], "analysis": style != WITHOUT_ANALYSIS, "risks": True}
     absent = [say[part] for part, asked in wanted.items() if asked and not parts[part]]
-    invented = [stated for stated in _ungrounded(draft, material) if not _is_link(stated)]
+    invented = [stated for stated in _find_ungrounded(draft, material) if not _is_link(stated)]
     foreign = [say.get(part, part) for part in _foreign(parts, tongue_of(material.locale))]
     language = language_name(material.locale)
     return [
@@ -216,7 +216,7 @@ def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation,
     cited = find_cited(draft.parts().values())
     known = [number for number in cited if 1 <= number <= len(material.sources)]
     unknown = [f"[{number}]" for number in cited if number not in known]
-    links = sorted(filter(_is_link, _ungrounded(draft, material)), key=len, reverse=True)
+    links = sorted(filter(_is_link, _find_ungrounded(draft, material)), key=len, reverse=True)
     numbers = {number: position for position, number in enumerate(known, start=1)}
 
     def kept(text: str) -> str:
@@ -237,10 +237,10 @@ def cites(draft: Draft, material: Material) -> bool:
     return not known or any(number in known for number in find_cited(draft.parts().values()))
 
 
-def _ungrounded(draft: Draft, material: Material) -> list[str]:
+def _find_ungrounded(draft: Draft, material: Material) -> list[str]:
     """Numbers and links of the text that stand in nothing its writer was shown."""
     texts = [drop_marks(text) for text in draft.parts().values()]
-    return ground(texts, (), given=material.given()).offenders
+    return ground(texts, (), given=material.join_shown()).offenders
 
 
 def _is_link(stated: str) -> bool:

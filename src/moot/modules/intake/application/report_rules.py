@@ -82,7 +82,7 @@ def _overview(material: Material, companies: Sequence[Found]) -> Iterator[str]:
         yield from _rank(companies, material.say)
     elif companies:
         yield from _in_short(companies[0])
-    yield from filter(None, [table, *_computed(material, table)])
+    yield from filter(None, [table, *_find_computed(material, table)])
     if _from_outside(material) or any(material.beside()):
         yield material.say["quoted"]
     usable = len(material.found)
@@ -92,7 +92,7 @@ def _overview(material: Material, companies: Sequence[Found]) -> Iterator[str]:
 
 def _rank(companies: Sequence[Found], say: Words) -> Iterator[str]:
     """Who is ahead on each field that was asked about, and by the verdict: a sentence, its sources at the end."""
-    for views in _shared(companies):
+    for views in _find_shared(companies):
         ranked = sorted(views.items(), key=lambda held: held[1].leaning, reverse=True)
         told = [say["holds"].format(name=name, says=view.says) for name, view in ranked]
         first, second = ranked[0][1], ranked[1][1]
@@ -102,7 +102,7 @@ def _rank(companies: Sequence[Found], say: Words) -> Iterator[str]:
         yield sentence + _marks(companies)
 
 
-def _shared(companies: Sequence[Found]) -> Iterator[dict[str, View]]:
+def _find_shared(companies: Sequence[Found]) -> Iterator[dict[str, View]]:
     """What the same expert holds of each company, by its name; a verdict on one alone leads nobody ahead."""
     held: dict[str, dict[str, View]] = {}
     for company in companies:
@@ -124,7 +124,7 @@ def _in_short(company: Found) -> Iterator[str]:
         yield _first_line(company) + company.marks()
 
 
-def _computed(material: Material, shown: str) -> Iterator[str]:
+def _find_computed(material: Material, shown: str) -> Iterator[str]:
     """What processing steps made of it, without the table that is shown already."""
     head = shown.partition("\n")[0]
     for found in material.found:

@@ -99,7 +99,7 @@ def _ask_which(mention: Mention, locale: str) -> str:
 def _title(text: str, mentions: Sequence[Mention], reader: Locale) -> str:
     """Companies that a question leaves out stand before it."""
     left_out = [mention for mention in mentions if mention.text not in text]
-    names = " / ".join(mention.named_for(reader) or mention.text for mention in left_out)
+    names = " / ".join(mention.name_for(reader) or mention.text for mention in left_out)
     told = SAY("headings.about", subject=names, text=text).in_locale(reader) if names else text
     title = told.rstrip(" ?？。.!！") or text
     return title if len(title) <= LONGEST_TITLE else f"{title[: LONGEST_TITLE - 1]}…"

@@ -29,7 +29,7 @@ class Mention(BaseModel, frozen=True):
     def certain(self) -> bool:
         return len(self.symbols) == 1
 
-    def named_for(self, reader: Locale) -> str:
+    def name_for(self, reader: Locale) -> str:
         """What the company is called in the reader's language, or else at home; nothing where it has no name."""
         english = "" if reader == "zh-CN" else "".join(self.names_en[:1])
         return english or "".join(self.names[:1])

@@ -43,11 +43,15 @@ class Levels(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 
     def fit(self, action: Action) -> bool:
         """Whether the known levels run from stop over entry to target the way the action hopes to go."""
-        known = [level * hoped(action) for level in (self.stop, self.entry, self.target) if level is not None]
+        known = [
+            level * direction_of(action)
+            for level in (self.stop, self.entry, self.target)
+            if level is not None
+        ]
         return all(near < far for near, far in pairwise(known))
 
 
-def hoped(action: Action) -> int:
+def direction_of(action: Action) -> int:
     """Which way the price should go. A HOLD is watched like a BUY: for the sake of what is held."""
     return DOWN if action == "SELL" else UP
 
@@ -63,7 +67,7 @@ def levels_for(action: Action, evidence: Sequence[Evidence]) -> Levels:
         step = None if atr is None else price + side * distance * atr
         return _farthest(price, side, step, _positive(evidence, walls[side]))
 
-    side = hoped(action)
+    side = direction_of(action)
     return Levels(entry=price, stop=level(-side, STOP_IN_ATR), target=level(side, TARGET_IN_ATR))
 
 

@@ -21,34 +21,34 @@ BOUNDS = frozenset(
 
 def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
     """What structured output accepts: every field required, none added, and no keyword that a vendor may refuse."""
-    return _closed(answer.model_json_schema(), ENFORCEABLE)
+    return _close(answer.model_json_schema(), ENFORCEABLE)
 
 
 def told_schema(answer: type[BaseModel]) -> dict[str, Any]:
     """The same with the bounds of numbers, lists and texts, for a prompt."""
-    return _closed(answer.model_json_schema(), ENFORCEABLE | BOUNDS)
+    return _close(answer.model_json_schema(), ENFORCEABLE | BOUNDS)
 
 
-def _closed(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
+def _close(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
     if "$ref" in node:
         return {"$ref": node["$ref"]}  # vendors refuse a reference with anything beside it
     node = {"anyOf" if name == "oneOf" else name: value for name, value in node.items()}
     closed = {name: value for name, value in node.items() if name in kept}
     if "anyOf" in node:
-        closed["anyOf"] = [_closed(choice, kept) for choice in node["anyOf"]]
+        closed["anyOf"] = [_close(choice, kept) for choice in node["anyOf"]]
     if "items" in node:
-        closed["items"] = _closed(node["items"], kept)
+        closed["items"] = _close(node["items"], kept)
     if node.get("type") == "object":
-        closed |= _closed_object(node, kept)
+        closed |= _close_object(node, kept)
     if "$defs" in node:
-        closed["$defs"] = {name: _closed(part, kept) for name, part in node["$defs"].items()}
+        closed["$defs"] = {name: _close(part, kept) for name, part in node["$defs"].items()}
     return closed
 
 
-def _closed_object(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
+def _close_object(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
     if "properties" not in node and node.get("additionalProperties"):
         raise TypeError("an answer's fields must have names: use a model instead of a dict")
-    properties = {name: _closed(part, kept) for name, part in node.get("properties", {}).items()}
+    properties = {name: _close(part, kept) for name, part in node.get("properties", {}).items()}
     return {"properties": properties, "required": list(properties), "additionalProperties": False}
 
 

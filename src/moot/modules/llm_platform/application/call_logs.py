@@ -129,7 +129,7 @@ class UsageService:
         if self._reader is None:
             raise Unavailable(SAY("usage.not_stored"), code="PERSISTENCE_OFF")
         start = datetime.combine(since, time.min, UTC) if since else None
-        lines = _ordered(by, await self._reader.usage(by, workspace, start))
+        lines = _order(by, await self._reader.usage(by, workspace, start))
         return UsageReport(
             by=by,
             workspace=workspace,
@@ -170,7 +170,7 @@ class UsageService:
         )
 
 
-def _ordered(by: By, lines: list[UsageLine]) -> list[UsageLine]:
+def _order(by: By, lines: list[UsageLine]) -> list[UsageLine]:
     if by == "day":
         return sorted(lines, key=lambda line: line.name, reverse=True)
     return sorted(lines, key=lambda line: (-line.total_tokens, line.name))

@@ -111,7 +111,7 @@ class ModelRegistry:
             return NoAvailableModel(SAY("config.unreadable", alias=alias), alias=alias)
         asked = {"alias": alias, "tags": list(tags or ())}
         wanted = alias or asked["tags"] or SAY("config.asked_any")
-        message = SAY("config.none_fits", asked=wanted, known=[_named(config) for config in known])
+        message = SAY("config.none_fits", asked=wanted, known=[_tell_state(config) for config in known])
         return NoAvailableModel(message, asked=asked, known=[config.alias for config in known])
 
 
@@ -119,7 +119,7 @@ def _by_place(configs: Iterable[LLMConfig]) -> dict[tuple[str, str], LLMConfig]:
     return {(config.workspace_id, config.alias): config for config in configs}
 
 
-def _named(config: LLMConfig) -> Message:
+def _tell_state(config: LLMConfig) -> Message:
     state = "on" if config.usable else "locked" if config.is_active else "off"
     return SAY(f"config.{state}", model=config.alias)
 
@@ -150,12 +150,12 @@ class ConfigService:
         return await self.get(body.alias, workspace)
 
     async def update(self, alias: str, patch: ConfigPatch, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
-        config = await self._changeable(alias, workspace)
-        await self._writable.update(patch.applied_to(config), patch.model_fields_set)
+        config = await self._require_changeable(alias, workspace)
+        await self._writable.update(patch.apply_to(config), patch.model_fields_set)
         return await self.get(alias, workspace)
 
     async def remove(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> None:
-        await self._writable.remove(await self._changeable(alias, workspace))
+        await self._writable.remove(await self._require_changeable(alias, workspace))
         await self._registry.refresh()
 
     @property
@@ -164,7 +164,7 @@ class ConfigService:
             raise Unavailable(SAY("config.nothing_stored"), code="PERSISTENCE_OFF")
         return self._repository
 
-    async def _changeable(self, alias: str, workspace: str) -> LLMConfig:
+    async def _require_changeable(self, alias: str, workspace: str) -> LLMConfig:
         view = await self.get(alias, workspace)
         if view.source == "environment":
             raise InvalidInput(SAY("config.of_environment", alias=alias))

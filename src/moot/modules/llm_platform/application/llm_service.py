@@ -37,7 +37,7 @@ from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, Mode
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.guard import Dependency, Guard, LeftAlone, unguarded
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.infrastructure.execution_context import (
     DEFAULT_WORKSPACE,
     current_execution_ctx,
@@ -75,7 +75,7 @@ class Tries:
         if self._last is not None:
             tell_retry(self.attempts, self._last.message)
 
-    def failed(self, config: LLMConfig, trouble: ModelTrouble) -> None:
+    def note_failure(self, config: LLMConfig, trouble: ModelTrouble) -> None:
         self._troubles[config.alias] = self._last = trouble
         logger.warning("model call failed", alias=config.alias, model=config.model_name, error=str(trouble))
 
@@ -138,7 +138,7 @@ class Request:
         context.tally.cost += self.cost or 0.0
         context.tally.unpriced += self.reply is not None and self.cost is None
 
-    def used(self) -> Amount:
+    def count_spent(self) -> Amount:
         """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
         if not self.sent or (self.trouble is not None and not self.trouble.billed):
             return Amount()
@@ -161,7 +161,7 @@ class LLMService:
         deadline: float = 50.0,
         max_tokens: int = 4096,
         sleep: Sleep = asyncio.sleep,
-        guard: Guard = unguarded,
+        guard: Guard = let_through,
     ) -> None:
         self._registry, self._model, self._max_tokens = registry, model, max_tokens
         self._journal, self._budget = journal, budget
@@ -238,7 +238,7 @@ class LLMService:
                 try:
                     return await self._attempt(key, config, request, tries)
                 except ModelTrouble as trouble:
-                    tries.failed(config, trouble)
+                    tries.note_failure(config, trouble)
                     if simpler := self._without(trouble.unsupported, config):
                         config = simpler
                         continue
@@ -306,13 +306,13 @@ class LLMService:
                 await self._journal.end(call.id, call.outcome())
                 call.count()
         finally:
-            await self._budget.settle(reservation, call.used())
+            await self._budget.settle(reservation, call.count_spent())
 
     async def _from_record(self, key: CallKey, request: ChatRequest) -> ChatResult | None:
         """The recorded answer to this very question, when the session goes on, or is replayed, from its record."""
         if key.answers == "live":
             return None
-        answered = await self._journal.answered(key.session_id, key.agent, key.ordinal)
+        answered = await self._journal.find_answered(key.session_id, key.agent, key.ordinal)
         for recorded in answered:
             if recorded.request_digest == key.digest(recorded.model_name, request):
                 if key.answers == "resume":  # on the record too: that this answer was not asked for again

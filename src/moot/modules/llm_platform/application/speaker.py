@@ -52,7 +52,7 @@ class Prompts:
     def text(self, name: str, locale: Locale) -> str:
         return _read(self._folder / locale / f"{name}.md")
 
-    def filled(self, name: str, locale: Locale, /, **values: str) -> str:
+    def fill(self, name: str, locale: Locale, /, **values: str) -> str:
         """The text with every `$name` in it replaced; a value is never read as a template itself."""
         return Template(self.text(name, locale)).substitute(values)
 
@@ -114,18 +114,18 @@ class Speaker:
         ]
         reply = await self._say(brief, opening)
         try:
-            return self._checked(brief, opening, reply)
+            return self._check(brief, opening, reply)
         except LLMOutputParseError as e:
             logger.warning("answer refused, asked again", agent=brief.agent, error=str(e))
             tell_retry(2, e.message)
-            again = PROMPTS.filled("again", brief.locale, problem=e.in_locale(brief.locale))
+            again = PROMPTS.fill("again", brief.locale, problem=e.in_locale(brief.locale))
         correction = [
             ChatMessage(role="assistant", content=reply.content or "{}"),
             ChatMessage(role="user", content=again),
         ]
         reply = await self._say(brief, [*opening, *correction])
         try:
-            return self._checked(brief, opening, reply)
+            return self._check(brief, opening, reply)
         except LLMOutputParseError as e:
             raise LLMOutputParseError(SAY("answer.unusable", problem=e.message), **e.details) from e
 
@@ -139,7 +139,7 @@ class Speaker:
             caller_agent=brief.agent,
         )
 
-    def _checked(self, brief: Brief[A], opening: list[ChatMessage], reply: ChatResult) -> Spoken[A]:
+    def _check(self, brief: Brief[A], opening: list[ChatMessage], reply: ChatResult) -> Spoken[A]:
         if reply.finish_reason == "length":
             raise LLMOutputParseError(SAY("answer.cut_off"), raw_length=len(reply.content))
         normalisers = [brief.normalise] if brief.normalise else []
@@ -211,13 +211,13 @@ def _last_time(locale: Locale) -> list[ChatMessage]:
 def _question(brief: Brief[A]) -> str:
     low, high = map(str, NARRATIVE_LENGTH[brief.locale])
     tells = NARRATIVE in brief.answer.model_fields
-    return PROMPTS.filled(
+    return PROMPTS.fill(
         "turn",
         brief.locale,
         case=brief.case,
         evidence="\n".join(_line(item, brief.locale) for item in brief.evidence)
         or SAY("answer.no_evidence").in_locale(brief.locale),
-        narrative=PROMPTS.filled("narrative", brief.locale, low=low, high=high) if tells else "",
+        narrative=PROMPTS.fill("narrative", brief.locale, low=low, high=high) if tells else "",
         schema=json.dumps(told_schema(brief.answer), ensure_ascii=False),
     )
 
@@ -226,11 +226,11 @@ def _line(item: Evidence, locale: Locale) -> str:
     """A text comes from outside: it is labelled, and quoted so that it cannot end its line or the list."""
     value = item.value
     if isinstance(value, str):
-        value = SAY("answer.outside_text", text=_quoted(value)).in_locale(locale)
-    return f"{item.id} | {value} | {item.unit or '-'} | {_quoted(item.source)} | {item.as_of:%Y-%m-%d}"
+        value = SAY("answer.outside_text", text=_quote(value)).in_locale(locale)
+    return f"{item.id} | {value} | {item.unit or '-'} | {_quote(item.source)} | {item.as_of:%Y-%m-%d}"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return json.dumps(text, ensure_ascii=False).replace("<", "\\u003c")
 
 

@@ -27,7 +27,7 @@ from moot.modules.llm_platform.domain.search import (
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.guard import Dependency, Guard, LeftAlone, unguarded
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
 __all__ = ["Page", "WebPageService", "WebSearchRequest", "WebSearchService"]
@@ -53,7 +53,7 @@ class WebSearchService:
         audit: SearchAudit,
         kept: Searches | None,
         clock: Clock,
-        guard: Guard = unguarded,
+        guard: Guard = let_through,
     ) -> None:
         self._provider, self._audit, self._kept = provider, audit, kept
         self._clock, self._guard = clock, guard
@@ -70,7 +70,7 @@ class WebSearchService:
                 return _refine(found.response, _past(as_of, found.asked_at))
         past = _past(as_of, self._clock.now())
         if past is not None:
-            request = _undated(request)
+            request = _drop_dates(request)
         response = await self._from_cache(request) or await self._ask(request)
         return _refine(response, past)
 
@@ -80,13 +80,13 @@ class WebSearchService:
         """What the session was told when it asked, or how that failed; a replay never has to ask again."""
         found = None
         if self._kept is not None and context.session_id:
-            found = await self._kept.find(UUID(context.session_id), [request, _undated(request)])
+            found = await self._kept.find(UUID(context.session_id), [request, _drop_dates(request)])
         if context.answers == "replay":
             if found is None:
                 said = SAY("record.no_search", query=request.query)
                 raise ReplayMismatch(said, query=request.query, difference=[])
             if found.response is None:
-                raise _failed_before(found)
+                raise _recall_failure(found)
         elif found is not None and found.response is not None:  # on the record too: not asked again
             await self._note(found.request, found.response, "record", found.service)
         return found
@@ -184,12 +184,12 @@ def _past(as_of: datetime | None, asked_at: datetime) -> datetime | None:
     return as_of if as_of and as_of < asked_at - PRESENT else None
 
 
-def _undated(request: WebSearchRequest) -> WebSearchRequest:
+def _drop_dates(request: WebSearchRequest) -> WebSearchRequest:
     """The last month is counted from today, and says nothing about then."""
     return request.model_copy(update={"freshness": "noLimit"})
 
 
-def _failed_before(found: RecordedSearch) -> WebSearchError | WebSearchConnectionError:
+def _recall_failure(found: RecordedSearch) -> WebSearchError | WebSearchConnectionError:
     """The failure on record, in its own words."""
     said = found.error_message or found.service
     if found.status_code is None:

@@ -76,11 +76,11 @@ class Unkept:
     """For a desk that stores nothing: without limits everything goes, and a limit nobody can keep refuses all."""
 
     def __init__(self, limits: Limits) -> None:
-        self._limited = limits != Limits()
+        self._make_limits = limits != Limits()
 
     async def reserve(self, amount: Amount) -> Reservation:
         context = current_execution_ctx.get()
-        if self._limited or (context and context.max_cost is not None):
+        if self._make_limits or (context and context.max_cost is not None):
             raise BudgetExceeded(SAY("budget.unkept"))
         return Reservation()
 
@@ -125,15 +125,17 @@ def accounts_of(limits: Limits, context: ExecutionContext | None, now: datetime)
     """Those that a call made now is counted in, always in the same order; the ones without a limit are left out."""
     workspace = context.workspace if context else DEFAULT_WORKSPACE
     day = f"day:{workspace}:{now:%Y-%m-%d}"
-    accounts = [Account("day", day, _limited(limits.day_tokens, limits.day_cost))]
+    accounts = [Account("day", day, _make_limits(limits.day_tokens, limits.day_cost))]
     if context is not None and context.session_id:
         cost = limits.session_cost if context.max_cost is None else context.max_cost
-        session = Account("session", f"session:{context.session_id}", _limited(limits.session_tokens, cost))
+        session = Account(
+            "session", f"session:{context.session_id}", _make_limits(limits.session_tokens, cost)
+        )
         accounts.insert(0, session)
     return [account for account in accounts if account.limits]
 
 
-def _limited(tokens: int | None, cost: float | None) -> Counts:
+def _make_limits(tokens: int | None, cost: float | None) -> Counts:
     limits: dict[Unit, int | None] = {"tokens": tokens, "cost": None if cost is None else _billionths(cost)}
     return {unit: limit for unit, limit in limits.items() if limit is not None}
 

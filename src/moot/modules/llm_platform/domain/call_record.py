@@ -95,7 +95,7 @@ class CallJournal(Protocol):
     async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
         """What `outcome` says nothing of is null."""
 
-    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
+    async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         """The successful calls on record at that place of the session, newest last."""
 
 

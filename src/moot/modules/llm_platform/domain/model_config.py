@@ -24,7 +24,7 @@ from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.moments import Day
-from moot.shared.domain.validation import Strict, refuse, refused
+from moot.shared.domain.validation import Strict, refuse, refuse_field
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 DEFAULT_ALIAS = "default"
@@ -137,7 +137,7 @@ def _cloud(name: str, base_url: str, suggested_model: str | None = None, **can: 
     )
 
 
-def _local(name: str, port: int) -> Preset:
+def _local_preset(name: str, port: int) -> Preset:
     """Servers that hold any model to a schema as it speaks; whether it uses tools depends on the model."""
     url, able = f"http://127.0.0.1:{port}/v1", Capabilities(json_schema=True)
     return Preset(name=name, vendor=name, base_url=url, needs_key=False, capabilities=able)
@@ -151,9 +151,9 @@ PRESETS: dict[str, Preset] = {
         _cloud("qwen", "https://dashscope.aliyuncs.com/compatible-mode/v1", "qwen-plus"),
         _cloud("zhipu", "https://open.bigmodel.cn/api/paas/v4"),
         _cloud("moonshot", "https://api.moonshot.cn/v1"),
-        _local("ollama", 11434),
-        _local("vllm", 8000),
-        _local("llamacpp", 8080),
+        _local_preset("ollama", 11434),
+        _local_preset("vllm", 8000),
+        _local_preset("llamacpp", 8080),
     )
 }
 
@@ -230,15 +230,15 @@ class ConfigPatch(Strict):
     )
     is_active: StrictBool | None = None
 
-    def given(self) -> dict[str, Any]:
+    def dump_given(self) -> dict[str, Any]:
         sent = {name: getattr(self, name) for name in self.model_fields_set & LLMConfig.model_fields.keys()}
         return {name: value for name, value in sent.items() if value is not None}
 
-    def applied_to(self, config: LLMConfig) -> LLMConfig:
+    def apply_to(self, config: LLMConfig) -> LLMConfig:
         if set(config.unreadable) - self.model_fields_set:
             raise SecretUnreadable(SAY("config.enter_again", fields=config.unreadable))
         kept = {name: getattr(config, name) for name in LLMConfig.model_fields.keys() - self.model_fields_set}
-        return LLMConfig(**kept | self.given() | {"unreadable": ()})
+        return LLMConfig(**kept | self.dump_given() | {"unreadable": ()})
 
 
 FILLED = {"vendor", "base_url", "capabilities"}
@@ -256,14 +256,14 @@ class ConfigBody(ConfigPatch):
         if self.base_url:
             return self
         if self.preset is None:
-            raise refused("base_url_missing", "base_url", None, allowed=list(PRESETS))
+            raise refuse_field("base_url_missing", "base_url", None, allowed=list(PRESETS))
         if PRESETS[self.preset].needs_key and not self.api_key:
-            raise refused("key_missing", "preset", self.preset)
+            raise refuse_field("key_missing", "preset", self.preset)
         return self
 
     def config(self, workspace: str = DEFAULT_WORKSPACE) -> LLMConfig:
         filled = PRESETS[self.preset].model_dump(include=FILLED) if self.preset else {}
-        return LLMConfig(**filled | self.given() | {"workspace_id": workspace})
+        return LLMConfig(**filled | self.dump_given() | {"workspace_id": workspace})
 
 
 class ConfigView(ModelCard):

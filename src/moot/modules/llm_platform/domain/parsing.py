@@ -35,11 +35,11 @@ def parse_llm_json_output(
     Thoughts, a code fence and words around the object are passed over. `normalizers` run in order before validation.
     """
     try:
-        return _shaped(_object(_bare(raw)), normalizers, dto_type)
+        return _shape(_object(_bare(raw)), normalizers, dto_type)
     except LLMOutputParseError as e:
         error = e
     except RecursionError as e:
-        error = _unreadable(e)
+        error = _make_parse_error(e)
     error.details = {"raw_length": len(raw), **NOTHING_FOUND, **error.details}
     shown = raw[:LOGGED].encode(errors="replace").decode()
     logger.warning("answer not usable", label=context_label, error=str(error), raw=shown, **error.details)
@@ -76,16 +76,16 @@ def _object(text: str) -> dict[str, Any]:
 
 def _first_object(text: str, error: ValueError) -> Any:
     """The first object among other words, for a text that as a whole is no JSON because of `error`."""
-    for candidate in _braced(text):
+    for candidate in _find_braced(text):
         try:
             return _read(candidate)
         except ValueError as e:
             error = e
-    whole = "malformed" if any(_braced(text)) else "cut_off"
-    raise _unreadable(error, whole if "{" in text else "no_json")
+    whole = "malformed" if any(_find_braced(text)) else "cut_off"
+    raise _make_parse_error(error, whole if "{" in text else "no_json")
 
 
-def _braced(text: str) -> Iterator[str]:
+def _find_braced(text: str) -> Iterator[str]:
     """Every outermost `{…}`. Braces inside strings do not count; quotes outside of braces are prose."""
     depth = start = 0
     quoted = False
@@ -134,7 +134,7 @@ STRICT_JSON = json.JSONDecoder(
 )
 
 
-def _shaped(found: dict[str, Any], normalizers: Sequence[Normaliser], dto_type: type[A]) -> A:
+def _shape(found: dict[str, Any], normalizers: Sequence[Normaliser], dto_type: type[A]) -> A:
     try:
         for normalise in normalizers:
             found = normalise(found)
@@ -149,6 +149,6 @@ def _shaped(found: dict[str, Any], normalizers: Sequence[Normaliser], dto_type: 
         raise LLMOutputParseError(SAY("answer.odd_shape"), json_error=f"{type(e).__name__}: {e}") from e
 
 
-def _unreadable(error: Exception, problem: str = "malformed") -> LLMOutputParseError:
+def _make_parse_error(error: Exception, problem: str = "malformed") -> LLMOutputParseError:
     message = SAY(f"answer.{problem}", error=str(error))
     return LLMOutputParseError(message, json_error=str(error), position=getattr(error, "pos", None))

@@ -95,7 +95,7 @@ class SqlCallJournal:
         of_session = select(*wanted).where(ExternalAPICallLog.session_id == session_id)
         return await self._read(ExternalCallItem, of_session.order_by(*EXTERNAL_ORDER))
 
-    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
+    async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         """The successful live calls at one place of a session, newest last."""
         place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
         found = select(*_columns(LLMCallLog, CallLogItem, True)).where(*place, SUCCEEDED, LIVE)
@@ -127,7 +127,7 @@ class NoJournal:
     async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
         return None
 
-    async def answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
+    async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         return []
 
 

@@ -16,7 +16,7 @@ from moot.modules.llm_platform.domain.chat import ChatRequest, ModelReply
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.modules.llm_platform.infrastructure.openai_wire import chat_body, read_answer, refused, who
+from moot.modules.llm_platform.infrastructure.openai_wire import chat_body, make_refusal, read_answer, who
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -69,7 +69,9 @@ class OpenAIChatModel:
             trouble = _transport_failed(config, e)
         else:
             if not 200 <= status < 300:
-                trouble = refused(config, sent, status, body, _wait_asked_for(headers, self._clock.now()))
+                trouble = make_refusal(
+                    config, sent, status, body, _wait_asked_for(headers, self._clock.now())
+                )
             elif len(body) > self._max_bytes:
                 said = SAY("client.too_big", **who(config), limit=self._max_bytes)
                 trouble = ModelTrouble(said, billed=True, outage=True)

@@ -12,7 +12,7 @@ from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.messages import Message
-from moot.shared.infrastructure.redaction import REDACT, storable
+from moot.shared.infrastructure.redaction import REDACT, make_storable
 
 MOST_TOKENS = 2**31
 EXCERPT = 300
@@ -46,7 +46,7 @@ def chat_body(config: LLMConfig, request: ChatRequest) -> dict[str, Any]:
 
 
 def _text(value: Any) -> str:
-    return storable(value) if isinstance(value, str) else ""
+    return make_storable(value) if isinstance(value, str) else ""
 
 
 def _content(value: Any) -> Any:
@@ -106,10 +106,10 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         answer = json.loads(body.decode("utf-8-sig"))
         found = WireAnswer.model_validate(answer)
     if isinstance(answer, dict) and answer.get("error"):
-        raise _reported(config, sent, answer["error"])
+        raise _make_reported(config, sent, answer["error"])
     if found is None:
         page = body.lstrip()[:1] == b"<"
-        raise _unreadable(config, "html" if page else "not_json" if answer is None else "shape")
+        raise _make_unreadable(config, "html" if page else "not_json" if answer is None else "shape")
     message = found.choices[0].message
     calls = [
         ToolCall(id=call.id or f"call_{n}", **dict(call.function))
@@ -125,7 +125,7 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
     )
 
 
-def refused(
+def make_refusal(
     config: LLMConfig, sent: Mapping[str, Any], status: int, body: bytes, retry_after: float | None = None
 ) -> ModelTrouble:
     hint = SAY(HINTS[status]) if status in HINTS else ""
@@ -136,7 +136,7 @@ def refused(
         retry_after=retry_after,
         status_code=status,
         outage=status >= 500,
-        unsupported=_unsupported(sent, complaint.lower()) if status in {400, 422} else None,
+        unsupported=_find_unsupported(sent, complaint.lower()) if status in {400, 422} else None,
     )
 
 
@@ -145,7 +145,7 @@ def who(config: LLMConfig) -> dict[str, Any]:
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:
-    said: dict[str, Any] = {"role": message.role, "content": storable(message.content)}
+    said: dict[str, Any] = {"role": message.role, "content": make_storable(message.content)}
     if message.tool_calls:
         said["content"] = said["content"] or None
         said["tool_calls"] = [
@@ -157,25 +157,25 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     return said
 
 
-def _unreadable(config: LLMConfig, why: str) -> ModelTrouble:
+def _make_unreadable(config: LLMConfig, why: str) -> ModelTrouble:
     """What is cut off or garbled may come whole the next time; a web page is a wrong address."""
     said = SAY("client.not_an_answer", **who(config), why=SAY(f"client.unreadable.{why}"))
     return ModelTrouble(said, passing=why == "not_json", billed=True, outage=why != "html")
 
 
-def _reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> ModelTrouble:
+def _make_reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> ModelTrouble:
     """The status said success, the answer an error; its `code` is often the status it should have had."""
     body = json.dumps({"error": error}, ensure_ascii=False)
     code = error.get("code") if isinstance(error, dict) else None
     if isinstance(code, int) and 400 <= code < 600:
-        return refused(config, sent, code, body.encode(errors="replace"))
+        return make_refusal(config, sent, code, body.encode(errors="replace"))
     said = SAY("client.reported", **who(config), said=_excerpt(body))
     return ModelTrouble(said, passing=True, outage=True)
 
 
 def _excerpt(body: str) -> str | Message:
     """The vendor's own words, cut short after the secrets are out: half a key is still a secret."""
-    words = " ".join(REDACT.text(storable(_words(body))).split())
+    words = " ".join(REDACT.text(make_storable(_words(body))).split())
     if len(words) > EXCERPT:
         return words[: EXCERPT - 1] + "…"
     return words or SAY("client.no_words")
@@ -191,7 +191,7 @@ def _words(body: str) -> str:
     return message if isinstance(message, str) else body
 
 
-def _unsupported(sent: Mapping[str, Any], complaint: str) -> str | None:
+def _find_unsupported(sent: Mapping[str, Any], complaint: str) -> str | None:
     """What was asked for and is named in the complaint; a prompt too long also counts the tokens of its tools."""
     if "context" in complaint and "length" in complaint:
         return None

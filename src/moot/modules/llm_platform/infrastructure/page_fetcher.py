@@ -127,7 +127,7 @@ class PageFetcher:
         """The page's own words. Raises `PageRefused` or `PageFailed`, which say why."""
         try:
             async with asyncio.timeout(self._timeout):
-                return await self._followed(url)
+                return await self._follow(url)
         except TimeoutError:
             raise PageFailed(SAY("fetch.timeout", url=url[:TOLD], seconds=self._timeout)) from None
         except (aiohttp.ClientError, OSError) as e:
@@ -139,44 +139,44 @@ class PageFetcher:
             await self._session.close()
             self._session = None
 
-    async def _followed(self, url: str) -> Page:
-        target = self._checked(url)
+    async def _follow(self, url: str) -> Page:
+        target = self._check(url)
         for _ in range(self._max_redirects + 1):
             async with self._client().get(target, allow_redirects=False) as answer:
                 location = answer.headers.get("Location")
                 if answer.status not in REDIRECTS or not location:
                     return await self._read(answer, str(target))
-            target = self._checked(location, base=target)
-        raise self._refused(url, "too_many_redirects", most=self._max_redirects)
+            target = self._check(location, base=target)
+        raise self._make_refusal(url, "too_many_redirects", most=self._max_redirects)
 
-    def _checked(self, url: str, *, base: URL | None = None) -> URL:
+    def _check(self, url: str, *, base: URL | None = None) -> URL:
         """The URL as the client itself will read it, if it may be fetched. A name's address is checked later."""
-        target, address = self._parsed(url, base)
+        target, address = self._parse(url, base)
         host, port = target.raw_host or "", target.port or 0
         if target.scheme not in ("http", "https"):
-            raise self._refused(url, "scheme")
+            raise self._make_refusal(url, "scheme")
         if target.raw_user is not None or target.raw_password is not None:
-            raise self._refused(host, "credentials")
+            raise self._make_refusal(host, "credentials")
         if address is None and not NAME.fullmatch(host):
-            raise self._refused(url, "malformed")
+            raise self._make_refusal(url, "malformed")
         if port not in self._ports:
-            raise self._refused(url, "port", port=port, allowed=sorted(self._ports))
+            raise self._make_refusal(url, "port", port=port, allowed=sorted(self._ports))
         if address is not None:
             self._check_address(host, address, port)
         return target
 
-    def _parsed(self, url: str, base: URL | None) -> tuple[URL, Address | None]:
+    def _parse(self, url: str, base: URL | None) -> tuple[URL, Address | None]:
         try:
             if UNCLEAR.search(url):
                 raise ValueError
             target = base.join(URL(url)) if base else URL(url)
             return target, literal(target.raw_host or "")
         except ValueError:
-            raise self._refused(url, "malformed") from None
+            raise self._make_refusal(url, "malformed") from None
 
     def _check_address(self, host: str, address: Address, port: int) -> None:
         if not self._allows(address, port):
-            raise self._refused(host, "not_public", address=address)
+            raise self._make_refusal(host, "not_public", address=address)
 
     def _client(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -194,16 +194,18 @@ class PageFetcher:
         if not 200 <= answer.status < 300:
             raise PageFailed(SAY("fetch.status", url=url[:TOLD], status=answer.status), status=answer.status)
         if answer.content_type not in READABLE:
-            raise self._refused(url, "content_type", got=answer.content_type[:TOLD], allowed=list(READABLE))
+            raise self._make_refusal(
+                url, "content_type", got=answer.content_type[:TOLD], allowed=list(READABLE)
+            )
         body = await read_body(answer, self._max_bytes)
         if len(body) > self._max_bytes:
-            raise self._refused(url, "too_large", most=self._max_bytes)
+            raise self._make_refusal(url, "too_large", most=self._max_bytes)
         read = page_text if answer.content_type in HTML else plain_text
         title, text = await asyncio.to_thread(read, body, answer.charset)
         return Page(url=url, title=title, text=text)
 
     @staticmethod
-    def _refused(url: str, why: str, **said: object) -> PageRefused:
+    def _make_refusal(url: str, why: str, **said: object) -> PageRefused:
         message = SAY("fetch.refused", url=url[:TOLD], why=SAY(f"fetch.why.{why}", **said))
         return PageRefused(message, reason=why)
 

@@ -101,16 +101,16 @@ class JsonSearch:
             raise WebSearchConnectionError(message) from e
         found = json_object(body)
         if status != 200:
-            raise self._refused(status, _said(found) or body)
+            raise self._make_refusal(status, _said(found) or body)
         if found is None:
             raise WebSearchError(SAY("search.unreadable", service=self.name), status_code=status)
         if (code := found.get("code", 200)) not in (200, "200"):
-            raise self._refused(status, _said(found), code)
+            raise self._make_refusal(status, _said(found), code)
         kept = REDACT(body)
         response = self.shape.read(asked, found if kept == body else json_object(kept) or found)
         return SearchAnswer(response=response, status_code=status, body=kept)
 
-    def _refused(self, status: int, words: str, code: object = None) -> WebSearchError:
+    def _make_refusal(self, status: int, words: str, code: object = None) -> WebSearchError:
         """`code` is what the body said where the status said otherwise."""
         quoted = words.replace(self._secret, "***") if self._secret else words
         message = SAY("search.refused", service=self.name, code=code or status, said=quoted[:TOLD].strip())

@@ -14,7 +14,7 @@ from moot.modules.market_data.domain.company_index import (
 )
 from moot.modules.market_data.domain.facts import COMPANIES, Company
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
-from moot.modules.market_data.domain.spelling import fold, infer, market_of, read_code, unsupported
+from moot.modules.market_data.domain.spelling import find_unsupported, fold, infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
@@ -44,7 +44,7 @@ class Directory:
         if len(meant) == 1:
             return meant[0].company
         if meant:
-            raise _ambiguous(text, meant)
+            raise _refuse_ambiguous(text, meant)
         raise self._none(text, failures)
 
     async def find_in(self, text: str) -> list[Named]:
@@ -79,7 +79,7 @@ class Directory:
 
     def _none(self, text: str, failures: Mapping[Market, Unavailable]) -> InvalidInput | Unavailable:
         """Why there is no company: no share, no source, a list that could not be had, or nobody of that name."""
-        if kind := unsupported(text):
+        if kind := find_unsupported(text):
             return _refuse(
                 SAY("directory.unsupported", text=text.strip(), kind=SAY(f"directory.kind.{kind}")),
                 "SYMBOL_UNSUPPORTED",
@@ -119,7 +119,7 @@ def _market_meant(text: str) -> Market | None:
     return market_of(code)
 
 
-def _ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
+def _refuse_ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
     companies = [match.company for match in meant[:_CHOICES_TOLD]]
     return _refuse(
         SAY("directory.ambiguous", text=text.strip(), count=len(meant), choices=_told(companies)),

@@ -29,7 +29,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.moments import FIRST_DAY, Moment
 from moot.shared.domain.symbol import Market, Symbol
-from moot.shared.domain.validation import Strict, checked, refuse, refused
+from moot.shared.domain.validation import Strict, refuse, refuse_field, validate
 
 DATABASE = "database"
 MOST_ROWS = 1_000
@@ -95,7 +95,7 @@ def _in_json(value: Any) -> Any:
 class SqlTables(Protocol):
     """The lake, as SQL sees it. Refuses with `InvalidInput` what does not run, runs too long, or is no SELECT."""
 
-    def named(self, sql: str) -> set[Dataset[Any]]:
+    def find_datasets(self, sql: str) -> set[Dataset[Any]]:
         """The datasets that `sql` reads."""
 
     def answer(
@@ -118,7 +118,7 @@ class DatabaseTool:
 
     async def query(self, sql: str, *, as_of: datetime) -> QueryResult:
         began = time.perf_counter()
-        wanted = await asyncio.to_thread(self.lake.named, sql)
+        wanted = await asyncio.to_thread(self.lake.find_datasets, sql)
         added = {dataset: await self._rows(dataset, as_of) for dataset in wanted}
         names, rows = await asyncio.to_thread(self.lake.answer, sql, added, as_of=as_of, most=self.most_rows)
         return QueryResult(
@@ -158,7 +158,7 @@ def _list_at(companies: Iterable[Company], as_of: datetime) -> list[Company]:
     return known
 
 
-def _storable(text: str) -> str:
+def _require_storable(text: str) -> str:
     """Whether it is SQL is for the rules to say; that it can be written down is asked for here."""
     if not text.strip():
         raise refuse("blank")
@@ -168,7 +168,7 @@ def _storable(text: str) -> str:
 
 
 class Statement(Strict):
-    sql: Annotated[str, AfterValidator(_storable)] = Field(
+    sql: Annotated[str, AfterValidator(_require_storable)] = Field(
         max_length=LONGEST, description="one SELECT", examples=["SELECT symbol, name FROM companies"]
     )
 
@@ -216,13 +216,13 @@ class SqlDoor:
         self, question: SqlQuestion | Mapping[str, Any], *, requester: str, workspace: str, locale: Locale
     ) -> QueryResult:
         """Raises `InvalidInput` for what cannot be run, and what `ToolRules` raises."""
-        asked = question if isinstance(question, SqlQuestion) else checked(SqlQuestion, question)
+        asked = question if isinstance(question, SqlQuestion) else validate(SqlQuestion, question)
         as_of = self._as_of(asked.as_of)
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
         allowed = await self.rules.allowed(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
         )
-        result = await self.tool.query(checked(Statement, allowed.args).sql, as_of=as_of)
+        result = await self.tool.query(validate(Statement, allowed.args).sql, as_of=as_of)
         if allowed.notice is None:
             return result
         return result.model_copy(update={"notices": (allowed.notice.in_locale(locale),)})
@@ -233,6 +233,6 @@ class SqlDoor:
         if asked is None or asked == now.date():
             return now
         if asked > now if isinstance(asked, datetime) else asked > now.date():
-            raise refused("in_future", "as_of", asked.isoformat())
+            raise refuse_field("in_future", "as_of", asked.isoformat())
         moment = asked if isinstance(asked, datetime) else datetime.combine(asked, time_of_day.max, UTC)
         return moment.astimezone(UTC)

@@ -114,7 +114,7 @@ class SyncService:
         if dataset.whole:
             return [] if fresh else [asked]
         complete = _complete_until(dataset, market, now)
-        return [part for part in kept.missing(asked) if not fresh or part[0] <= complete]
+        return [part for part in kept.find_missing(asked) if not fresh or part[0] <= complete]
 
     async def _fetch(
         self, dataset: Dataset[Any], subject: str, market: Market, part: Range, now: datetime
@@ -172,7 +172,7 @@ class SyncedSource:
         except Unavailable:
             if dataset is not COMPANIES or not self._lookups():
                 raise
-        return await self.lake.read(dataset, subject, start, self._reached(end))
+        return await self.lake.read(dataset, subject, start, self._reach(end))
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""
@@ -185,7 +185,7 @@ class SyncedSource:
                 return found
         return None
 
-    def _reached(self, end: date) -> date:
+    def _reach(self, end: date) -> date:
         """A session that runs again sees no day whose figures were not out when it first ran."""
         now = self.sync.clock.now()
         then = self.replay.moment(now)

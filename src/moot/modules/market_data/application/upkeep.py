@@ -234,7 +234,9 @@ class MarketDataUpkeep:
                 return []
             companies = await self.sources[Market.CN].read(facts.COMPANIES, Market.CN.value)
             return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
-        return [Symbol.parse((await self.directory.resolve(text)).symbol) for text in _listed_in(universe)]
+        return [
+            Symbol.parse((await self.directory.resolve(text)).symbol) for text in _read_universe(universe)
+        ]
 
     async def _members(self, index: str) -> list[str]:
         today = self.syncing.clock.now().date()
@@ -244,7 +246,7 @@ class MarketDataUpkeep:
         raise Unavailable(SAY("upkeep.no_members", index=index))
 
 
-def _listed_in(universe: str) -> list[str]:
+def _read_universe(universe: str) -> list[str]:
     """The symbols of a file, one a line."""
     file = Path(universe)
     if not file.is_file():

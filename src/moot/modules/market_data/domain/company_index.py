@@ -165,7 +165,7 @@ class MentionIndex:
         self.full_names = [simplify(f"{bare_name(c.name)} {_english(c.name_en)}") for c in companies]
         self.lengths: dict[str, set[int]] = defaultdict(set)
         for company in companies:
-            for key, (grade, how) in _spoken(company).items():
+            for key, (grade, how) in _list_spoken(company).items():
                 self.names[key].append((grade, Match(company, how, whole=grade is not Grade.PART)))
                 if not key.isdigit():  # six digits are read as codes only
                     self.lengths[key[0]].add(len(key))
@@ -257,15 +257,15 @@ def _once(names: Sequence[Named]) -> list[Named]:
     return result
 
 
-def _spoken(company: Company) -> dict[str, tuple[Grade, How]]:
+def _list_spoken(company: Company) -> dict[str, tuple[Grade, How]]:
     """What a sentence may call a company, each at its most telling: what comes later outdoes what came before."""
     code = read_code(company.symbol) or fold(company.symbol)
     found = (
         (set(_parts(company)) - _everyday(), Grade.PART, How.NAME),
-        ({key for alias in company.aliases for key in _written(alias)}, Grade.WHOLE, How.FORMER_NAME),
-        ({fold(company.name), *_written(company.name)}, Grade.WHOLE, How.NAME),
+        ({key for alias in company.aliases for key in _list_written(alias)}, Grade.WHOLE, How.FORMER_NAME),
+        ({fold(company.name), *_list_written(company.name)}, Grade.WHOLE, How.NAME),
         ({_english(company.name_en)}, Grade.WHOLE, How.ENGLISH_NAME),
-        (map(_spaced, nicknames().get(company.symbol, ())), Grade.NICKNAME, How.NAME),
+        (map(_space, nicknames().get(company.symbol, ())), Grade.NICKNAME, How.NAME),
         ({code, _digits(code)}, Grade.CODE, How.CODE),
     )
     return {simplify(key): (grade, how) for keys, grade, how in found for key in keys if len(key) > 1}
@@ -281,20 +281,20 @@ def _parts(company: Company) -> Iterator[str]:
         yield beginning
 
 
-def _written(name: str) -> set[str]:
+def _list_written(name: str) -> set[str]:
     """A name with and without the class of its shares."""
     return {bare_name(name), _CLASS.sub("", bare_name(name)), read_code(name) or ""}
 
 
 def _english(name: str) -> str:
     """An English name without what companies are in law."""
-    spoken = _spaced(name).split()
+    spoken = _space(name).split()
     while spoken and spoken[-1] in _IN_LAW:
         spoken.pop()
     return " ".join(spoken)
 
 
-def _spaced(text: str) -> str:
+def _space(text: str) -> str:
     capitals = half_width(text).upper()
     return " ".join(_WORD.findall(capitals)) if capitals.isascii() else fold(capitals)
 

@@ -40,7 +40,7 @@ class Coverage:
         """The first and the last day covered."""
         return (self.ranges[0][0], self.ranges[-1][1]) if self.ranges else (None, None)
 
-    def missing(self, wanted: Range) -> list[Range]:
+    def find_missing(self, wanted: Range) -> list[Range]:
         """The parts of `wanted` that are not covered."""
         gaps, (start, end) = [], wanted
         for first, last in self.ranges:

@@ -70,7 +70,7 @@ def market_of(code: str) -> Market | None:
     return next((market for market, spelling in SPELLINGS.items() if spelling.fullmatch(code)), None)
 
 
-def unsupported(text: str) -> str | None:
+def find_unsupported(text: str) -> str | None:
     """What the text names instead of a share: an index, a fund, a B share; `None` if nothing says so."""
     written, code = fold(text), read_code(text) or ""
     for kind, row in _table()["unsupported"].items():

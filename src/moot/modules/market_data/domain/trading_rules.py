@@ -43,7 +43,7 @@ class TradingCalendar:
         """The first session after `day`."""
         self._require(day)
         if day == self.last:
-            raise self._ended(day)
+            raise self._make_ended(day)
         return self._days[bisect_right(self._days, day)]
 
     def _require(self, day: date) -> None:
@@ -53,9 +53,9 @@ class TradingCalendar:
                 said, code="CALENDAR_NOT_BEGUN", market=self.market.value, first=self.first.isoformat()
             )
         if day > self.last:
-            raise self._ended(day)
+            raise self._make_ended(day)
 
-    def _ended(self, day: date) -> Unavailable:
+    def _make_ended(self, day: date) -> Unavailable:
         said = SAY("calendar.ended", market=self.market.value, last=self.last, day=day)
         return Unavailable(said, code="CALENDAR_ENDED", market=self.market.value, last=self.last.isoformat())
 

@@ -130,7 +130,7 @@ def _facts(dataset: Dataset[M], paths: Sequence[Path], where: pl.Expr | None) ->
     facts: list[M] = []
     for path in paths:
         frame = frame_in(path, dataset, where)
-        with reading(path):
+        with guard_reading(path):
             facts += facts_of(dataset.model, frame)
     if len(paths) > 1:
         facts.sort(key=lambda fact: [getattr(fact, name) for name in (dataset.day, *dataset.key)])
@@ -192,7 +192,7 @@ def frame_in(path: Path, dataset: Dataset[BaseModel], where: pl.Expr | None = No
     """A column that the model got after the file was written is empty there; one that it lost is left out."""
     coverage_of(path)
     schema = schema_of(dataset.model)
-    with reading(path):
+    with guard_reading(path):
         rows = pl.scan_parquet(
             path, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False
         )
@@ -200,11 +200,11 @@ def frame_in(path: Path, dataset: Dataset[BaseModel], where: pl.Expr | None = No
 
 
 def coverage_of(path: Path) -> Coverage:
-    with reading(path):
+    with guard_reading(path):
         note = pl.read_parquet_metadata(path).get(NOTE)
     if note is None:
         raise damage(path, SAY("lake.foreign"))
-    with reading(path):
+    with guard_reading(path):
         return COVERAGE.validate_json(note)
 
 
@@ -217,7 +217,7 @@ def row_of(dataset: Dataset[BaseModel], path: Path) -> Coverage:
 
 
 @contextmanager
-def reading(path: Path) -> Iterator[None]:
+def guard_reading(path: Path) -> Iterator[None]:
     try:
         yield
     except UNREADABLE as e:

@@ -41,7 +41,7 @@ class LakeDatabase:
     folder: Path
     most_seconds: float = MOST_SECONDS
 
-    def named(self, sql: str) -> set[Dataset[BaseModel]]:
+    def find_datasets(self, sql: str) -> set[Dataset[BaseModel]]:
         """The datasets that `sql` reads; refuses what `answer` would."""
         with duckdb.connect() as connection:
             return _check(connection, sql)

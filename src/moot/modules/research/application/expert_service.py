@@ -44,7 +44,7 @@ W = TypeVar("W", bound=Reported)
 Answer = dict[str, Any]
 
 
-def judging_each(names: type[StrEnum], result: type[R]) -> type[R]:
+def judge_each(names: type[StrEnum], result: type[R]) -> type[R]:
     """`result` with one judgement on each of `names`, put into their order; its schema spells the names out."""
     judgement = create_model(f"{names.__name__}Analysis", __base__=DimensionAnalysis, dimension=(names, ...))
     judgements = Annotated[

@@ -52,7 +52,7 @@ class Voice:
     def prose(self, sentences: Iterable[str]) -> str:
         return self("glue").join(sentences)
 
-    def listing(self, names: Iterable[str]) -> str:
+    def list_names(self, names: Iterable[str]) -> str:
         return LIST_SEPARATOR[self.locale].join(names)
 
 
@@ -216,7 +216,7 @@ def narrate(
     `basis` is the part of the card that the confidence rests on, if not all of it.
     """
     basis = basis or card
-    holes = say.listing(hole.name for hole in card.holes)
+    holes = say.list_names(hole.name for hole in card.holes)
     paragraphs = [
         say("narrative.conclusion", text=conclusion),
         say("narrative.pros", text=say.prose(card.pros[:MOST_PROS]) or say("narrative.no_pros")),

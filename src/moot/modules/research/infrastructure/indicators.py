@@ -55,7 +55,7 @@ def indicator_values(p: Prices) -> dict[str, Any]:
     price, atr = float(p.close[-1]), _last(talib.ATR(p.high, p.low, p.close, 14))
     return {
         "current_price": price,
-        "change_percent": _rounded(100 * (p.close[-1] / p.close[-2] - 1)),
+        "change_percent": _round(100 * (p.close[-1] / p.close[-2] - 1)),
         **{f"ma{n}": _last(talib.SMA(p.close, n)) for n in AVERAGES},
         "rsi_value": rsi(p.close),
         **_macd(p.close),
@@ -100,9 +100,9 @@ def _volume(p: Prices, price: float) -> dict[str, Any]:
     day, *before = p.volume[:-7:-1].tolist()
     usual, traded = sum(before) / 5, float(p.volume[-20:].sum())
     worth = float(talib.TYPPRICE(p.high[-20:], p.low[-20:], p.close[-20:]) @ p.volume[-20:])
-    vwap = _rounded(worth / traded) if traded else None
+    vwap = _round(worth / traded) if traded else None
     return {
-        "volume_ratio": _rounded(day / usual) if usual else None,
+        "volume_ratio": _round(day / usual) if usual else None,
         "obv_trend": _obv_trend(p.close[-6:].tolist(), p.volume[-5:].tolist()),
         "vwap_value": vwap,
         "price_vs_vwap_status": None if vwap is None else _side(price, vwap),
@@ -134,7 +134,7 @@ def _bollinger(close: Series) -> dict[str, float | None]:
         "bb_upper": upper,
         "bb_middle": middle,
         "bb_lower": lower,
-        "bb_bandwidth": None if width is None else _rounded(width),
+        "bb_bandwidth": None if width is None else _round(width),
     }
 
 
@@ -147,10 +147,10 @@ def _ema(values: Series, period: int, seed: float) -> Series:
 def _last(values: Series) -> float | None:
     """None where TA-Lib had too few bars."""
     value = float(values[-1])
-    return None if isnan(value) else _rounded(value)
+    return None if isnan(value) else _round(value)
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return round(float(value), 4)
 
 
@@ -189,7 +189,7 @@ def _outward(levels: list[float], price: float, noise: float) -> list[float]:
 
 
 def _patterns(open_: Series, high: Series, low: Series, close: Series) -> list[Pattern]:
-    crossed, engulfing = _crossed(close), _engulfing(open_, high, low, close)
+    crossed, engulfing = _find_cross(close), _find_engulfing(open_, high, low, close)
     found: dict[Pattern, bool] = {
         "golden_cross": crossed > 0,
         "death_cross": crossed < 0,
@@ -201,7 +201,7 @@ def _patterns(open_: Series, high: Series, low: Series, close: Series) -> list[P
     return [pattern for pattern, seen in found.items() if seen]
 
 
-def _crossed(close: Series) -> int:
+def _find_cross(close: Series) -> int:
     """Whether the 5-day average went above (+1) or below (−1) the 20-day one in the last three days."""
     recent = close[-(20 + CROSS_WITHIN) :]
     gap = (talib.SMA(recent, 5) - talib.SMA(recent, 20)).tolist()
@@ -209,5 +209,5 @@ def _crossed(close: Series) -> int:
     return 0 if (now > 0) == (before > 0) else 1 if now > 0 else -1
 
 
-def _engulfing(*ohlc: Series) -> int:
+def _find_engulfing(*ohlc: Series) -> int:
     return int(talib.CDLENGULFING(*(prices[-15:] for prices in ohlc))[-1])

@@ -78,7 +78,7 @@ def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> 
     return "\n".join(
         [
             *(f"{name}: {_shown(getattr(snapshot, name))}" for name in [*shows, *holes]),
-            *(f"{name}:\n{_quoted(getattr(snapshot, name))}" for name in quotes),
+            *(f"{name}:\n{_quote(getattr(snapshot, name))}" for name in quotes),
         ]
     )
 
@@ -96,7 +96,7 @@ def _shown(value: Any) -> str:
     return _no_markup(" ".join(json.dumps(value, ensure_ascii=False, default=str).splitlines()))
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     """Every line is marked, so that nothing in a text can pose as a line of the desk's own."""
     return "\n".join(f"> {_no_markup(line)}" for line in text.splitlines())
 

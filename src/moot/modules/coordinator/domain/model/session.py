@@ -55,7 +55,7 @@ class Asked(Question):
     parent_session_id: UUID | None = None
     retry_count: int = 0
 
-    def asked(self) -> dict[str, Any]:
+    def pick_asked(self) -> dict[str, Any]:
         """This much of it, for another model that has it too."""
         return self.model_dump(include=set(Asked.model_fields), by_alias=False)
 

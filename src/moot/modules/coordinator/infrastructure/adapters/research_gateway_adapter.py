@@ -21,7 +21,7 @@ from moot.modules.judge.container import JudgeContainer
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.evidence import Evidence
-from moot.shared.domain.validation import checked
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import current_context
 
 SessionFactory = Callable[[], AbstractAsyncContextManager[AsyncSession | None]]
@@ -50,7 +50,7 @@ class ResearchGatewayAdapter(Gateway[ResearchContainer], IResearchExpertGateway)
         self, expert_type: ExpertType, symbol: str, options: dict[str, Any] | None = None
     ) -> dict[str, Any]:
         """The catalyst detective answers with an object; the coordinator knows dicts only."""
-        setting, asked = _setting(), checked(OPTIONS[expert_type], options or {})
+        setting, asked = _setting(), validate(OPTIONS[expert_type], options or {})
         service = self._container().service(expert_type)
         result = await service.run(**asked.arguments(symbol, setting["as_of"]), **setting)
         return result if isinstance(result, dict) else result.model_dump(mode="json")

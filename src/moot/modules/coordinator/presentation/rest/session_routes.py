@@ -102,14 +102,14 @@ def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
     parts = [part.strip() for part in (accept or "").lower().split(",")]
     ranges = {part.partition(";")[0].strip(): _quality(part) for part in parts if part} or {"*/*": 1.0}
 
-    def wanted(media_type: str) -> tuple[float, int]:
+    def weigh(media_type: str) -> tuple[float, int]:
         covering = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
         return next(
             ((ranges[kind], -stars) for stars, kind in enumerate(covering) if kind in ranges), (0.0, 0)
         )
 
-    favourite = max(offered, key=wanted)
-    return favourite if wanted(favourite)[0] > 0 else None
+    favourite = max(offered, key=weigh)
+    return favourite if weigh(favourite)[0] > 0 else None
 
 
 def _quality(part: str) -> float:

@@ -9,6 +9,6 @@ from moot.shared.domain.messages import Catalogue, Message
 SAY = Catalogue(Path(__file__).parent)
 
 
-def joined(messages: Iterable[Message], by: str = "rules.and_also") -> Message:
+def join(messages: Iterable[Message], by: str = "rules.and_also") -> Message:
     """Several as one; `by` is the text that puts two together."""
     return reduce(lambda said, more: SAY(by, said=said, more=more), messages)

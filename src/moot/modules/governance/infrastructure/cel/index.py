@@ -25,7 +25,7 @@ Places = Mapping[Any, list[int]]
 """Rules by the constant that their atoms have."""
 
 
-def _equal(places: Places) -> Finder:
+def _match_equal(places: Places) -> Finder:
     def find(value: Any, found: Found) -> None:
         if value in places:
             found.update(places[value])
@@ -43,7 +43,7 @@ def _below(places: Places) -> Finder:
     return lambda value, found: found.update(*waiting[bisect_left(constants, value) :])
 
 
-def _tried(test: Callable[[Any, Any], bool]) -> Callable[[Places], Finder]:
+def _try_each(test: Callable[[Any, Any], bool]) -> Callable[[Places], Finder]:
     """One by one, each constant once however many rules have it."""
 
     def make(places: Places) -> Finder:
@@ -58,11 +58,11 @@ def _tried(test: Callable[[Any, Any], bool]) -> Callable[[Places], Finder]:
 
 
 FINDERS: Final[dict[Op, Callable[[Places], Finder]]] = {
-    "==": _equal,
-    "!=": _tried(lambda value, constants: value not in constants),
+    "==": _match_equal,
+    "!=": _try_each(lambda value, constants: value not in constants),
     ">": _above,
     "<": _below,
-    "within": _tried(lambda value, constant: constant in value),
+    "within": _try_each(lambda value, constant: constant in value),
 }
 MISSING: Final = object()
 ANYTHING: Final = frozenset(KINDS.values()) - {"null"}

@@ -10,7 +10,7 @@ from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.texts import SAY, joined
+from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.cel.environment import (
     Declared,
     arguments_of,
@@ -183,7 +183,7 @@ def _nearest_field(name: str, fields: Declared) -> Message | None:
 
 
 def _explain_mismatch(operator: str, types: str) -> Message:
-    kinds = joined(map(_kind, _types(types)), by="conditions.and")
+    kinds = join(map(_kind, _types(types)), by="conditions.and")
     return SAY("conditions.mismatch", operator=operator.strip("_@").replace("_", " "), kinds=kinds)
 
 

@@ -10,7 +10,7 @@ from types import NoneType
 from typing import Any, Final
 
 from moot.modules.governance.domain.conditions import Kind
-from moot.modules.governance.domain.texts import SAY, joined
+from moot.modules.governance.domain.texts import SAY, join
 from moot.shared.domain.messages import Message
 
 LARGEST: Final = 2**63 - 1
@@ -28,7 +28,7 @@ class WrongValueError(ValueError):
     def of(self, name: str) -> Message:
         if not self._kinds:
             return SAY(f"conditions.wrong.{self._flaw}", name=name)
-        kinds = joined((SAY(f"schema.kind.{kind}") for kind in self._kinds), by="conditions.or")
+        kinds = join((SAY(f"schema.kind.{kind}") for kind in self._kinds), by="conditions.or")
         return SAY(f"conditions.wrong.{self._flaw}", name=name, kinds=kinds)
 
 

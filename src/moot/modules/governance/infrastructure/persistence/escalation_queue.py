@@ -37,9 +37,11 @@ class SqlEscalationQueue(EscalationQueue):
         return await self._first(ROW.id == escalation_id, ROW.workspace_id == workspace_id)
 
     async def newest(self, question: Question) -> Escalation | None:
-        return await self._first(*_asked(question))
+        return await self._first(*_match(question))
 
-    async def waiting(self, workspace_id: str, now: datetime, *, page: int, page_size: int) -> EscalationPage:
+    async def list_waiting(
+        self, workspace_id: str, now: datetime, *, page: int, page_size: int
+    ) -> EscalationPage:
         mine = (ROW.workspace_id == workspace_id, ROW.status == "pending", ROW.expires_at > now)
         oldest_first = (
             select(TABLE)
@@ -66,10 +68,10 @@ class SqlEscalationQueue(EscalationQueue):
         return settled[0] if settled else None
 
     async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
-        mine = await self._first(*_asked(question), ROW.status == "used", ROW.used_for == decision_id)
+        mine = await self._first(*_match(question), ROW.status == "used", ROW.used_for == decision_id)
         if mine is not None:
             return mine
-        approved = (*_asked(question), ROW.status == "approved", ROW.expires_at > now)
+        approved = (*_match(question), ROW.status == "approved", ROW.expires_at > now)
         oldest = select(ROW.id).where(*approved).order_by(ROW.requested_at, ROW.id).limit(1).scalar_subquery()
         used = {"status": "used", "used_at": now, "used_for": decision_id}
         taken = await self._change((ROW.id == oldest, ROW.status == "approved"), used)
@@ -98,6 +100,6 @@ class SqlEscalationQueue(EscalationQueue):
         return Escalation.model_validate(dict(row)) if row else None
 
 
-def _asked(question: Question) -> list[ColumnElement[bool]]:
+def _match(question: Question) -> list[ColumnElement[bool]]:
     """Outside of a session that is `IS NULL`."""
     return [ROW[name] == value for name, value in question.items()]

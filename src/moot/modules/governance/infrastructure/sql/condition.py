@@ -6,7 +6,7 @@ from typing import Any
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.rules import NamedCondition
-from moot.modules.governance.domain.texts import SAY, joined
+from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.governance.infrastructure.sql.statement import Columns, SqlProblem, code_of
@@ -42,7 +42,7 @@ def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
                 return Finding(f"payload.args.{argument}", error=SAY("sql.no_text", name=argument))
             problems = check_sql(sql, known)
             if problems:
-                return _finding(argument, sql, problems, _allowed_instead(sql, known))
+                return _finding(argument, sql, problems, _find_better(sql, known))
         return None
 
     return sql_guard
@@ -71,13 +71,13 @@ def _is_sql(tool: str, name: str, value: Any) -> bool:
     )
 
 
-def _allowed_instead(sql: str, known: Columns | None) -> str | None:
+def _find_better(sql: str, known: Columns | None) -> str | None:
     better = rewrite(sql, columns=known) if known else None
     return None if better is None or check_sql(better, known) else better
 
 
 def _finding(argument: str, sql: str, problems: Sequence[SqlProblem], better: str | None) -> Finding:
-    because = joined(problem.message for problem in problems)
+    because = join(problem.message for problem in problems)
     seen = {f"payload.args.{argument}": sql[:MOST_SHOWN]}
     if better is None:
         return Finding(because, seen, suggestion=SAY("sql.suggestion"))

@@ -118,7 +118,7 @@ def _problems(sql: str, dialect: str, allowed: frozenset[str] | None) -> tuple[S
     if isinstance(tree, SqlProblem):
         return (tree,)
     try:
-        return tuple(_foreign(tree)) or tuple(_misused(tree, allowed))
+        return tuple(_foreign(tree)) or tuple(_find_misuse(tree, allowed))
     except (SqlglotError, RecursionError):
         return (SqlProblem(SAY("sql.unreadable"), sql[:SNIPPET]),)
 
@@ -143,7 +143,7 @@ def _extras(node: exp.Expr) -> Iterator[SqlProblem]:
         yield SqlProblem(SAY("sql.part", name=name.strip("_").upper()), snippet(node))
 
 
-def _misused(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
+def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
     scopes = traverse_scope(tree)
     yield from _tables(tree, scopes, allowed)
     for scope in scopes:

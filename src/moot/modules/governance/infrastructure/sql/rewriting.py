@@ -216,7 +216,7 @@ class Masking:
         for node in walk_in_scope(scope.expression):
             if isinstance(node, exp.Column) and id(node) not in returned and self._state(scope, node):
                 raise Unclear
-            if isinstance(node, exp.Join) and (node.method == "NATURAL" or _using(node) & self._hidden):
+            if isinstance(node, exp.Join) and (node.method == "NATURAL" or _read_using(node) & self._hidden):
                 raise Unclear
 
     def _note(self, scope: Scope, changed: dict[str, str]) -> None:
@@ -247,7 +247,7 @@ def _names(column: exp.Column, *, qualified: bool) -> set[str]:
     return {part.name.lower() for part in parts}
 
 
-def _using(join: exp.Join) -> set[str]:
+def _read_using(join: exp.Join) -> set[str]:
     return {part.name.lower() for part in join.args.get("using") or ()}
 
 

@@ -174,7 +174,7 @@ def pairs(scope: Scope, star: exp.Expr, known: Columns | None) -> list[tuple[str
     return [
         (source, column)
         for source, origin in star_sources(scope, star).items()
-        for column in _named(scope, source, origin, known)
+        for column in _name_columns(scope, source, origin, known)
         if column.lower() not in left_out
     ]
 
@@ -197,20 +197,20 @@ def origin_of(column: exp.Column, scope: Scope, known: Columns | None) -> exp.Ta
 def _may_have(scope: Scope, alias: str, column: str, known: Columns | None) -> bool:
     """Whether an unqualified `column` may be this source's; a table nobody knows may have any."""
     try:
-        return column in map(str.lower, _named(scope, alias, sources_of(scope)[alias], known))
+        return column in map(str.lower, _name_columns(scope, alias, sources_of(scope)[alias], known))
     except Unclear:
         return True
 
 
-def _named(scope: Scope, name: str, source: exp.Table | Scope, known: Columns | None) -> list[str]:
+def _name_columns(scope: Scope, name: str, source: exp.Table | Scope, known: Columns | None) -> list[str]:
     columns = columns_of(source, known) if isinstance(source, exp.Table) else output_names(source, known)
     if columns is None:
         raise Unclear
-    renamed = _renamed(scope, name)
+    renamed = _read_renames(scope, name)
     return renamed + columns[len(renamed) :]
 
 
-def _renamed(scope: Scope, name: str) -> list[str]:
+def _read_renames(scope: Scope, name: str) -> list[str]:
     """The columns of `AS t(a, b)`, or of `WITH t(a, b)`."""
     for written, (node, source) in scope.selected_sources.items():
         if written.lower() == name:

@@ -102,7 +102,7 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
         warnings=(*result.notices, *failed),
         figures={**_figures(result, say, language), **{view.who: view.says for view in views}},
         facts=dict(
-            measured({item.expert_type: (item.data or {}).get("evidence", []) for item in heard}, language)
+            read_facts({item.expert_type: (item.data or {}).get("evidence", []) for item in heard}, language)
         ),
         verdict=verdict,
         views=views,
@@ -180,7 +180,7 @@ def leaning(signal: str, confidence: float) -> float:
     return math.copysign(confidence, stance) if stance else 0.0
 
 
-def measured(
+def read_facts(
     evidence: Mapping[str, Sequence[Mapping[str, Any]]], language: Locale
 ) -> Iterator[tuple[str, str]]:
     """Facts by their names, from the `evidence` of each expert."""

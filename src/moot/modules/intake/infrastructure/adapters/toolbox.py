@@ -29,7 +29,7 @@ from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.validation import Strict, checked
+from moot.shared.domain.validation import Strict, validate
 
 REQUESTER = "intake"
 LONGEST_PAGE, LONGEST_QUOTE, LONGEST_CELL = 12_000, 500, 200
@@ -96,9 +96,11 @@ class GovernedToolbox:
         self._found = deque[tuple[str, str, str]](maxlen=MOST_FOUND)
         self._in_turn = asyncio.Lock()
         kinds = [
-            *([Kind(_spec("web_search", SEARCHES, Words), Words, self._searched)] if search else []),
+            *([Kind(_spec("web_search", SEARCHES, Words), Words, self._run_search)] if search else []),
             Kind(_spec("read_page", READS, Address), Address, self._page),
-            Kind(Tool(**{name: DATABASE_TOOL[name] for name in Tool.model_fields}), Statement, self._queried),
+            Kind(
+                Tool(**{name: DATABASE_TOOL[name] for name in Tool.model_fields}), Statement, self._run_query
+            ),
             Kind(_spec("find_company", FINDS, CompanyName), CompanyName, self._companies),
         ]
         self._kinds = {kind.spec.name: kind for kind in kinds}
@@ -122,9 +124,9 @@ class GovernedToolbox:
             unknown = task.say("steps.tool.unknown", name=name, offered=list(self._kinds))
             return ToolOutcome(unknown, failed=True)
         try:
-            asked = checked(kind.arguments, _encoded(arguments)).model_dump()
+            asked = validate(kind.arguments, _encode(arguments)).model_dump()
             allowed = await self._allow(name, asked, task, spent, read)
-            outcome = await kind.run(checked(kind.arguments, allowed.args), task.reader)
+            outcome = await kind.run(validate(kind.arguments, allowed.args), task.reader)
         except AppError as e:
             return ToolOutcome(e.in_locale(task.reader), failed=True, ends=_ends(e))
         if name == "web_search":
@@ -155,7 +157,7 @@ class GovernedToolbox:
         async with self._in_turn:
             return await self._rules.allowed(name, args, known, requester=REQUESTER, workspace=workspace)
 
-    async def _searched(self, asked: Words, locale: Locale) -> ToolOutcome:
+    async def _run_search(self, asked: Words, locale: Locale) -> ToolOutcome:
         assert self._search is not None
         request = WebSearchRequest(query=asked.query, count=asked.count)
         answer = await self._search.search(request)
@@ -184,7 +186,7 @@ class GovernedToolbox:
         )
         return ToolOutcome(f"{cited.title}\n{page.url}\n\n{text}", (cited,), tainted=True)
 
-    async def _queried(self, asked: Statement, locale: Locale) -> ToolOutcome:
+    async def _run_query(self, asked: Statement, locale: Locale) -> ToolOutcome:
         as_of = self._clock.now()
         result = await self._database.query(asked.sql, as_of=as_of)
         cited = Citation(
@@ -233,7 +235,7 @@ def _from_strangers(args: Mapping[str, Any], goal: str, read: Sequence[str]) -> 
     ]
 
 
-def _encoded(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def _encode(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """An address as it goes over the wire, so that everybody reads the same one."""
     url = arguments.get("url")
     return {**arguments, "url": _ascii(url)} if isinstance(url, str) else dict(arguments)

@@ -255,17 +255,17 @@ def beside_the_question(inquiry: Inquiry) -> list[ChatMessage]:
 
 def quote_sources(sources: Sequence[Citation]) -> str:
     """What strangers wrote, a line each."""
-    return "\n".join(_quoted(each.model_dump(exclude_none=True)) for each in sources)
+    return "\n".join(_quote(each.model_dump(exclude_none=True)) for each in sources)
 
 
 def _found(finding: Finding, inquiry: Inquiry) -> str:
     """A step that failed has found nothing, whatever its error says."""
     if not finding.usable:
         return f"{finding.step_id}: {inquiry.say('plan.turn.failed_step')}"
-    return f"{finding.step_id}: {_quoted(finding.text[:LONGEST_TEXT])}"
+    return f"{finding.step_id}: {_quote(finding.text[:LONGEST_TEXT])}"
 
 
-def _quoted(said: str | Mapping[str, str]) -> str:
+def _quote(said: str | Mapping[str, str]) -> str:
     """As JSON: it cannot end its line, nor close what it stands in."""
     texts = said if isinstance(said, str) else {name: text[:LONGEST_QUOTE] for name, text in said.items()}
     return json.dumps(texts, ensure_ascii=False).replace("<", "\\u003c")

@@ -33,7 +33,7 @@ class Team:
         """
         places = asyncio.Semaphore(task.limits.steps_at_once)
 
-        async def ended(step: Step, needed: Sequence[asyncio.Task[Finding] | None]) -> Finding:
+        async def finish(step: Step, needed: Sequence[asyncio.Task[Finding] | None]) -> Finding:
             before = [await each if each else None for each in needed]
             usable = [finding for finding in before if finding and finding.usable]
             enough = bool(usable) if step.type == "processing" else len(usable) == len(needed)
@@ -52,7 +52,7 @@ class Team:
             }
             for step in plan.steps:
                 if step.id not in found:
-                    found[step.id] = group.create_task(ended(step, [found.get(name) for name in step.after]))
+                    found[step.id] = group.create_task(finish(step, [found.get(name) for name in step.after]))
         return [found[step.id].result() for step in plan.steps]
 
     async def _safely(self, step: Step, before: Sequence[Finding], task: Task) -> Finding:

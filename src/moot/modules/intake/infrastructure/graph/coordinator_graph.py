@@ -110,7 +110,7 @@ class Coordinator:
         self._llm, self._prompts, self._rules = llm, prompts, rules
         self._clock, self._metrics = clock, metrics
         self._default_locale, self._routes = default_locale, routes
-        self.graph = self._compiled()
+        self.graph = self._compile()
 
     async def run(self, state: CoordinatorState, workspace: str) -> CoordinatorState:
         """A node of the main graph, timed. An `AppError` of prompt or model is the caller's to tell."""
@@ -124,9 +124,9 @@ class Coordinator:
                 self._metrics.locale_handed(question, handed, detected, workspace=workspace)
             return ended
         finally:
-            self._metrics.coordinated(ending, time.perf_counter() - began)
+            self._metrics.count_coordination(ending, time.perf_counter() - began)
 
-    def _compiled(self) -> CoordinatorGraph:
+    def _compile(self) -> CoordinatorGraph:
         graph = StateGraph(WorkingState, input_schema=CoordinatorState, output_schema=CoordinatorState)
         graph.add_node("load", self._load)
         graph.add_node("agent", self._agent)

@@ -114,7 +114,7 @@ class LangGraphIntake(IntakeGraph):
 
     def __init__(self, parts: Parts, saver: Saver, *, more: Mapping[str, Node] | None = None) -> None:
         self._parts = parts
-        self._graph = self._compiled(saver, more or {})
+        self._graph = self._compile(saver, more or {})
 
     async def run(
         self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
@@ -125,7 +125,7 @@ class LangGraphIntake(IntakeGraph):
         waits = bool(ended.pop("__interrupt__", None))
         return Stand(cast(IntakeState, ended), waits)
 
-    def _compiled(self, saver: Saver, more: Mapping[str, Node]) -> Compiled:
+    def _compile(self, saver: Saver, more: Mapping[str, Node]) -> Compiled:
         nodes: dict[str, Node] = {
             COORDINATOR: self._coordinate,
             BACKGROUND_INVESTIGATOR: self._investigate,

@@ -67,7 +67,7 @@ async def ask(
     request: Request, body: Question, intake: Intake, workspace: Workspace, caller: Caller, reader: Reader
 ) -> Conversation | Response:
     """Until it is answered, replied to, or waits for a person to accept its plan (`status`: waiting)."""
-    return await _answered(
+    return await _answer(
         request,
         lambda tell: intake.ask(body, workspace=workspace, requested_by=caller, listener=tell),
         reader,
@@ -89,7 +89,7 @@ async def feedback(
     caller: Caller,
     reader: Reader,
 ) -> Conversation | Response:
-    return await _answered(
+    return await _answer(
         request,
         lambda tell: intake.feedback(thread, body, workspace=workspace, requested_by=caller, listener=tell),
         reader,
@@ -105,7 +105,7 @@ async def feedback(
 async def resume(
     request: Request, thread: UUID, intake: Intake, workspace: Workspace, reader: Reader
 ) -> Conversation | Response:
-    return await _answered(
+    return await _answer(
         request, lambda tell: intake.resume(thread, workspace=workspace, listener=tell), reader
     )
 
@@ -170,7 +170,7 @@ async def conversations(
     return await intake.conversations(workspace, limit=limit)
 
 
-async def _answered(request: Request, run: Run, reader: Locale) -> Conversation | Response:
+async def _answer(request: Request, run: Run, reader: Locale) -> Conversation | Response:
     """Whoever hangs up stops the question, whichever way it is told; `resume` goes on with it."""
     if STREAM not in request.headers.get("accept", ""):
         return await unless_gone(request, run(None))

@@ -110,10 +110,10 @@ def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
 def trailing_years(statements: Sequence[Statement], flow: str) -> list[float | None]:
     """By statement: the flow of the four quarters up to it; None where a part of it was not published."""
     told = [getattr(statement, flow) for statement in statements]
-    return [_trailing(told, n, s.period_end.month // 3) for n, s in enumerate(statements)]
+    return [_sum_trailing(told, n, s.period_end.month // 3) for n, s in enumerate(statements)]
 
 
-def _trailing(told: Sequence[float | None], n: int, quarter: int) -> float | None:
+def _sum_trailing(told: Sequence[float | None], n: int, quarter: int) -> float | None:
     if quarter == 4:
         return told[n]
     so_far, full_year, year_ago = (told[n], told[n - quarter], told[n - 4]) if n >= 4 else (None,) * 3

@@ -81,7 +81,7 @@ def announcements(
     )
     items = []
     for key, day, title in notices:
-        times = _signed_and_shown(day, *noise.uniforms(2, seed, firm.symbol, key, day).tolist())
+        times = _sign_and_show(day, *noise.uniforms(2, seed, firm.symbol, key, day).tolist())
         items.append(_item(seed, "announcement", key, title, times, symbol=firm.symbol))
     return items
 
@@ -226,13 +226,13 @@ def _times(kind: Kind, day: date, minute: float, delay: float) -> Times:
     if kind != "announcement":
         written = noise.moment(day, 8) + timedelta(minutes=int(720 * minute))
         return written, written + timedelta(minutes=5 + int(55 * delay))
-    signed, shown = _signed_and_shown(day, minute, delay)
+    signed, shown = _sign_and_show(day, minute, delay)
     if delay < NEXT_MORNING_CHANCE:
         shown = noise.moment(day + timedelta(days=1), 7, 30 + int(30 * minute))
     return signed, shown
 
 
-def _signed_and_shown(day: date, signed: float, shown: float) -> Times:
+def _sign_and_show(day: date, signed: float, shown: float) -> Times:
     """Signed in the afternoon, on the exchange's site in the evening."""
     evening = noise.moment(day, 18) + timedelta(minutes=int(READ_WITHIN_MINUTES * shown))
     return noise.moment(day, 16, int(60 * signed)), evening

@@ -166,7 +166,7 @@ def _guess(
     told = units if dataset is VALUATIONS else {}
     estimated: Literal["estimated"] | None = None
     if dataset is BARS and "amount" in columns:
-        units |= (told := _measured_units(frame, columns))
+        units |= (told := _measure_units(frame, columns))
     elif dataset is BARS:
         estimated = "estimated"
         notes.append(SAY("files.guessed_amount"))
@@ -175,7 +175,7 @@ def _guess(
     return TableMapping(columns=columns, symbol=symbol, units=units, amount=estimated), notes
 
 
-def _measured_units(frame: pl.DataFrame, columns: dict[str, str]) -> dict[str, str]:
+def _measure_units(frame: pl.DataFrame, columns: dict[str, str]) -> dict[str, str]:
     """The units of volume and amount that make their ratio a price of the day; empty if none does."""
     volume, amount, close = (
         pl.col(columns[name]).cast(pl.String).str.replace_all(",", "").cast(pl.Float64, strict=False)

@@ -45,9 +45,9 @@ def read_frame(path: Path) -> pl.DataFrame:
         raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
         frame = pl.read_csv(BytesIO(_text(raw).encode()), infer_schema=False)
     except OSError as e:
-        raise _unreadable(path, e.strerror or str(e)) from e
+        raise _refuse_file(path, e.strerror or str(e)) from e
     except pl.exceptions.PolarsError as e:
-        raise _unreadable(path, str(e).splitlines()[0]) from e
+        raise _refuse_file(path, str(e).splitlines()[0]) from e
     return frame.rename({name: name.strip() for name in frame.columns})
 
 
@@ -147,7 +147,7 @@ def _text(raw: bytes) -> str:
         return raw.decode("gb18030", errors="replace")
 
 
-def _unreadable(path: Path, why: str) -> InvalidInput:
+def _refuse_file(path: Path, why: str) -> InvalidInput:
     return InvalidInput(SAY("files.file_unreadable", file=path.name, why=why), field="file")
 
 

@@ -27,7 +27,7 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
-from moot.shared.domain.guard import Dependency, Guard, unguarded
+from moot.shared.domain.guard import Dependency, Guard, let_through
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
@@ -103,7 +103,7 @@ class OutsideSource(ABC):
         self,
         *,
         recorder: ExternalCalls = NOT_RECORDED,
-        guard: Guard = unguarded,
+        guard: Guard = let_through,
         pace: Pace | None = None,
         deadline: float | None = None,
         pauses: tuple[float, ...] = PAUSES,

@@ -146,7 +146,7 @@ def report_rows(symbol: str, tables: Mapping[str, Iterable[Row]]) -> Iterator[di
     periods: defaultdict[Any, list[tuple[Any, str, dict[str, Any]]]] = defaultdict(list)
     for api, row in rows:
         figures = {ours: read_number(row.get(theirs)) for ours, theirs in FIGURES[api].items()}
-        issue = (_announced(row, actual), str(row.get("update_flag") or ""), figures)
+        issue = (_find_announcement(row, actual), str(row.get("update_flag") or ""), figures)
         periods[read_day(row.get("end_date"))].append(issue)
     for period_end, issues in periods.items():
         known: dict[str, Any] = {}
@@ -174,7 +174,7 @@ def _issue(row: Row) -> tuple[Any, ...]:
     return row.get("end_date"), row.get("ann_date"), row.get("update_flag")
 
 
-def _announced(row: Row, actual: Mapping[tuple[Any, ...], str]) -> date | str | None:
+def _find_announcement(row: Row, actual: Mapping[tuple[Any, ...], str]) -> date | str | None:
     told = read_day(row.get("f_ann_date") or actual.get(_issue(row)) or row.get("ann_date"))
     period_end = read_day(row.get("end_date"))
     if told is None and isinstance(period_end, date):

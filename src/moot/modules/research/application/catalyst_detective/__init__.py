@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.application.expert_service import ReportedService, judging_each
+from moot.modules.research.application.expert_service import ReportedService, judge_each
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
@@ -191,7 +191,7 @@ def _none_found(side: str, say: Voice) -> list[Catalyst]:
 class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
     expert = ExpertType.CATALYST_DETECTIVE
     folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
-    answer = judging_each(CatalystDimension, CatalystResult)
+    answer = judge_each(CatalystDimension, CatalystResult)
     shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 

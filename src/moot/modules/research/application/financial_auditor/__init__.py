@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import ExpertService, judging_each
+from moot.modules.research.application.expert_service import ExpertService, judge_each
 from moot.modules.research.domain.evidence import (
     Confidence,
     DimensionAnalysis,
@@ -129,7 +129,7 @@ def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> Fin
         report_period=quarter_name(latest.period_end),
         announced_on=latest.announced_on,
         **{name: getattr(latest, name) for name in Figures.model_fields},
-        **_derived(latest, periods),
+        **_derive(latest, periods),
         profit_growth=profit_growth[0],
         profit_growth_before=profit_growth[1] if len(reports) > 1 else None,
         quarter_list=[quarter_name(report.period_end) for report in shown],
@@ -139,7 +139,7 @@ def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> Fin
     )
 
 
-def _derived(latest: Report, periods: Periods) -> dict[str, float | None]:
+def _derive(latest: Report, periods: Periods) -> dict[str, float | None]:
     deducted = ratio(latest.profit_dedt, latest.shares)
     eps_ttm, ocfps_ttm = (periods.trailing_year(latest, field) for field in ("eps", "ocfps"))
     return {
@@ -173,7 +173,7 @@ def overall_score(card: Scorecard) -> int:
 class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult]):
     expert = ExpertType.FINANCIAL_AUDITOR
     folder, texts, dimensions = FOLDER, SAY, FinancialDimension
-    answer = judging_each(FinancialDimension, FinancialResult)
+    answer = judge_each(FinancialDimension, FinancialResult)
     shows = ("stock_name", "symbol", "industry", "report_period", "announced_on", "quarter_list")
 
     def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import ReportedService, judging_each
+from moot.modules.research.application.expert_service import ReportedService, judge_each
 from moot.modules.research.domain.events import (
     WINDOW_DAYS,
     Event,
@@ -189,7 +189,7 @@ def environment_for(scores: Sequence[int]) -> MacroEnvironment:
 class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     expert = ExpertType.MACRO_INTELLIGENCE
     folder, texts, dimensions = FOLDER, SAY, MacroDimension
-    answer = judging_each(MacroDimension, MacroResult)
+    answer = judge_each(MacroDimension, MacroResult)
     shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 

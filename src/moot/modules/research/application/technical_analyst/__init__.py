@@ -115,7 +115,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
     )
 
     def mark(self, snapshot: TechnicalSnapshot, say: Voice) -> Scorecard:
-        patterns = say.listing(say(f"pattern.{pattern}") for pattern in snapshot.detected_patterns)
+        patterns = say.list_names(say(f"pattern.{pattern}") for pattern in snapshot.detected_patterns)
         return super().mark(snapshot, say.also(patterns=patterns))
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:

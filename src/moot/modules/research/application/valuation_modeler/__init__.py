@@ -160,7 +160,7 @@ def _market(today: Valuation, history: Sequence[Valuation]) -> dict[str, Any]:
 
 def _quality(reports: Sequence[Report], locale: Locale) -> dict[str, Any]:
     implausible = sorted({name for report in reports for name in PLAUSIBLE if not _plausible(report, name)})
-    cleaned = [_cleaned(report) for report in reports]
+    cleaned = [_clean(report) for report in reports]
     latest = cleaned[0]
     change = None if "gross_margin" in implausible else Periods(cleaned).change(latest, "gross_margin")
     return {
@@ -181,7 +181,7 @@ def _models(today: Valuation, history: Sequence[Valuation], reports: Sequence[Re
     bps = on_todays_shares(reported_bps, today.close, today.pb)
     growth, periods = growth_average(reports)
     graham = graham_value(eps, bps)
-    pe_median, pb_median = (usual([getattr(day, name) for day in history]) for name in ("pe_ttm", "pb"))
+    pe_median, pb_median = (find_usual([getattr(day, name) for day in history]) for name in ("pe_ttm", "pb"))
     return {
         "eps_ttm": None if eps is None else round(eps, 4),
         "bps": bps,
@@ -203,7 +203,7 @@ def _plausible(report: Report, name: str) -> bool:
     return value is None or low <= value <= high
 
 
-def _cleaned(report: Report) -> Report:
+def _clean(report: Report) -> Report:
     return report.model_copy(update={name: None for name in PLAUSIBLE if not _plausible(report, name)})
 
 
@@ -215,7 +215,7 @@ def percentile(current: float | None, history: Sequence[float | None]) -> int | 
     return round(100 * sum(value <= current for value in valid) / len(valid))
 
 
-def usual(history: Sequence[float | None]) -> float | None:
+def find_usual(history: Sequence[float | None]) -> float | None:
     valid = _valid(history)
     return round(median(valid), 2) if len(valid) >= MIN_VALID_HISTORY else None
 
