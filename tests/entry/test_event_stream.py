@@ -200,7 +200,7 @@ async def test_what_is_not_there_tells_nothing(desk: Served):
 @ON_SQLITE
 async def test_another_workspace_neither_hears_nor_stops_a_session(desk: Served, gate):
     session = await desk.start()
-    issued = await desk.desk.access.access_service().create("theirs", ["research"], "theirs")
+    issued = await desk.desk.access.create("theirs", ["research"], "theirs")
     async with asyncio.timeout(IN_TIME), calling(desk.http.base_url.port or 0, issued.secret) as http:
         events = await http.get(f"{SESSIONS}/{session}/events")
         cancel = await Client(http).cancel(session)

@@ -127,7 +127,7 @@ async def test_a_retry_has_keys_too(desk: Served):
 
 async def test_each_workspace_has_its_own_keys(desk: Served):
     ours = (await desk.http.post(RESEARCH, json=question(), headers=KEY)).json()["session_id"]
-    issued = await desk.desk.access.access_service().create("theirs", ["research"], "theirs")
+    issued = await desk.desk.access.create("theirs", ["research"], "theirs")
     async with calling(desk.http.base_url.port or 0, issued.secret) as http:
         answer = await http.post(RESEARCH, json=question("900002.DEMO"), headers=KEY)
         theirs = answer.json()["session_id"]

@@ -231,7 +231,7 @@ async def test_the_calls_of_a_conversation_are_on_the_record_of_its_turns(modell
     assert [call["id"] for call in short] == [call["id"] for call in calls]
     assert not any(call["prompt_text"] or call["completion_text"] for call in short)
     assert (await modelled.http.get(f"{where}/api-calls")).json() == []
-    issued = await modelled.desk.access.access_service().create("theirs", ["read"], "theirs")
+    issued = await modelled.desk.access.create("theirs", ["read"], "theirs")
     async with calling(modelled.http.base_url.port or 0, issued.secret) as http:
         theirs = [await http.get(f"{where}/{kind}") for kind in ("llm-calls", "api-calls")]
     assert [answer.status_code for answer in theirs] == [404] * 2
@@ -273,7 +273,7 @@ async def test_an_error_is_in_the_language_of_its_reader(desk: Served):
 
 async def test_another_workspace_knows_nothing_of_a_conversation(desk: Served):
     thread = (await asked(desk))["id"]
-    issued = await desk.desk.access.access_service().create("theirs", ["research", "read"], "theirs")
+    issued = await desk.desk.access.create("theirs", ["research", "read"], "theirs")
     async with calling(desk.http.base_url.port or 0, issued.secret) as http:
         answers = [
             await http.get(f"{INTAKE}/{thread}"),

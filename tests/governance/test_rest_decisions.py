@@ -147,7 +147,7 @@ async def test_nobody_says_for_which_workspace_they_ask(client):
 
 
 async def test_whoever_has_a_key_asks_in_its_name(app):
-    issued = await app.state.access.access_service().create("desk bot", ["research"])
+    issued = await app.state.access.create("desk bot", ["research"])
     async with calling(app, issued.secret) as client:
         own = (await decide(client, READ)).json()["original_request"]["requester"]
         agents = (await decide(client, READ, requester="Wang")).json()["original_request"]["requester"]

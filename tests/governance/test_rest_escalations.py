@@ -33,7 +33,7 @@ async def client(app) -> AsyncIterator[httpx.AsyncClient]:
 
 
 async def keyed(app: FastAPI, name: str, *scopes: str) -> httpx.AsyncClient:
-    issued = await app.state.access.access_service().create(name, scopes)
+    issued = await app.state.access.create(name, scopes)
     return calling(app, issued.secret)
 
 

@@ -285,7 +285,7 @@ async def test_a_time_that_is_none_is_refused(client, since):
 
 
 async def test_who_changed_the_rules_is_whose_key_it_was(app):
-    issued = await app.state.access.access_service().create("Li Ming", ["admin"])
+    issued = await app.state.access.create("Li Ming", ["admin"])
     async with calling(app, issued.secret) as client:
         await client.post(RULES, json=no_shell())
         listed = (await client.get(RULESETS)).json()

@@ -16,6 +16,7 @@ import structlog
 from moot.modules.governance.application.facts import to_align
 from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, plain, says
 from moot.modules.governance.domain.decisions import DecisionRequest
+from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
 from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import AppError
@@ -200,4 +201,11 @@ class OpinionOnAlignment:
 
 def _looked_at(active: Active, decision_type: str) -> bool:
     about = (rule for rule in active.rules if not rule.for_types or decision_type in rule.for_types)
-    return any(rule.enabled and "alignment_score" in str(rule.condition) for rule in about)
+    return any(rule.enabled and _reads(rule) for rule in about)
+
+
+def _reads(rule: EnhancedRule) -> bool:
+    """What code looks at cannot be seen; of code, only rules about the goal are expected to."""
+    if isinstance(rule.condition, str):
+        return "alignment_score" in rule.condition
+    return rule.category is RuleCategory.GOAL

@@ -165,6 +165,8 @@ class Bucket:
         judged, found = Judged(facts, self._readers), set(self._always)
         for watch in self._watches.values():
             watch.look(judged, found)
+        if not found:
+            return []
         rules = [self._rules[place] for place in sorted(found)]
         answers = [(ready.rule, _answer(ready, judged)) for ready in rules]
         return [Fired(rule, answer) for rule, answer in answers if answer is not None]
