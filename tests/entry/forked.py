@@ -152,7 +152,7 @@ def _become(arguments: list[str], env: dict[str, str], folder: str, files: list[
     """Whatever happens, a child never returns to the loop it was forked from."""
     code = 1
     try:
-        for name in [name for name in os.environ if name.startswith(("MOOT_", "LC_", "LANG"))]:
+        for name in [name for name in os.environ if name.startswith(("MOOT_", "LC_", "LANG", "COLUMNS"))]:
             del os.environ[name]
         os.environ.update(env)
         os.chdir(folder)

@@ -64,11 +64,11 @@ async def test_the_status_counts_decisions_by_how_they_ended(app, root):
 @pytest.mark.accepts("A3-49")
 async def test_the_status_shows_the_worst_breaker_and_lists_each(app):
     breakers = app.state.governance.agent.breakers
-    async with breakers.of("bocha").call():
+    async with breakers.of("bocha").call(counts=lambda _error: True):
         pass
     for _ in range(5):
         with pytest.raises(ConnectionError):
-            async with breakers.of("tushare").call():
+            async with breakers.of("tushare").call(counts=lambda _error: True):
                 raise ConnectionError
     body = (await asked(app, f"{V1}/status")).json()
     assert body["circuit_breaker_state"] == "open"
@@ -82,7 +82,7 @@ async def test_what_is_broken_for_another_workspace_is_neither_shown_nor_held_ag
     model = app.state.governance.agent.breakers.of("model:main", "theirs")
     for _ in range(5):
         with pytest.raises(ConnectionError):
-            async with model.call():
+            async with model.call(counts=lambda _error: True):
                 raise ConnectionError
     ours = (await asked(app, f"{V1}/status")).json()
     assert (ours["circuit_breaker_state"], ours["circuit_breakers"]) == ("closed", [])

@@ -5,6 +5,7 @@ model, is asked before the rules are: `alignment_opinion`.
 """
 
 import asyncio
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -195,6 +196,9 @@ class OpinionOnAlignment:
         except Exception as e:  # bulkhead: no decision fails for want of an opinion
             expected = isinstance(e, AppError | TimeoutError)
             logger.warning("no opinion on alignment, the words decide", error=repr(e), exc_info=not expected)
+            return None
+        if not math.isfinite(score):
+            logger.warning("opinion on alignment is no number, the words decide", score=score)
             return None
         return round(bound(score), DIGITS)
 
