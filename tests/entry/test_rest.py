@@ -306,6 +306,20 @@ async def test_openapi_documents_the_request_and_every_error(client):
     assert schema["required"] == ["symbol", "experts"]
 
 
+async def test_openapi_tells_errors_in_json_beside_a_stream_of_events_too(client):
+    paths = (await client.get("/openapi.json")).json()["paths"]
+    answers = [
+        (status, set(answer.get("content", {})))
+        for operations in paths.values()
+        for operation in operations.values()
+        for status, answer in operation["responses"].items()
+    ]
+    assert any(types == {"text/event-stream"} for _, types in answers)
+    assert {types for status, content in answers if not status.startswith("2") for types in content} == {
+        "application/json"
+    }
+
+
 @pytest.mark.accepts("A0-23", "A1S-65")
 def test_the_container_wires_all_three_adapters(home, clock):
     coordinator = Moot(Settings(home=home), clock=clock).coordinator

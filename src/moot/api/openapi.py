@@ -44,11 +44,19 @@ def document_keys(app: FastAPI) -> None:
         document["components"]["securitySchemes"] = SCHEMES
         for path, operations in document["paths"].items():
             for method, operation in operations.items():
+                _tell_errors_in_json(operation)
                 if not is_open(path):
                     _guard(operation, find_scope(method.upper(), path))
         return document
 
     app.openapi = describe  # type: ignore[method-assign]
+
+
+def _tell_errors_in_json(operation: Document) -> None:
+    """FastAPI takes the errors of a stream of events to be events too."""
+    for status, answer in operation["responses"].items():
+        if not status.startswith("2") and "text/event-stream" in answer.get("content", {}):
+            answer["content"] = ERROR
 
 
 def _guard(operation: Document, scope: str) -> None:
