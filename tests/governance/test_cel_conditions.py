@@ -22,7 +22,7 @@ VERDICT: dict[str, Any] = {
 
 
 def tried(condition: Any, decision: Facts, tools: Any = None, **changes: Any) -> Finding | None:
-    broken = CelConditions().index([rule(condition, **changes)], tools or {}).fired(decision)
+    broken = CelConditions().index([rule(condition, **changes)], tools or {}).find_broken(decision)
     return broken[0].finding if broken else None
 
 
@@ -275,7 +275,7 @@ def test_a_tools_own_arguments_are_typed_by_its_schema():
     def holds(condition: str) -> bool:
         made = rule(condition, tools=("pay",))
         assert CelConditions().problems(made, **given) == []
-        return bool(CelConditions().index([made], **given).fired(decision))
+        return bool(CelConditions().index([made], **given).find_broken(decision))
 
     assert holds("payload.args.amount > 6.5")
     assert holds("'x' in payload.args.tags && payload.args.extra.a == 1")
@@ -287,10 +287,10 @@ def test_a_tools_own_arguments_are_typed_by_its_schema():
 def test_an_argument_of_the_wrong_type_is_a_violation_however_the_rule_goes_on():
     decision = facts({"tool": "pay", "args": {"to": ["bob"], "amount": None}})
     made = rule("payload.args.to == 'eve' && payload.tool == 'x'", tools=("pay",))
-    [fired] = CelConditions().index([made], PAY).fired(decision)
+    [fired] = CelConditions().index([made], PAY).find_broken(decision)
     assert str(fired.finding.error) == "payload.args.to is not text"
     asked = rule("has(payload.args.amount) && payload.args.amount > 1.0", tools=("pay",))
-    assert CelConditions().index([asked], PAY).fired(decision) == []
+    assert CelConditions().index([asked], PAY).find_broken(decision) == []
 
 
 def calls(*ages: float, tool: str = "http") -> list[PastCall]:

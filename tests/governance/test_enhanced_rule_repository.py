@@ -225,7 +225,7 @@ def test_who_took_the_rules_sees_no_later_change() -> None:
     taken = kept.active
     kept.load([rule(id="two")])
     kept.remove("one")
-    assert [fired.rule.id for fired in taken.index.fired(facts({"tool": "rm", "args": {}}))] == ["one"]
+    assert [fired.rule.id for fired in taken.index.find_broken(facts({"tool": "rm", "args": {}}))] == ["one"]
     assert kept.active.digest != taken.digest
 
 
@@ -235,7 +235,7 @@ def test_threads_that_change_and_decide_never_see_half_a_change() -> None:
 
     def decide(_: int) -> bool:
         active = kept.active
-        broken = [fired.rule.id for fired in active.index.fired(facts({"tool": "rm", "args": {}}))]
+        broken = [fired.rule.id for fired in active.index.find_broken(facts({"tool": "rm", "args": {}}))]
         return broken == ids(active.rules) and len(broken) % 2 == 0
 
     with ThreadPoolExecutor(4) as pool:

@@ -24,7 +24,7 @@ def test_the_index_answers_as_one_by_one_evaluation_does():
         index = CelConditions().index(rules, TOOLS)
         for facts in decisions:
             expected = reference.fired(rules, facts, TOOLS)
-            said = [(each.rule.id, each.finding.error is not None) for each in index.fired(facts)]
+            said = [(each.rule.id, each.finding.error is not None) for each in index.find_broken(facts)]
             assert said == expected, (
                 seed,
                 [(r.id, r.condition, r.tools) for r in rules],
@@ -48,5 +48,5 @@ def test_what_fires_is_in_the_order_in_which_rules_are_checked():
         rules, decisions = pairs(seed, DECISIONS, size=12)
         index = CelConditions().index(rules, TOOLS)
         for facts in decisions:
-            orders = [each.rule.order for each in index.fired(facts)]
+            orders = [each.rule.order for each in index.find_broken(facts)]
             assert all(first < second for first, second in pairwise(orders))

@@ -53,7 +53,7 @@ def fired(
 ) -> list[Fired]:
     index = ENGINE.index(rules, tools or {})
     request = DecisionRequest("d-1", "tool_call", {"tool": tool, "args": args or {}}, context, "agent", NOW)
-    return index.fired(FactFinder(lambda *_: None, lambda *_: True).facts(request, request.payload))
+    return index.find_broken(FactFinder(lambda *_: None, lambda *_: True).facts(request, request.payload))
 
 
 def broken(

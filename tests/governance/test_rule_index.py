@@ -12,7 +12,7 @@ from tests.governance.factories import facts, rule
 
 
 def fired(rules: list[EnhancedRule], decision: Any) -> list[str]:
-    return [each.rule.id for each in CelConditions().index(rules, {}).fired(decision)]
+    return [each.rule.id for each in CelConditions().index(rules, {}).find_broken(decision)]
 
 
 def thresholds(condition: str, constants: list[Any], **changes: Any) -> list[EnhancedRule]:
@@ -153,10 +153,14 @@ def test_nothing_is_asked_of_rules_that_a_look_rules_out(monkeypatch: pytest.Mon
     index = CelConditions().index(rules, {})
     monkeypatch.setattr(Program, "holds", counting)
     decision = facts({"tool": "t", "args": {"n": 5, "s": "a"}})
-    assert index.fired(decision) == []
+    assert index.find_broken(decision) == []
     assert asked == []
     assert (
-        len(index.fired(replace(decision, values=decision.values | {"payload.args": {"n": 102.5, "s": "a"}})))
+        len(
+            index.find_broken(
+                replace(decision, values=decision.values | {"payload.args": {"n": 102.5, "s": "a"}})
+            )
+        )
         == 3
     )
     assert len(asked) == 3

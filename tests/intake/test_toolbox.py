@@ -183,10 +183,10 @@ class FirstIsSlow(ToolCalls):
 
     slow = True
 
-    async def allowed(self, *args: Any, **more: Any) -> Allowed:
+    async def allow(self, *args: Any, **more: Any) -> Allowed:
         pause, self.slow = 0.05 * self.slow, False
         await asyncio.sleep(pause)
-        return await super().allowed(*args, **more)
+        return await super().allow(*args, **more)
 
 
 async def test_calls_at_the_same_time_are_decided_in_their_order(steps, clock):

@@ -8,7 +8,7 @@ import pytest
 import structlog
 from pydantic import BaseModel, ConfigDict, Field
 
-from moot.modules.llm_platform.application.answer_schema import strict_schema, told_schema
+from moot.modules.llm_platform.application.answer_schema import describe_schema, strict_schema
 from moot.modules.llm_platform.application.speaker import Brief, Prompts, Speaker
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, LLMOutputParseError
 from moot.shared.domain.evidence import Evidence
@@ -160,8 +160,8 @@ async def test_the_schema_is_enforceable_and_its_bounds_are_told():
     assert sent is not None
     assert sent.name == "View"
     assert sent.json_schema == strict_schema(View)
-    assert json.dumps(told_schema(View), ensure_ascii=False) in llm.asked[0].prompt
-    assert told_schema(View)["properties"]["confidence"] == {"type": "number", "minimum": 0, "maximum": 1}
+    assert json.dumps(describe_schema(View), ensure_ascii=False) in llm.asked[0].prompt
+    assert describe_schema(View)["properties"]["confidence"] == {"type": "number", "minimum": 0, "maximum": 1}
 
 
 def test_a_strict_schema_requires_every_field_and_allows_no_other():

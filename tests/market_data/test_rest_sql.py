@@ -295,7 +295,7 @@ class Loose:
     def __init__(self, **args: Any) -> None:
         self.args = args
 
-    async def allowed(self, *_args: Any, **_names: Any) -> "Loose":
+    async def allow(self, *_args: Any, **_names: Any) -> "Loose":
         return self
 
 

@@ -42,11 +42,11 @@ def on_desk(work: Work[T], show: Callable[[T], None] | None = None, *, as_json: 
 def at_desk(settings: Settings, work: Work[T]) -> T:
     from moot.desk import Moot
 
-    async def opened() -> T:
+    async def run() -> T:
         async with Moot(settings, trigger_source="cli") as desk:
             return await work(desk)
 
-    return asyncio.run(opened())
+    return asyncio.run(run())
 
 
 @contextmanager

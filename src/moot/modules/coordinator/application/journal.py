@@ -87,7 +87,7 @@ class Journal:
 
     async def reopen(self, run: Run, lease: Lease) -> None:
         """Make `run` that of its session as the record leaves it; calls that nobody has completed are closed."""
-        session = await self.repository.known_session(run.session_id, None)
+        session = await self.repository.require_session(run.session_id, None)
         nodes = await self.repository.get_node_executions_by_session(session.id)
         told = await self.repository.events_after(session.id, 0)
         await self.repository.close_calls(session.id)

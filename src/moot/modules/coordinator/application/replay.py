@@ -202,10 +202,10 @@ def _compare_ending(session: ResearchSession, now: ResearchResult) -> Iterator[D
 
 def differences(then: Any, now: Any) -> Iterator[Difference]:
     """Where two results differ, once both are what a database makes of them: JSON, without secrets."""
-    return _differences(_kept(then), _kept(now), "")
+    return _differences(_as_kept(then), _as_kept(now), "")
 
 
-def _kept(value: Any) -> Any:
+def _as_kept(value: Any) -> Any:
     return json.loads(to_json(REDACT(value), inf_nan_mode="null"))
 
 

@@ -57,15 +57,15 @@ def past_result(
     reused = [ExpertType(node.node_type) for node in nodes if node.reused and node.node_type in EXPERTS]
     missing = SAY("sessions.no_node").in_locale(session.locale)
     experts = [
-        _item(name, _found(rows.get(name)), rows[name].error_message if name in rows else missing)
+        _item(name, _read_result(rows.get(name)), rows[name].error_message if name in rows else missing)
         for name in dict.fromkeys([*reused, *session.experts])
     ]
     return ResearchResult(
         symbol=session.symbol,
         overall_status=_overall(session, experts),
         expert_results=experts,
-        debate_outcome=_found(rows.get("debate")),
-        verdict=_found(rows.get("judge")),
+        debate_outcome=_read_result(rows.get("debate")),
+        verdict=_read_result(rows.get("judge")),
         verdict_status=session.verdict_status or "failed",
         reason=session.reason,
         session_id=str(session.id),
@@ -126,7 +126,7 @@ def _item(expert: ExpertType, data: dict[str, Any] | None, error: str | None) ->
     return ExpertResultItem(expert_type=expert, status="failed", error=error)
 
 
-def _found(node: NodeExecution | None) -> dict[str, Any] | None:
+def _read_result(node: NodeExecution | None) -> dict[str, Any] | None:
     return from_columns(node) if node is not None and node.status == "success" else None
 
 

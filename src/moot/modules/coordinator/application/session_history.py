@@ -83,7 +83,7 @@ class SessionHistory:
         return await self._repository.list_sessions(wanted)
 
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
-        session = await self._repository.known_session(session_id, workspace_id)
+        session = await self._repository.require_session(session_id, workspace_id)
         nodes = await self._repository.get_node_executions_by_session(session_id)
         events = await self._repository.events_after(session_id, 0)
         return SessionDetail(
@@ -109,7 +109,7 @@ class SessionHistory:
         last = after
         while True:
             # before the events: a session's end is stored together with its `done`
-            ended = (await self._repository.known_session(session_id, workspace_id)).ended
+            ended = (await self._repository.require_session(session_id, workspace_id)).ended
             for event in await self._repository.events_after(session_id, last):
                 yield event
                 last = event.seq
@@ -128,18 +128,18 @@ class SessionHistory:
     async def llm_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
-        await self._repository.known_session(session_id, workspace_id)
+        await self._repository.require_session(session_id, workspace_id)
         return await self._repository.llm_calls(session_id, include_text=include_text)
 
     async def api_calls(
         self, session_id: UUID, workspace_id: str, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
-        await self._repository.known_session(session_id, workspace_id)
+        await self._repository.require_session(session_id, workspace_id)
         return await self._repository.api_calls(session_id, include_text=include_text)
 
     async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Whether the record of the session is still what was written, in the reader's language or its own."""
-        session = await self._repository.known_session(session_id, workspace_id)
+        session = await self._repository.require_session(session_id, workspace_id)
         return await self._repository.verify(session_id, locale or session.locale)
 
     async def _retries(self, session: ResearchSession) -> list[UUID]:

@@ -117,7 +117,7 @@ class Sessions:
 
     async def resume(self, session_id: UUID, workspace: str, *, watch: Watch | None = None) -> ResearchResult:
         """Go on with a session whose process died. Raises `SessionEnded`, or `SessionHeld` while somebody runs it."""
-        session = await self._repository.known_session(session_id, workspace)
+        session = await self._repository.require_session(session_id, workspace)
         if session.ended:
             raise SessionEnded(session_id, session.status)
         if session_id in self:
@@ -145,7 +145,7 @@ class Sessions:
 
     async def cancel(self, session_id: UUID, workspace: str) -> None:
         """Stop a session, wherever it runs; elsewhere that takes until its owner looks up. Raises `SessionEnded`."""
-        session = await self._repository.known_session(session_id, workspace)
+        session = await self._repository.require_session(session_id, workspace)
         if session.status == "cancelled":
             return
         if session.ended:
@@ -153,7 +153,7 @@ class Sessions:
         await self._repository.wake(session_id)
         if run := self._runs.get(session_id):
             await _stop([run], "cancelled")
-        if (await self._repository.known_session(session_id, workspace)).ended:
+        if (await self._repository.require_session(session_id, workspace)).ended:
             return
         await self._repository.request_cancel(session_id)
         if taken := await self._journal.held.take(session_id):
@@ -163,7 +163,7 @@ class Sessions:
 
     async def outcome(self, session_id: UUID, workspace: str) -> ResearchResult:
         """The answer of a session, when it has one; one that was left behind is run on here."""
-        while not (session := await self._repository.known_session(session_id, workspace)).ended:
+        while not (session := await self._repository.require_session(session_id, workspace)).ended:
             if session.status == "waiting":
                 raise SessionWaiting(session_id)
             if session_id not in self and self.closing:
@@ -171,7 +171,7 @@ class Sessions:
             self.submit(session_id)
             if (run := self._runs.get(session_id)) and run.task:
                 await asyncio.wait({run.task}, timeout=LOOK_AGAIN)
-            ended = (await self._repository.known_session(session_id, workspace)).ended
+            ended = (await self._repository.require_session(session_id, workspace)).ended
             if (
                 session_id not in self._runs and not ended
             ):  # somebody else runs it, or its end is not stored yet

@@ -126,12 +126,12 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
         (record,) = _event_records(session_id, [event])
 
-        def stored(done: "asyncio.Future[None]") -> None:
+        def tell(done: "asyncio.Future[None]") -> None:
             if not done.cancelled() and (error := done.exception()):
                 logger.warning("event not stored", session_id=str(session_id), error=str(error))
             self._tell_listeners(session_id)
 
-        self._trail.note(record).add_done_callback(stored)
+        self._trail.note(record).add_done_callback(tell)
 
     async def events_after(self, session_id: UUID, seq: int) -> list[SessionEvent]:
         found = (

@@ -191,7 +191,7 @@ class ToolCalls:
     def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
         self._agent, self._clock = agent, clock
 
-    async def allowed(
+    async def allow(
         self,
         tool: str,
         args: Mapping[str, Any],

@@ -80,15 +80,17 @@ class DecisionValidator:
         self, active: Active, request: DecisionRequest, *, waived: bool = False
     ) -> ValidationResult:
         """By these rules, whichever are in force."""
-        broken = active.index.fired(self._facts.facts(request, request.payload))
+        broken = active.index.find_broken(self._facts.facts(request, request.payload))
         if not broken:
             return ValidationResult(APPROVED, request, None, (), (), self._clock.now(), ruleset=active.digest)
         trial = Trial(
-            lambda payload: active.index.fired(self._facts.facts(request, payload)), self._corrections, waived
+            lambda payload: active.index.find_broken(self._facts.facts(request, payload)),
+            self._corrections,
+            waived,
         )
-        return self._told(request, active.digest, broken, trial.outcome(request.payload, broken), trial)
+        return self._tell(request, active.digest, broken, trial.outcome(request.payload, broken), trial)
 
-    def _told(
+    def _tell(
         self, request: DecisionRequest, digest: str, broken: Sequence[Fired], outcome: Outcome, trial: "Trial"
     ) -> ValidationResult:
         modified = dict(outcome.payload) if outcome.changes else None

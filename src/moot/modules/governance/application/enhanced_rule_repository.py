@@ -94,7 +94,7 @@ class EnhancedRuleRepository:
         return [rule for rule in self.list_all() if rule.enabled]
 
     def evaluate(self, facts: Facts) -> list[Fired]:
-        return self.active.index.fired(facts)
+        return self.active.index.find_broken(facts)
 
     def evaluate_by_category(self, facts: Facts, category: RuleCategory) -> list[Fired]:
         return [fired for fired in self.evaluate(facts) if fired.rule.category is category]

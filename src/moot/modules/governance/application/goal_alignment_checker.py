@@ -114,7 +114,9 @@ def _chinese(run: str) -> Iterable[tuple[str, str]]:
     """Known words first, the longest that fits; what is left between them as pairs of characters."""
     rest = ""
     while run:
-        known = next((run[:size] for size in range(min(len(run), 5), 0, -1) if run[:size] in _known()), "")
+        known = next(
+            (run[:size] for size in range(min(len(run), 5), 0, -1) if run[:size] in _known_words()), ""
+        )
         if known:
             yield from _pairs(rest)
             rest = ""
@@ -150,7 +152,7 @@ def _ignored_words() -> frozenset[str]:
 
 
 @cache
-def _known() -> frozenset[str]:
+def _known_words() -> frozenset[str]:
     return frozenset(_concepts()) | _ignored_words()
 
 

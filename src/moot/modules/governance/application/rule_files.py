@@ -287,7 +287,7 @@ def _outcome(rule: EnhancedRule, example: Example, index: RuleIndex, facts: Fact
     if len(types) != 1 or (rule.for_types and types[0] not in known):
         return Complaint(SAY("rules.example_without_type", known=list(known)))
     request = DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
-    fired = index.fired(facts.facts(request, example.payload))
+    fired = index.find_broken(facts.facts(request, example.payload))
     finding = fired[0].finding if fired else None
     if finding is not None and finding.error is not None:  # it proves nothing
         return Complaint(SAY("rules.example_undecided", error=finding.error))

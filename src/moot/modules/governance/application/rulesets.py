@@ -101,7 +101,7 @@ class RulesetService:
         `RulesMovedOn` unless `instead_of`, where given, is in force.
         """
         wanted = await (self._store_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
-        await self._made_ready(wanted)  # what cannot decide is not put in force
+        await self._make_ready(wanted)  # what cannot decide is not put in force
         done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
         if done is None:
             raise NoSuchRuleset(number)
@@ -191,7 +191,7 @@ class RulesetService:
             found = await self._in_force(workspace, known)
         except Unavailable:
             logger.warning("rulesets cannot be read; those known last stay in force", workspace=workspace)
-            return known.active if known else await self._made_ready(self._as_shipped(workspace))
+            return known.active if known else await self._make_ready(self._as_shipped(workspace))
         newest = self._known.get(workspace)
         if newest is None or found.sequence >= newest.sequence:
             self._known[workspace] = newest = found
@@ -204,9 +204,9 @@ class RulesetService:
         if known is not None and known.sequence == sequence:
             return _Known(now, sequence, known.active)
         stored = self.get(activation.number, workspace) if activation else self._store_shipped(workspace)
-        return _Known(now, sequence, await self._made_ready(await stored))
+        return _Known(now, sequence, await self._make_ready(await stored))
 
-    async def _made_ready(self, ruleset: Ruleset) -> Active:
+    async def _make_ready(self, ruleset: Ruleset) -> Active:
         """Compiling thousands of rules takes a moment in which others go on deciding."""
         active = self._ready.pop(ruleset.digest, None)
         if active is None:

@@ -181,7 +181,7 @@ class Fired(NamedTuple):
 class RuleIndex(Protocol):
     """Rules made ready to be tried. Immutable: a decision is made by one index from beginning to end."""
 
-    def fired(self, facts: Facts) -> list[Fired]:
+    def find_broken(self, facts: Facts) -> list[Fired]:
         """Every rule of the index that applies and is broken, in the order in which rules are checked."""
 
 

@@ -41,7 +41,7 @@ def governance(request: Request) -> GovernanceContainer:
 Governance = Annotated[GovernanceContainer, Depends(governance)]
 
 
-def kept(part: T | None) -> T:
+def require(part: T | None) -> T:
     """What is only there where decisions are stored."""
     if part is None:
         raise Unavailable(SAY("rest.persistence_off"), code="PERSISTENCE_OFF")
@@ -49,15 +49,15 @@ def kept(part: T | None) -> T:
 
 
 def _rulesets(governance: Governance) -> RulesetService:
-    return kept(governance.rulesets)
+    return require(governance.rulesets)
 
 
 def _decisions(governance: Governance) -> DecisionLog:
-    return kept(governance.decisions)
+    return require(governance.decisions)
 
 
 def _escalations(governance: Governance) -> EscalationService:
-    return kept(governance.escalations)
+    return require(governance.escalations)
 
 
 Rulesets = Annotated[RulesetService, Depends(_rulesets)]

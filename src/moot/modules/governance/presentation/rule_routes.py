@@ -191,7 +191,7 @@ async def add_rule(
     saved = await stored.edit(
         rule.id, lambda rules: rules.add(rule), note="added", by=by, workspace=workspace
     )
-    return _tell_change(saved, body.id, _told(reading.complaints, reader))
+    return _tell_change(saved, body.id, _tell_problems(reading.complaints, reader))
 
 
 @router.put("/rules/{rule_id}", summary="Change a rule", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT)
@@ -212,7 +212,7 @@ async def change_rule(
     saved = await stored.edit(
         rule_id, lambda rules: rules.update(rule), note="changed", by=by, workspace=workspace
     )
-    return _tell_change(saved, rule_id, _told(reading.complaints, reader))
+    return _tell_change(saved, rule_id, _tell_problems(reading.complaints, reader))
 
 
 @router.delete("/rules/{rule_id}", summary="Take a rule away", responses=NOT_FOUND | NOT_KEPT)
@@ -227,7 +227,7 @@ async def remove_rule(rule_id: str, stored: Rulesets, workspace: Workspace, by: 
 @router.get("/rulesets", summary="List the rulesets, newest first", responses=NOT_KEPT)
 async def rulesets(stored: Rulesets, workspace: Workspace) -> list[RulesetSummary]:
     active = (await stored.active(workspace)).digest
-    return [RulesetSummary.model_validate(_known(each, active)) for each in await stored.list(workspace)]
+    return [RulesetSummary.model_validate(_summarise(each, active)) for each in await stored.list(workspace)]
 
 
 @router.post(
@@ -239,15 +239,15 @@ async def save_ruleset(
     """Not in force yet. The same rules are kept once: saved again, they have the number they had."""
     reading = _accept(body, governance.book, reader)
     saved = await stored.save(reading.rules, note=body.note, by=by, workspace=workspace)
-    known = _known(saved, (await stored.active(workspace)).digest)
-    return SavedRuleset.model_validate(known | {"problems": _told(reading.complaints, reader)})
+    known = _summarise(saved, (await stored.active(workspace)).digest)
+    return SavedRuleset.model_validate(known | {"problems": _tell_problems(reading.complaints, reader)})
 
 
 @router.post("/rulesets/check", summary="Say what is wrong with rules", responses=BAD_REQUEST)
 async def check_ruleset(body: RulesBody, governance: Governance, reader: Reader) -> Checked:
     """Everything at once, each with its place and what was meant, perhaps; nothing is stored."""
     found = _inspect(body, governance.book).complaints
-    return Checked(ok=not _errors(found), problems=_told(found, reader))
+    return Checked(ok=not _errors(found), problems=_tell_problems(found, reader))
 
 
 @router.post("/rulesets/rollback", summary="Back to what was in force before", responses=NOT_KEPT)
@@ -260,7 +260,7 @@ async def roll_back(stored: Rulesets, workspace: Workspace, by: By) -> Activatio
 )
 async def ruleset(number: Number, stored: Rulesets, workspace: Workspace) -> RulesetDetail:
     found = await stored.get(number, workspace)
-    return RulesetDetail.model_validate(_known(found, (await stored.active(workspace)).digest))
+    return RulesetDetail.model_validate(_summarise(found, (await stored.active(workspace)).digest))
 
 
 @router.post(
@@ -326,7 +326,7 @@ def _errors(found: Iterable[Complaint]) -> list[Complaint]:
     return [complaint for complaint in found if complaint.severity == "error"]
 
 
-def _told(found: Iterable[Complaint], reader: Locale) -> list[Problem]:
+def _tell_problems(found: Iterable[Complaint], reader: Locale) -> list[Problem]:
     return [Problem.model_validate(complaint.as_details(reader)) for complaint in found]
 
 
@@ -335,6 +335,6 @@ def _tell_change(saved: Ruleset, rule_id: str, problems: list[Problem]) -> RuleC
     return RuleChange(ruleset=saved.number, digest=saved.digest, rule=rule, problems=problems)
 
 
-def _known(ruleset: Ruleset, active: str) -> dict[str, Any]:
+def _summarise(ruleset: Ruleset, active: str) -> dict[str, Any]:
     """What a summary and a detail have in common; `active` is the digest of what is in force."""
     return ruleset._asdict() | {"active": ruleset.digest == active, "rule_count": len(ruleset.rules)}

@@ -121,18 +121,18 @@ class Material:
         cited = {number for found in self.found for number in found.numbers()}
         return ((n, source) for n, source in enumerate(self.sources, start=1) if n not in cited)
 
-    def shown(self) -> str:
+    def show(self) -> str:
         """All of it as a model is shown it: JSON, so that no text in it can pass for anything around it."""
-        return json.dumps(self._told(), ensure_ascii=False, indent=1)
+        return json.dumps(self._tell(), ensure_ascii=False, indent=1)
 
     def join_shown(self) -> str:
         """Every text a model was shown, in which a number or link of its answer must stand."""
-        told = self._told()
+        told = self._tell()
         listed = [text for each in (*told["findings"], *told["sources"]) for text in each.values()]
         texts = [told["question"], told["plan"], *told["could_not_be_found_out"], *listed]
         return "\n".join(text for text in texts if isinstance(text, str))
 
-    def _told(self) -> dict[str, Any]:
+    def _tell(self) -> dict[str, Any]:
         findings = [
             {
                 "step": found.subject,
@@ -219,11 +219,11 @@ def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation,
     links = sorted(filter(_is_link, _find_ungrounded(draft, material)), key=len, reverse=True)
     numbers = {number: position for position, number in enumerate(known, start=1)}
 
-    def kept(text: str) -> str:
+    def keep(text: str) -> str:
         return renumber(reduce(lambda rest, link: rest.replace(link, "…"), links, text), numbers)
 
     texts = {
-        name: kept(value) if isinstance(value, str) else [kept(line) for line in value]
+        name: keep(value) if isinstance(value, str) else [keep(line) for line in value]
         for name, value in draft.model_dump().items()
     }
     removed = [SAY("report.unknown_sources", numbers=unknown[:NAMED])] if unknown else []

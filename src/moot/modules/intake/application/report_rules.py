@@ -29,7 +29,7 @@ def compose(material: Material) -> Draft:
         title=title,
         key_points=[*_points(companies, material.say), *_quotes(material)],
         overview="\n\n".join(_overview(material, companies)),
-        analysis="\n\n".join([*_told(material), *_beside(material)]),
+        analysis="\n\n".join([*_tell(material), *_beside(material)]),
         risks=list(_risks(companies, material.say)),
     )
 
@@ -133,7 +133,7 @@ def _find_computed(material: Material, shown: str) -> Iterator[str]:
             yield "\n\n".join(block for block in blocks if not head or block.partition("\n")[0] != head)
 
 
-def _told(material: Material) -> Iterator[str]:
+def _tell(material: Material) -> Iterator[str]:
     """Risks have a section of their own, so that what tells of them is left to it."""
     for found in material.found:
         if found.type == "processing":

@@ -24,7 +24,7 @@ def strict_schema(answer: type[BaseModel]) -> dict[str, Any]:
     return _close(answer.model_json_schema(), ENFORCEABLE)
 
 
-def told_schema(answer: type[BaseModel]) -> dict[str, Any]:
+def describe_schema(answer: type[BaseModel]) -> dict[str, Any]:
     """The same with the bounds of numbers, lists and texts, for a prompt."""
     return _close(answer.model_json_schema(), ENFORCEABLE | BOUNDS)
 

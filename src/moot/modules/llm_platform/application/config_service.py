@@ -78,14 +78,14 @@ class ModelRegistry:
             raise self._nobody(alias, tags, workspace)
         return fitting
 
-    def known(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
+    def list_known(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
         """All of a workspace, switched off ones too; who is asked first comes first."""
         mine = (config for config in self._known.values() if config.workspace_id == workspace)
         return sorted(mine, key=lambda config: config.preference)
 
     def usable(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
         """Those that may be called, in the same order."""
-        return [self._as_learned(config) for config in self.known(workspace) if config.usable]
+        return [self._as_learned(config) for config in self.list_known(workspace) if config.usable]
 
     def note_refusal(self, config: LLMConfig, name: str) -> LLMConfig:
         """The model without what it turned out to refuse; so it is known until its config changes."""
@@ -104,7 +104,7 @@ class ModelRegistry:
         return config.model_copy(update={"capabilities": config.capabilities.model_copy(update=learned)})
 
     def _nobody(self, alias: str | None, tags: Sequence[str] | None, workspace: str) -> NoAvailableModel:
-        known = self.known(workspace)
+        known = self.list_known(workspace)
         if not known:
             return NoAvailableModel(SAY("llm.not_configured"))
         if any(config.alias == alias and config.unreadable for config in known):
@@ -135,7 +135,7 @@ class ConfigService:
         await self._registry.reload()
         return [
             ConfigView.of(config, "environment" if config in self._registry.defaults else "stored")
-            for config in self._registry.known(workspace)
+            for config in self._registry.list_known(workspace)
         ]
 
     async def get(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
@@ -168,4 +168,4 @@ class ConfigService:
         view = await self.get(alias, workspace)
         if view.source == "environment":
             raise InvalidInput(SAY("config.of_environment", alias=alias))
-        return next(config for config in self._registry.known(workspace) if config.alias == alias)
+        return next(config for config in self._registry.list_known(workspace) if config.alias == alias)

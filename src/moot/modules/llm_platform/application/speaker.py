@@ -18,10 +18,10 @@ from moot.modules.llm_platform.application.answer_schema import (
     NARRATIVE_LENGTH,
     Statements,
     collect_statements,
+    describe_schema,
     find_foreign_fields,
     narrative_length,
     strict_schema,
-    told_schema,
 )
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema
@@ -218,7 +218,7 @@ def _question(brief: Brief[A]) -> str:
         evidence="\n".join(_line(item, brief.locale) for item in brief.evidence)
         or SAY("answer.no_evidence").in_locale(brief.locale),
         narrative=PROMPTS.fill("narrative", brief.locale, low=low, high=high) if tells else "",
-        schema=json.dumps(told_schema(brief.answer), ensure_ascii=False),
+        schema=json.dumps(describe_schema(brief.answer), ensure_ascii=False),
     )
 
 

@@ -48,13 +48,13 @@ def parse_llm_json_output(
 
 def _bare(raw: str) -> str:
     """Without the thoughts before it and the fence around it."""
-    text = _thought_out(raw.lstrip("\ufeff").strip())
+    text = _drop_thoughts(raw.lstrip("\ufeff").strip())
     if text.startswith("```"):
         text = re.sub(r"^```[A-Za-z]*", "", text).removesuffix("```").strip()
     return text
 
 
-def _thought_out(text: str) -> str:
+def _drop_thoughts(text: str) -> str:
     """What follows the thoughts. Some models leave out the opening tag; a tag inside the answer is part of it."""
     if text.startswith("<think>"):
         return text.partition("</think>")[2].strip()

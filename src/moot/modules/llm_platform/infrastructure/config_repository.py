@@ -133,10 +133,10 @@ class SqlConfigRepository(ConfigRepository):
 def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
     """By `secret_key` when there is one, else by the file in `home`, which is made when it is first needed."""
     given = secret_key.get_secret_value()
-    return Cipher(given or (lambda: _kept_secret(home.expanduser() / FILE_NAME)))
+    return Cipher(given or (lambda: _keep_secret(home.expanduser() / FILE_NAME)))
 
 
-def _kept_secret(file: Path) -> str:
+def _keep_secret(file: Path) -> str:
     try:
         if not file.exists():
             write_private(file, secrets.token_urlsafe(32), unless_there=True)

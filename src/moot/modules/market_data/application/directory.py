@@ -92,12 +92,12 @@ class Directory:
         for failed, why in failures.items():
             if market in (failed, None):
                 return why
-        return self._unknown(text, market)
+        return self._refuse_unknown(text, market)
 
-    def _unknown(self, text: str, market: Market | None) -> InvalidInput:
+    def _refuse_unknown(self, text: str, market: Market | None) -> InvalidInput:
         indexes = [index for m, index in self._indexed.items() if market in (m, None)]
         near = [company for index in indexes for company in index.nearest(text)]
-        hint = SAY("nearest", matches=_told(near)) if near else SAY("directory.how_to_ask")
+        hint = SAY("nearest", matches=_tell(near)) if near else SAY("directory.how_to_ask")
         return _refuse(
             SAY("directory.unknown", text=text.strip(), hint=hint),
             "SYMBOL_UNKNOWN",
@@ -122,13 +122,13 @@ def _market_meant(text: str) -> Market | None:
 def _refuse_ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
     companies = [match.company for match in meant[:_CHOICES_TOLD]]
     return _refuse(
-        SAY("directory.ambiguous", text=text.strip(), count=len(meant), choices=_told(companies)),
+        SAY("directory.ambiguous", text=text.strip(), count=len(meant), choices=_tell(companies)),
         "SYMBOL_AMBIGUOUS",
         choices=[company.symbol for company in companies],
     )
 
 
-def _told(companies: Sequence[Company]) -> list[Message]:
+def _tell(companies: Sequence[Company]) -> list[Message]:
     return [
         SAY(
             "directory.delisted" if c.delist_date else "directory.listed",

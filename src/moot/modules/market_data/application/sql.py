@@ -191,7 +191,7 @@ class Allowed(Protocol):
 class ToolRules(Protocol):
     """The rules, as a tool meets them."""
 
-    async def allowed(
+    async def allow(
         self,
         tool: str,
         args: Mapping[str, Any],
@@ -219,7 +219,7 @@ class SqlDoor:
         asked = question if isinstance(question, SqlQuestion) else validate(SqlQuestion, question)
         as_of = self._as_of(asked.as_of)
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
-        allowed = await self.rules.allowed(
+        allowed = await self.rules.allow(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
         )
         result = await self.tool.query(validate(Statement, allowed.args).sql, as_of=as_of)

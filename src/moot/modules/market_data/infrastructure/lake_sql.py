@@ -123,7 +123,7 @@ def _attach(
             rows = added.get(dataset)
             file = Path(elsewhere) / f"{dataset}{lake.SUFFIX}"
             (pl.DataFrame(schema=lake.schema_of(dataset.model)) if rows is None else rows).write_parquet(file)
-            _known(connection, file, as_of).create(f"added_{dataset}")
+            _read_known(connection, file, as_of).create(f"added_{dataset}")
             files = [] if dataset is COMPANIES and rows is not None else lake.files_of(folder, dataset)
             more = _keep(connection, dataset, files, as_of) if files else ""
             connection.execute(f"CREATE VIEW {dataset} AS SELECT * FROM added_{dataset} {more}")  # noqa: S608
@@ -137,7 +137,7 @@ def _keep(
     for path in files:  # in a read of them all, one without the right columns would go unnoticed
         lake.coverage_of(path)
     try:
-        _known(connection, files[0].parent / f"*{lake.SUFFIX}", as_of).create_view(f"kept_{dataset}")
+        _read_known(connection, files[0].parent / f"*{lake.SUFFIX}", as_of).create_view(f"kept_{dataset}")
     except duckdb.Error:
         for path in files:  # names the one that is to blame, if one is
             lake.frame_in(path, dataset)
@@ -145,7 +145,9 @@ def _keep(
     return f"UNION ALL BY NAME SELECT * FROM kept_{dataset}"  # noqa: S608
 
 
-def _known(connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime) -> duckdb.DuckDBPyRelation:
+def _read_known(
+    connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime
+) -> duckdb.DuckDBPyRelation:
     """Times are shown in UTC, without a zone: DuckDB needs a package of its own to hand out zoned ones."""
     rows = connection.read_parquet(str(files), union_by_name=True)
     if "available_at" not in rows.columns:

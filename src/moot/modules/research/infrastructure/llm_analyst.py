@@ -77,7 +77,7 @@ def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> 
     holes = [name for name in snapshot.units() if _has_hole(getattr(snapshot, name))]
     return "\n".join(
         [
-            *(f"{name}: {_shown(getattr(snapshot, name))}" for name in [*shows, *holes]),
+            *(f"{name}: {_show(getattr(snapshot, name))}" for name in [*shows, *holes]),
             *(f"{name}:\n{_quote(getattr(snapshot, name))}" for name in quotes),
         ]
     )
@@ -87,7 +87,7 @@ def _has_hole(value: Any) -> bool:
     return value is None or (isinstance(value, list) and None in value)
 
 
-def _shown(value: Any) -> str:
+def _show(value: Any) -> str:
     """On one line."""
     if value is None:
         return MISSING

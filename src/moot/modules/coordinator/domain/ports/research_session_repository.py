@@ -84,7 +84,7 @@ class IResearchSessionRepository(Leases):
         """Of that workspace; None is for the desk's own upkeep, which serves all of them."""
         refuse()
 
-    async def known_session(self, session_id: UUID, workspace_id: str | None) -> ResearchSession:
+    async def require_session(self, session_id: UUID, workspace_id: str | None) -> ResearchSession:
         """The same; raises `SessionNotFound`."""
         session = await self.get_session_by_id(session_id, workspace_id)
         if session is None:
@@ -93,7 +93,7 @@ class IResearchSessionRepository(Leases):
 
     async def past_session(self, session_id: UUID, workspace_id: str) -> Past:
         """Raises `SessionNotFound`, or `SessionRunning` until it has ended."""
-        session = await self.known_session(session_id, workspace_id)
+        session = await self.require_session(session_id, workspace_id)
         if not session.ended:
             raise SessionRunning(session_id)
         return Past(session, await self.get_node_executions_by_session(session_id))

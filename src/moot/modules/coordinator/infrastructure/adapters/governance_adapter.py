@@ -208,7 +208,7 @@ class SessionWorkflows(WorkflowJournal):
 
     async def load(self, workflow_id: str) -> WorkflowExecution | None:
         try:
-            session = await self._repository.known_session(UUID(workflow_id), None)
+            session = await self._repository.require_session(UUID(workflow_id), None)
         except (ValueError, SessionNotFound):
             return None
         workflow = WorkflowExecution(str(session.id), session.created_at, locale=session.locale)

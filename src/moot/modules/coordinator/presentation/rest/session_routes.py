@@ -153,7 +153,7 @@ EVENTS = {
 }
 
 
-async def known_session(
+async def require_session(
     session_id: UUID, coordinator: Coordinator, workspace: Workspace, response: Response
 ) -> UUID:
     """Asked before the answer begins: a session that nobody knows is still a 404."""
@@ -168,7 +168,7 @@ async def known_session(
     responses={**OF_ONE, 200: EVENTS},
 )
 async def events(
-    session_id: Annotated[UUID, Depends(known_session)],
+    session_id: Annotated[UUID, Depends(require_session)],
     coordinator: Coordinator,
     workspace: Workspace,
     last_event_id: Annotated[

@@ -161,7 +161,7 @@ class Bucket:
         kinds = program.kinds(path)
         return self._watches.setdefault((path, kinds), Watch(path, kinds))
 
-    def fired(self, facts: Facts) -> list[Fired]:
+    def find_broken(self, facts: Facts) -> list[Fired]:
         judged, found = Judged(facts, self._readers), set(self._always)
         for watch in self._watches.values():
             watch.look(judged, found)
@@ -196,12 +196,12 @@ class CelIndex:
         keys |= {("tool_call", tool) for ready in ordered for tool in ready.rule.tools}
         self._buckets = {key: Bucket([ready for ready in ordered if ready.applies(*key)]) for key in keys}
 
-    def fired(self, facts: Facts) -> list[Fired]:
+    def find_broken(self, facts: Facts) -> list[Fired]:
         buckets, kind = self._buckets, facts.decision_type
         bucket = buckets.get((kind, facts.tool)) or buckets.get((kind, None)) or buckets[None, None]
         token = JUDGED.set(facts)
         try:
-            return bucket.fired(facts)
+            return bucket.find_broken(facts)
         finally:
             JUDGED.reset(token)
 

@@ -182,7 +182,7 @@ class Masking:
 
     def _hide(self, scope: Scope) -> None:
         select = scope.expression
-        states = [(projection, self._shown(scope, projection)) for projection in select.expressions]
+        states = [(projection, self._judge(scope, projection)) for projection in select.expressions]
         kept = [
             _mask(projection) if state == "mask" else projection
             for projection, state in states
@@ -194,7 +194,7 @@ class Masking:
         self._note(scope, {name: "gone" if state == "gone" else "masked" for name, state in outputs.items()})
         self._edits.append((select, kept))
 
-    def _shown(self, scope: Scope, projection: exp.Expr) -> str | None:
+    def _judge(self, scope: Scope, projection: exp.Expr) -> str | None:
         """What becomes of a projection, in the words of `_state`."""
         own = [node for node in walk_in_scope(projection) if isinstance(node, exp.Column)]
         states = {self._state(scope, column) for column in own} - {None}

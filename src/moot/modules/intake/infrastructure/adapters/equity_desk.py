@@ -189,10 +189,10 @@ def read_facts(
         wanted = FACTS.get(expert, ())
         for name in wanted if len(evidence) <= FEW_EXPERTS else wanted[:OF_MANY]:
             if name in known:
-                yield SAY(f"answer.fact.{name}").in_locale(language), _shown(known[name])
+                yield SAY(f"answer.fact.{name}").in_locale(language), _show(known[name])
 
 
-def _shown(fact: Mapping[str, Any]) -> str:
+def _show(fact: Mapping[str, Any]) -> str:
     value, unit = fact["value"], fact["unit"]
     number = f"{value:,.2f}".rstrip("0").rstrip(".") if isinstance(value, float) else str(value)
     if unit in ("%", "x"):

@@ -155,7 +155,7 @@ class GovernedToolbox:
         if (workspace, goal, url) in self._found:
             known["facts"] = {"found": [url]}
         async with self._in_turn:
-            return await self._rules.allowed(name, args, known, requester=REQUESTER, workspace=workspace)
+            return await self._rules.allow(name, args, known, requester=REQUESTER, workspace=workspace)
 
     async def _run_search(self, asked: Words, locale: Locale) -> ToolOutcome:
         assert self._search is not None

@@ -180,7 +180,7 @@ class Planner:
             data,
             inquiry.limits,
             locale=inquiry.understanding.locale,
-            known_symbols=await self._known(inquiry, data),
+            known_symbols=await self._find_known(inquiry, data),
             title=inquiry.understanding.title,
             ended=[finding.step_id for finding in inquiry.findings],
         )
@@ -188,7 +188,7 @@ class Planner:
             raise InvalidInput(SAY("plan.nothing_found_yet"))
         return plan
 
-    async def _known(self, inquiry: Inquiry, data: Any) -> set[str]:
+    async def _find_known(self, inquiry: Inquiry, data: Any) -> set[str]:
         """The symbols of the question, and those in `data` that the directory knows by this very code or name."""
         known = set(inquiry.understanding.symbols)
         for written in symbols_in(data)[: inquiry.limits.max_step_num]:
@@ -246,7 +246,7 @@ def beside_the_question(inquiry: Inquiry) -> list[ChatMessage]:
     if inquiry.background:
         said.append(inquiry.ask("plan.turn.evidence", text=quote_sources(inquiry.background)))
     if inquiry.findings:
-        lines = "\n".join(_found(finding, inquiry) for finding in inquiry.findings)
+        lines = "\n".join(_tell_found(finding, inquiry) for finding in inquiry.findings)
         said.append(inquiry.ask("plan.turn.findings", text=lines))
     if inquiry.previous is not None:
         said.append(ChatMessage(role="assistant", content=inquiry.previous.model_dump_json()))
@@ -258,7 +258,7 @@ def quote_sources(sources: Sequence[Citation]) -> str:
     return "\n".join(_quote(each.model_dump(exclude_none=True)) for each in sources)
 
 
-def _found(finding: Finding, inquiry: Inquiry) -> str:
+def _tell_found(finding: Finding, inquiry: Inquiry) -> str:
     """A step that failed has found nothing, whatever its error says."""
     if not finding.usable:
         return f"{finding.step_id}: {inquiry.say('plan.turn.failed_step')}"

@@ -18,7 +18,7 @@ from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.asking import ask_twice
 from moot.modules.intake.infrastructure.agents.researcher import as_data
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
-from moot.modules.llm_platform.application.answer_schema import told_schema
+from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.grounding import SCALES
@@ -129,7 +129,7 @@ class Processor:
             "processing",
             {
                 "locale": task.locale,
-                "schema": json.dumps(told_schema(Worksheet), ensure_ascii=False),
+                "schema": json.dumps(describe_schema(Worksheet), ensure_ascii=False),
                 "user_input": [ChatMessage(role="user", content=f"{asked}\n\n{as_data(given, task.reader)}")],
             },
         )
@@ -157,7 +157,7 @@ def compute(sheet: Worksheet, findings: Sequence[Finding]) -> Computed:
             continue
         if isinstance(result, float):
             known[asked.name] = result
-        done.rows.append([asked.label, f"`{asked.told}`", _shown(result)])
+        done.rows.append([asked.label, f"`{asked.told}`", _show(result)])
     return done
 
 
@@ -183,7 +183,7 @@ def read_number(quote: str, text: str) -> float | None:
     return float(digits[0].replace(",", "").replace("−", "-")) * SCALES.get(unit, 1.0)
 
 
-def _shown(result: float | str) -> str:
+def _show(result: float | str) -> str:
     if isinstance(result, str):
         return result
     return f"{result:,.4f}".rstrip("0").rstrip(".") if abs(result) >= 0.001 else f"{result:.4g}"

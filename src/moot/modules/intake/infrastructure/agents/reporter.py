@@ -34,7 +34,7 @@ from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.asking import Problems, ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
-from moot.modules.llm_platform.application.answer_schema import told_schema
+from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.messages import LOCALES
@@ -105,8 +105,8 @@ class Reporter:
             "language": language_name(material.locale),
             "style": material.style,
             "most_key_points": MOST_POINTS[material.style],
-            "schema": told_schema(Draft),
-            "user_input": [ChatMessage(role="user", content=material.shown())],
+            "schema": describe_schema(Draft),
+            "user_input": [ChatMessage(role="user", content=material.show())],
         }
         talk = self._prompts.messages(AGENT, variables)
         draft, problems = await ask_twice(

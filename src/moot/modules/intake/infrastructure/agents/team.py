@@ -59,7 +59,7 @@ class Team:
         seconds = task.limits.step_timeout
         try:
             async with asyncio.timeout(seconds):
-                return await self._found(step, before, task)
+                return await self._find(step, before, task)
         except TimeoutError:
             error = task.say("steps.timeout", seconds=f"{seconds:g}")
         except AppError as e:
@@ -69,7 +69,7 @@ class Team:
             error = task.say("steps.crashed", error=type(e).__name__)
         return Finding(step_id=step.id, status="failed", error=error)
 
-    async def _found(self, step: Step, before: Sequence[Finding], task: Task) -> Finding:
+    async def _find(self, step: Step, before: Sequence[Finding], task: Task) -> Finding:
         if step.type == "equity":
             return await self._equity.research(step, task)
         if step.type == "processing":

@@ -52,7 +52,7 @@ class Sessions:
     halted: Flags
     special: Flags
 
-    def own(self, stream: Array) -> Array:
+    def pick_own(self, stream: Array) -> Array:
         """Of a stream over the market's calendar, which all shares share, these days."""
         return stream[self.first : self.end]
 
@@ -191,7 +191,7 @@ def _shocks(firm: Firm, seed: int, sessions: Sessions) -> Array:
     market = _restless(noise.normals(count, seed, "market"), seed, "market")
     industry = _restless(noise.normals(count, seed, firm.industry.name), seed, firm.industry.name)
     own = _restless(noise.fat_tailed(count, seed, firm.symbol, "own"), seed, firm.symbol)
-    return sessions.own(
+    return sessions.pick_own(
         firm.trading.beta * MARKET_VOLATILITY * market
         + INDUSTRY_VOLATILITY * industry
         + firm.trading.volatility / 100 * own
@@ -234,7 +234,7 @@ def _limit_price(reference: Fen, percent: Fen) -> Fen:
 
 def _intraday(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close: Ints) -> dict[str, Ints]:
     """Open, high and low around the day's way from reference to close, within the limits."""
-    stray = sessions.own(noise.normals(3 * sessions.end, seed, firm.symbol, "intraday").reshape(-1, 3))
+    stray = sessions.pick_own(noise.normals(3 * sessions.end, seed, firm.symbol, "intraday").reshape(-1, 3))
     spread = np.where(sessions.halted, 0.0, firm.trading.volatility / 100)
     open_ = pre_close * np.exp(0.4 * np.log(close / pre_close) + 0.35 * spread * stray[:, 0])
     high = np.maximum(open_, close) * np.exp(0.5 * spread * np.abs(stray[:, 1]))
@@ -249,7 +249,7 @@ def _intraday(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close:
 
 def _volume(firm: Firm, seed: int, sessions: Sessions, pre_close: Ints, close: Ints, shares: Ints) -> Ints:
     """Whole lots; more hands change on days that move more."""
-    mood = sessions.own(noise.wander(noise.normals(sessions.end, seed, firm.symbol, "volume"), 0.9))
+    mood = sessions.pick_own(noise.wander(noise.normals(sessions.end, seed, firm.symbol, "volume"), 0.9))
     stir = np.abs(np.log(close / pre_close)) / (firm.trading.volatility / 100)
     rate = firm.trading.turnover / 100 * np.exp(0.4 * mood + 0.25 * np.minimum(stir, 4) - 0.25)
     lots = np.maximum(np.rint(rate * shares / LOT), 1).astype(np.int64)
