@@ -24,7 +24,7 @@ from moot.modules.governance.domain.decisions import (
 from moot.modules.governance.domain.rules import RuleCategory, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.workflow import WorkflowExecution
-from moot.modules.governance.presentation.asking import (
+from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,

@@ -9,7 +9,7 @@ from pydantic import Field
 from moot.modules.governance.domain.decisions import LAST_PAGE, MOST_PER_PAGE, Name
 from moot.modules.governance.domain.escalations import Escalation, EscalationPage
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.presentation.asking import (
+from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,
     LOCAL,
     NOT_FOUND,

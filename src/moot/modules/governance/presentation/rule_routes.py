@@ -25,7 +25,7 @@ from moot.modules.governance.domain.rulesets import (
     as_data,
 )
 from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.presentation.asking import (
+from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,

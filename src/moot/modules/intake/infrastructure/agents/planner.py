@@ -24,7 +24,7 @@ from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
-from moot.modules.intake.infrastructure.agents.asking import ask_twice
+from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.modules.market_data.application.directory import Directory

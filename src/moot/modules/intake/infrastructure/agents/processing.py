@@ -15,7 +15,7 @@ from moot.modules.intake.application.report_text import as_table, side_by_side
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.agents.asking import ask_twice
+from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.agents.researcher import as_data
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import describe_schema

@@ -32,7 +32,7 @@ from moot.modules.intake.domain.conversation import Answer, Section, Style
 from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.agents.asking import Problems, ask_twice
+from moot.modules.intake.infrastructure.agents.json_answers import Problems, ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
