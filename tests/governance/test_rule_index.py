@@ -44,6 +44,12 @@ def test_numbers_too_large_to_be_told_apart_are_compared_as_cel_does(condition: 
     assert fired([rule(condition)], facts({"tool": "t", "args": {"n": value}})) == ["a.rule"]
 
 
+@pytest.mark.parametrize("value", [["a"], {"a": 1}, "a", 1, True])
+def test_nothing_is_in_an_empty_list_whatever_it_is(value: Any):
+    rules = [rule("!(payload.args.v in [])", id="out"), rule("payload.args.v in []", id="in")]
+    assert fired(rules, facts({"tool": "t", "args": {"v": value}})) == ["out"]
+
+
 @pytest.mark.parametrize(
     ("condition", "expected"),
     [

@@ -23,11 +23,13 @@ Found = set[int]
 Finder = Callable[[Any, Found], None]
 Places = Mapping[Any, list[int]]
 """Rules by the constant that their atoms have."""
+INSIDE: Final = frozenset({list, dict})
+"""Values with others inside: none of them equals a constant, and no table can be asked for them."""
 
 
 def _match_equal(places: Places) -> Finder:
     def find(value: Any, found: Found) -> None:
-        if value in places:
+        if type(value) not in INSIDE and value in places:
             found.update(places[value])
 
     return find
@@ -59,7 +61,7 @@ def _try_each(test: Callable[[Any, Any], bool]) -> Callable[[Places], Finder]:
 
 FINDERS: Final[dict[Op, Callable[[Places], Finder]]] = {
     "==": _match_equal,
-    "!=": _try_each(lambda value, constants: value not in constants),
+    "!=": _try_each(lambda value, constants: type(value) in INSIDE or value not in constants),
     ">": _above,
     "<": _below,
     "within": _try_each(lambda value, constant: constant in value),
