@@ -1,7 +1,7 @@
 """A turn has one owner at a time, and a record of its own that goes on wherever it does."""
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any
 from uuid import uuid4
@@ -105,8 +105,13 @@ def clock() -> HandClock:
 
 
 @pytest.fixture
-def store(database) -> SqlConversations:
-    return SqlConversations(database)
+async def store(database) -> AsyncIterator[SqlConversations]:
+    """Turns that a test leaves under way are stopped while there is a database to write that to."""
+    yield SqlConversations(database)
+    left = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in left:
+        task.cancel()
+    await asyncio.gather(*left, return_exceptions=True)
 
 
 async def test_a_turn_that_another_process_is_at_work_on_is_not_resumed(store, clock):
