@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 from uuid import uuid4
 
 import pytest
@@ -68,6 +68,9 @@ class Work(IntakeGraph):
 class Process:
     """One that answers questions, on a database that others use too."""
 
+    turns: ClassVar[list["asyncio.Task[Conversation]"]] = []
+    """Of all of them."""
+
     def __init__(
         self, who: str, store: Conversations, clock: HandClock, lease: float = LEASE_SECONDS
     ) -> None:
@@ -86,6 +89,7 @@ class Process:
 
     async def _under_way(self, turn: Any) -> "asyncio.Task[Conversation]":
         task = asyncio.create_task(turn)
+        self.turns.append(task)
         begun = asyncio.create_task(self.work.begun.wait())
         await asyncio.wait({task, begun}, return_when=asyncio.FIRST_COMPLETED, timeout=PATIENCE)
         begun.cancel()
@@ -107,11 +111,11 @@ def clock() -> HandClock:
 @pytest.fixture
 async def store(database) -> AsyncIterator[SqlConversations]:
     """Turns that a test leaves under way are stopped while there is a database to write that to."""
+    Process.turns = []
     yield SqlConversations(database)
-    left = asyncio.all_tasks() - {asyncio.current_task()}
-    for task in left:
-        task.cancel()
-    await asyncio.gather(*left, return_exceptions=True)
+    for turn in Process.turns:
+        turn.cancel()
+    await asyncio.gather(*Process.turns, return_exceptions=True)
 
 
 async def test_a_turn_that_another_process_is_at_work_on_is_not_resumed(store, clock):
