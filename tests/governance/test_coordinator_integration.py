@@ -1,5 +1,6 @@
 """The rules at work: a session asks them at every step, and its record says what they said."""
 
+import asyncio
 from typing import Any
 from uuid import UUID
 
@@ -7,6 +8,7 @@ import pytest
 
 from moot.modules.coordinator.domain.exceptions import DecisionRejected, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
+from moot.modules.coordinator.infrastructure.orchestration import node_layers
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer, RuleBook
@@ -124,6 +126,24 @@ async def test_workflow_with_error_retry_and_recovery(database: Database, hours)
     ]
     assert (workflow.status, workflow.failed_nodes) == ("completed", [])
     assert set(workflow.executed_nodes) == {*(expert.value for expert in ALL), "debate", "judge"}
+
+
+@pytest.mark.accepts("A3-47")
+async def test_each_attempt_waits_for_the_pause_of_its_number(database: Database, hours, monkeypatch):  # noqa: F811
+    waited: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float, *more: Any) -> None:
+        waited.append(seconds)
+        await sleep(0, *more)
+
+    desk = Desk(database, hours, research=Flaky(*[TimeoutError("slow")] * 3))
+    monkeypatch.setattr(node_layers.asyncio, "sleep", note)
+    result = await desk.ask()
+    assert result.overall_status == "completed"
+    first = QUICK.retry_delay_seconds
+    pauses = [seconds for seconds in waited if seconds >= first]
+    assert pauses == [first, 2 * first, 4 * first]
 
 
 @pytest.mark.accepts("A3-18")

@@ -70,6 +70,8 @@ def test_validate_should_reject_tool_not_allowed():
     assert result.suggestions == ("请使用 http。",)
     english = decided(call("shell", {"locale": "en-US"}), allowed)
     assert english.suggestions == ("Use http.",)
+    on_the_list = decided(call("http", url="https://example.com"), allowed)
+    assert (on_the_list.status, on_the_list.violations) == (APPROVED, ())
 
 
 @pytest.mark.accepts("A3-07", "A3-35", "W32")
