@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -237,6 +238,22 @@ class TestRulesInForce:
         unknown = await moot("rules", "activate", "7")
         assert (unknown.returncode, unknown.stderr) == (1, "Error: There is no ruleset 7.\n")
         assert [r["number"] for r in json.loads((await moot("rules", "history", "--json")).stdout)] == [0]
+
+    async def test_that_were_altered_in_the_database_are_told_by_every_command(self, moot, home):
+        await moot("rules", "activate", written(home, CAP), "--profile", "none", "--yes")
+        with sqlite3.connect(home / "moot.db") as database:
+            database.execute("UPDATE rulesets SET rules = replace(rules, '0.1', '0.9') WHERE number = 1")
+        for arguments in (("rules", "list"), ("rules", "show", "my.cap")):
+            seen = await moot(*arguments)
+            assert (seen.returncode, "Ruleset 1 is in force and cannot decide" in seen.stderr) == (1, True)
+        doctor = await moot("doctor", COLUMNS="1000")
+        assert (doctor.returncode, "ruleset 1 has another digest now" in doctor.stdout) == (1, True)
+        chinese = await moot("doctor", COLUMNS="1000", LANG="zh_CN.UTF-8")
+        assert "规则集 1 的内容与存入时不同" in chinese.stdout
+        assert re.search(r"1 +in force +ALTERED ", (await moot("rules", "history")).stdout)
+        assert (await moot("rules", "activate", "0", "--yes")).returncode == 0
+        assert (await moot("rules", "list")).returncode == 0
+        assert "digest" not in (await moot("doctor", COLUMNS="1000")).stdout
 
     async def test_are_listed_by_category_in_full_ids_even_in_a_narrow_terminal(self, moot):
         seen = await moot("rules", "list", "--category", "behavior", COLUMNS="80")

@@ -14,7 +14,11 @@ from moot.cli.options import Profile, argument, number_or_text, option, read_fil
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.governance.application.coordinator_agent import DecisionRequest, ValidationResult
+from moot.modules.governance.application.coordinator_agent import (
+    DecisionRequest,
+    KnownType,
+    ValidationResult,
+)
 from moot.modules.governance.application.rule_files import (
     Complaint,
     EnhancedRule,
@@ -61,7 +65,7 @@ class Asked(Strict):
     """`expected` is for trying rules out; whoever only decides has no use for it."""
 
     decision_id: str | None = None
-    decision_type: str = Field(min_length=1)
+    decision_type: KnownType
     payload: dict[str, Any]
     context: dict[str, Any] = Field(default_factory=dict)
     requester: str = "cli"

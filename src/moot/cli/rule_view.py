@@ -75,12 +75,14 @@ def show_one(rule: EnhancedRule) -> None:
     )
 
 
-def show_rulesets(rulesets: Sequence[Ruleset], active: int | None) -> None:
+def show_rulesets(rulesets: Sequence[Ruleset], active: int) -> None:
     mark = Text(say("rules.active_mark"), "bold green")
+    altered = Text(say("rules.altered_mark"), "bold red")
     print_table(
         rulesets,
         line_field("rules.column.number", lambda ruleset: str(ruleset.number), justify="right"),
         Field(Column("", no_wrap=True), lambda ruleset: mark if ruleset.number == active else ""),
+        Field(Column("", no_wrap=True), lambda ruleset: "" if ruleset.intact else altered),
         line_field("rules.column.digest", lambda ruleset: ruleset.digest[:SHORT]),
         line_field("rules.column.rules", lambda ruleset: str(len(ruleset.rules)), justify="right"),
         line_field("rules.column.when", lambda ruleset: minute(ruleset.created_at)),

@@ -137,9 +137,9 @@ def roll_back() -> None:
 
 @rules.command("history", help=say("rules.help.history"))
 def history(as_json: AsJson = False) -> None:
-    async def work(desk: "Moot") -> tuple[list[Ruleset], Active]:
+    async def work(desk: "Moot") -> tuple[list[Ruleset], int]:
         rulesets = _require_rulesets(desk)
-        active = await rulesets.active(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are in force
+        active = await rulesets.number_in_force(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are
         return list(await rulesets.list(DEFAULT_WORKSPACE)), active
 
     with command(as_json=as_json) as settings:
@@ -147,7 +147,7 @@ def history(as_json: AsJson = False) -> None:
         if as_json:
             print_json([_as_json(ruleset, active) for ruleset in rulesets])
         else:
-            show_rulesets(rulesets, active.number)
+            show_rulesets(rulesets, active)
 
 
 @rules.command("simulate", help=say("rules.help.simulate"))
@@ -254,6 +254,6 @@ def _conclude(tried: Sequence[Tried]) -> None:
     tell("rules.as_expected" if expected else "rules.decided", count=len(tried), expected=expected)
 
 
-def _as_json(ruleset: Ruleset, active: Active) -> dict[str, Any]:
+def _as_json(ruleset: Ruleset, active: int) -> dict[str, Any]:
     told = ruleset._asdict() | {"created_at": ruleset.created_at.isoformat(), "rules": len(ruleset.rules)}
-    return told | {"active": ruleset.number == active.number}
+    return told | {"active": ruleset.number == active, "intact": ruleset.intact}

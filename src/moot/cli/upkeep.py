@@ -72,6 +72,7 @@ def examine() -> None:
             _home(settings),
             asyncio.run(_database(settings)),
             *_find_interrupted(settings),
+            *_find_unusable_rules(settings),
             _postgres_driver(),
             _models(settings),
             _sources(settings),
@@ -126,6 +127,15 @@ def _find_interrupted(settings: Settings) -> list[Finding]:
     except AppError:  # nothing is stored, or the line above says what is wrong
         return []
     return [Finding("note", say("doctor.interrupted", count=len(left)))] if left else []
+
+
+def _find_unusable_rules(settings: Settings) -> list[Finding]:
+    """Only where they keep the desk from deciding anything."""
+    try:
+        status = at_desk(settings, lambda desk: desk.governance.agent.status(reader=environment_locale()))
+    except AppError:  # the line about the database says what is wrong
+        return []
+    return [Finding("problem", status.rules_problem)] if status.rules_problem else []
 
 
 def _models(settings: Settings) -> Finding:

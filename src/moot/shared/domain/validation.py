@@ -1,7 +1,8 @@
 """Turns pydantic's findings into one sentence per problem that names the field and what is allowed there."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -33,6 +34,11 @@ class Strict(BaseModel, frozen=True, extra="forbid"):
         if unknown:
             raise refuse("unknown_field", got=unknown, allowed=list(cls.model_fields))
         return raw
+
+
+def nearest_first(name: str, known: Iterable[str]) -> list[str]:
+    """What was meant, perhaps, comes first."""
+    return sorted(known, key=lambda each: -SequenceMatcher(None, name.lower(), each.lower()).ratio())
 
 
 def refuse(kind: str, **context: Any) -> PydanticCustomError:

@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid4
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
 from moot.modules.governance.application.decision_log import explain, make_record
@@ -21,19 +21,27 @@ from moot.modules.governance.domain.decisions import (
     DecisionRecord,
     DecisionRequest,
     DecisionStatistics,
+    KnownType,
     RecordedResult,
     ValidationResult,
     ValidationStatus,
 )
 from moot.modules.governance.domain.escalations import Escalation
-from moot.modules.governance.domain.rulesets import Active
+from moot.modules.governance.domain.rulesets import Active, RulesetUnusable
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict, DecisionRejected
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
-__all__ = ["DecisionRecord", "DecisionRequest", "Escalation", "RecordedResult", "ValidationResult"]
+__all__ = [
+    "DecisionRecord",
+    "DecisionRequest",
+    "Escalation",
+    "KnownType",
+    "RecordedResult",
+    "ValidationResult",
+]
 
 
 class RulesInForce(Protocol):
@@ -59,9 +67,13 @@ class Decision:
 
 
 class GovernanceStatus(BaseModel):
-    """`circuit_breaker_state` is the worst of all breakers: those of the desk and the workspace's own."""
+    """`circuit_breaker_state` is the worst of all breakers: those of the desk and the workspace's own.
+
+    `rules_problem` says why nothing is decided, where the rules in force cannot be used.
+    """
 
     decision_statistics: DecisionStatistics
+    rules_problem: str | None = Field(default=None, exclude_if=lambda said: said is None)
     active_workflows: int
     circuit_breaker_state: str
     circuit_breakers: Sequence[BreakerReport]
@@ -115,14 +127,24 @@ class CoordinatorAgent:
             await self._active(workspace), self._inform(request, workspace), waived=waived
         )
 
-    async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
+    async def status(
+        self, workspace: str = DEFAULT_WORKSPACE, reader: Locale = LOG_LOCALE
+    ) -> GovernanceStatus:
         counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
         return GovernanceStatus(
             decision_statistics=counted,
+            rules_problem=await self._find_rules_problem(workspace, reader),
             active_workflows=self.monitor.active_workflows,
             circuit_breaker_state=self.breakers.worst(workspace).value,
             circuit_breakers=self.breakers.reports(workspace),
         )
+
+    async def _find_rules_problem(self, workspace: str, reader: Locale) -> str | None:
+        try:
+            await self._active(workspace)
+        except RulesetUnusable as e:
+            return e.in_locale(reader)
+        return None
 
     async def _active(self, workspace: str) -> Active:
         return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active

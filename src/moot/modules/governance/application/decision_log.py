@@ -75,7 +75,7 @@ def _cut(names: Mapping[str, Any]) -> dict[str, str]:
 
 
 def record_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
-    if result.status is ValidationStatus.APPROVED and not result.violations:
+    if result.status is ValidationStatus.APPROVED and not (result.violations or result.notes):
         return RecordedResult(tools_digest=tools_digest) if tools_digest else PLAIN_YES
     said = {name: getattr(result, name) for name in RecordedResult.model_fields if name != "tools_digest"}
     return RecordedResult.model_validate(REDACT(plain({**said, "tools_digest": tools_digest})))
@@ -92,6 +92,11 @@ def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
 
 def explain(record: DecisionRecord) -> Message:
     """For example: position 35% → 20%: single position cap (risk.position_cap@1: payload.position_percent > 0.2)."""
+    said, notes = _explain(record), list(record.result.notes)
+    return SAY("decisions.noted", said=said, notes=notes) if notes else said
+
+
+def _explain(record: DecisionRecord) -> Message:
     result = record.result
     enforced = [violation for violation in result.violations if violation.mode == "enforce"]
     if record.status is ValidationStatus.MODIFIED and result.changes:

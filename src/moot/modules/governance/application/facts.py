@@ -14,6 +14,7 @@ from moot.modules.governance.domain.conditions import (
     Kind,
     PastCall,
     ToolProfile,
+    moment_in,
 )
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import NamedCondition
@@ -41,6 +42,7 @@ class FactFinder:
         values: dict[str, Any] = {}
         _flatten("payload", payload, values)
         _flatten("context", context, values)
+        values.setdefault("context.now", request.timestamp)
         goal = context.get("goal")
         tool = payload.get("tool") if request.decision_type == "tool_call" else None
         if goal and self._alignment and (unmeasured := to_align(request, payload)):
@@ -51,7 +53,7 @@ class FactFinder:
             values,
             payload,
             context,
-            request.timestamp,
+            moment_in(context.get("now")) or request.timestamp,
             tuple(_history(context["history"])) if context.get("history") else (),
             lambda argument: self._taint(payload, context, argument),
             self._profiles(tool, context) if isinstance(tool, str) else None,

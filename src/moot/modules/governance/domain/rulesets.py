@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple, Protocol
 
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.decisions import digest_json
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleIndex
+from moot.modules.governance.domain.rules import CHECKED, EnhancedRule, NamedCondition, RuleIndex
 from moot.modules.governance.domain.texts import SAY, join
-from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
+from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 
 CALL = "call:"
@@ -60,7 +60,15 @@ def _condition(written: str, conditions: Mapping[str, NamedCondition]) -> str | 
 
 def digest_of(rules: Iterable[EnhancedRule]) -> str:
     """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
-    return digest_json([as_data(rule) for rule in sorted(rules, key=lambda rule: rule.order)])
+    return _digest(map(as_data, rules))
+
+
+def _digest(told: Iterable[Mapping[str, Any]]) -> str:
+    usual = EnhancedRule.model_fields["priority"].default
+    place = {category.value: number for number, category in enumerate(CHECKED)}
+    return digest_json(
+        sorted(told, key=lambda rule: (place[rule["category"]], rule.get("priority", usual), rule["id"]))
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +93,14 @@ class Ruleset(NamedTuple):
     created_by: str
     created_at: datetime
 
+    @property
+    def intact(self) -> bool:
+        """Whether the rules are those that were stored: they still have their digest."""
+        try:
+            return _digest(self.rules) == self.digest
+        except (AttributeError, KeyError, TypeError):  # not even rules any more
+            return False
+
 
 @dataclass(frozen=True, slots=True)
 class Activation:
@@ -106,13 +122,23 @@ class RulesMovedOn(Conflict):
         super().__init__(said, expected=instead_of, ruleset=in_force)
 
 
+class RulesetUnusable(Unavailable):
+    """The ruleset in force cannot decide: it is not what was stored, or this version of Moot cannot use it."""
+
+    code = "RULESET_UNUSABLE"
+    passing = False
+
+    def __init__(self, ruleset: int, why: str | Message) -> None:
+        super().__init__(SAY("rulesets.unusable", number=ruleset, why=why), ruleset=ruleset)
+
+
 class RulesetStore(Protocol):
     """Each of its deeds is one transaction; what is stored is never changed."""
 
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
         """Store it under the next number, whatever its own says; shipped ones count down from 0.
 
-        Where the workspace has one of the same digest already, that one is returned.
+        Where the workspace has one of the same digest already, intact, that one is returned.
         """
 
     async def get(self, workspace: str, number: int) -> Ruleset | None: ...

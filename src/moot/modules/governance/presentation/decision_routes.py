@@ -16,6 +16,7 @@ from moot.modules.governance.domain.decisions import (
     DecisionPage,
     DecisionRecord,
     DecisionRequest,
+    KnownType,
     Name,
     RecordedResult,
     ValidationStatus,
@@ -49,7 +50,7 @@ ANYBODY = "api"
 class DecisionBody(Strict):
     """`payload` is what an agent proposes. `context` is trusted: it is for the framework around the agent to fill."""
 
-    decision_type: Name = Field(min_length=1, max_length=50, examples=["tool_call"])
+    decision_type: KnownType = Field(examples=["tool_call"])
     payload: JsonObject
     context: JsonObject = Field(default_factory=dict)
     decision_id: Name | None = Field(default=None, min_length=1, max_length=200)
@@ -187,8 +188,8 @@ class RuleQuery(Strict):
 
 
 @status_router.get("/status", summary="Decisions so far, workflows under way, circuit breakers")
-async def status(governance: Governance, workspace: Workspace) -> GovernanceStatus:
-    return await governance.agent.status(workspace)
+async def status(governance: Governance, workspace: Workspace, reader: Reader) -> GovernanceStatus:
+    return await governance.agent.status(workspace, reader)
 
 
 @status_router.get(

@@ -103,9 +103,12 @@ class GeneratedRules(BaseModel):
 
 
 class RulesetSummary(BaseModel):
+    """Not `intact`: its rules are not those that were stored, so that it cannot decide."""
+
     number: int
     digest: str
     active: bool
+    intact: bool
     note: str
     created_by: str
     created_at: datetime
@@ -226,7 +229,7 @@ async def remove_rule(rule_id: str, stored: Rulesets, workspace: Workspace, by: 
 
 @router.get("/rulesets", summary="List the rulesets, newest first", responses=NOT_KEPT)
 async def rulesets(stored: Rulesets, workspace: Workspace) -> list[RulesetSummary]:
-    active = (await stored.active(workspace)).digest
+    active = await stored.number_in_force(workspace)
     return [RulesetSummary.model_validate(_summarise(each, active)) for each in await stored.list(workspace)]
 
 
@@ -239,7 +242,7 @@ async def save_ruleset(
     """Not in force yet. The same rules are kept once: saved again, they have the number they had."""
     reading = _accept(body, governance.book, reader)
     saved = await stored.save(reading.rules, note=body.note, by=by, workspace=workspace)
-    known = _summarise(saved, (await stored.active(workspace)).digest)
+    known = _summarise(saved, await stored.number_in_force(workspace))
     return SavedRuleset.model_validate(known | {"problems": _tell_problems(reading.complaints, reader)})
 
 
@@ -260,7 +263,8 @@ async def roll_back(stored: Rulesets, workspace: Workspace, by: By) -> Activatio
 )
 async def ruleset(number: Number, stored: Rulesets, workspace: Workspace) -> RulesetDetail:
     found = await stored.get(number, workspace)
-    return RulesetDetail.model_validate(_summarise(found, (await stored.active(workspace)).digest))
+    stored.rules_of(found)  # what cannot be read as rules is refused, and says why
+    return RulesetDetail.model_validate(_summarise(found, await stored.number_in_force(workspace)))
 
 
 @router.post(
@@ -335,6 +339,7 @@ def _tell_change(saved: Ruleset, rule_id: str, problems: list[Problem]) -> RuleC
     return RuleChange(ruleset=saved.number, digest=saved.digest, rule=rule, problems=problems)
 
 
-def _summarise(ruleset: Ruleset, active: str) -> dict[str, Any]:
-    """What a summary and a detail have in common; `active` is the digest of what is in force."""
-    return ruleset._asdict() | {"active": ruleset.digest == active, "rule_count": len(ruleset.rules)}
+def _summarise(ruleset: Ruleset, active: int) -> dict[str, Any]:
+    """What a summary and a detail have in common; `active` is the number of what is in force."""
+    state = {"active": ruleset.number == active, "intact": ruleset.intact}
+    return ruleset._asdict() | state | {"rule_count": len(ruleset.rules)}

@@ -40,8 +40,8 @@ class SqlRulesetStore(RulesetStore):
         def work(db: Connection) -> Ruleset:
             here = RulesetRow.workspace_id == ruleset.workspace_id
             same = select(RulesetRow.__table__).where(here, RulesetRow.digest == ruleset.digest)
-            if there := db.execute(same.limit(1)).first():
-                return _ruleset(there)
+            if there := next((found for found in map(_ruleset, db.execute(same)) if found.intact), None):
+                return there
             numbers = db.execute(select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here))
             saved = ruleset._replace(number=_next(*numbers.one(), shipped))
             db.execute(insert(RulesetRow).values(id=uuid4(), **saved._asdict()))
