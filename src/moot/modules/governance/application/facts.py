@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any
 
-from moot.modules.governance.application.provenance import assess
+from moot.modules.governance.application.provenance import assess, check_form
 from moot.modules.governance.domain.conditions import (
     DECISION_TYPES,
     DecisionType,
@@ -128,15 +128,16 @@ def payload_schema(facts: Facts) -> Finding | None:
 def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
     """Side effects that nobody asked for, and sinks that nobody vouches for.
 
-    Where a framework tells neither a goal, nor facts, nor the tools it has, there is nothing to hold a call against.
+    Where a framework tells neither a goal, nor facts, nor the tools it has, only its form is held against a call.
     """
 
     def condition(facts: Facts) -> Finding | None:
         context, args = facts.context, facts.payload.get("args")
-        told = facts.goal is not None or "tools" in context or "facts" in context
-        if facts.tool is None or not told or not isinstance(args, Mapping):
+        if facts.tool is None or not isinstance(args, Mapping):
             return None
-        found = assess(facts.tool, args, facts.goal, profiles, context.get("tools"), context.get("facts"))
+        told = facts.goal is not None or "tools" in context or "facts" in context
+        given = (facts.goal, profiles, context.get("tools"), context.get("facts"))
+        found = assess(facts.tool, args, *given) if told else check_form(args)
         if found.verdict == "fine":
             return None
         values = {f"payload.args.{each.argument}": each.value for each in found.unproven}
