@@ -15,6 +15,7 @@ Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map
 Fields = Mapping[str, Kind]
 
 CONTEXT: dict[str, Kind] = {
+    "decision_type": "string",
     "goal": "string",
     "iteration_count": "integer",
     "token_used": "integer",
@@ -23,13 +24,17 @@ CONTEXT: dict[str, Kind] = {
     "consecutive_failures": "integer",
     "open_breakers": "strings",
     "alignment_score": "number",
+    "unasked_acts": "strings",
     "running": "integer",
     "workspace": "string",
     "trigger_source": "string",
     "market": "string",
     "is_demo": "boolean",
 }
-"""What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1."""
+"""What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1.
+
+`unasked_acts` are words of the action for what its goal does not have: to delete, to send, to pay.
+"""
 
 STOCK: dict[str, Kind] = {
     "st": "boolean",
