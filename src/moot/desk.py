@@ -147,6 +147,7 @@ class Moot(Desk):
             governance=self.governance.agent,
             research=self.coordinator.research_orchestration_service(),
             default_locale=self.settings.locale or ASKED_IN,
+            plan_repairs=self.settings.plan_repairs,
         )
         self._opened_later.push_async_callback(intake.close)
         return intake

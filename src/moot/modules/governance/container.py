@@ -119,7 +119,7 @@ class RuleBook(RuleReader):
             "sql_guard@1": guard_sql(tables),
             "unproven_argument@1": unproven_argument(profiles),
         }
-        facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker().check_alignment)
+        facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker())
         super().__init__(Cel(), profiles, conditions, facts)
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
         self._shipped: dict[str, list[EnhancedRule]] = {}

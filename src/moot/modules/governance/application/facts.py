@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
 from moot.modules.governance.application.provenance import assess, check_form
 from moot.modules.governance.domain.conditions import (
@@ -24,8 +24,15 @@ Profiles = Callable[[str, Mapping[str, Any]], ToolProfile | None]
 """What is known about the tool of that name, given the context of a call to it."""
 Taint = Callable[[Mapping[str, Any], Mapping[str, Any], str], bool]
 """Whether, in this payload and this context, an argument holds what no trusted source vouches for."""
-Alignment = Callable[[str, str], float]
-"""How well, from 0 to 1, an action described in words serves a goal."""
+
+
+class Alignment(Protocol):
+    def check_alignment(self, goal: str, action_description: str) -> float:
+        """How well, from 0 to 1, an action described in words serves a goal."""
+
+    def find_unasked_acts(self, goal: str, action_description: str) -> list[str]:
+        """Words of acts that the goal does not have."""
+
 
 PLAIN = frozenset({str, int, float, bool, type(None), list})
 """What most values are, and has no names inside."""
@@ -45,8 +52,10 @@ class FactFinder:
         values.setdefault("context.now", request.timestamp)
         goal = context.get("goal")
         tool = payload.get("tool") if request.decision_type == "tool_call" else None
-        if goal and self._alignment and (unmeasured := to_align(request, payload)):
-            values["context.alignment_score"] = self._alignment(*unmeasured)
+        values["context.decision_type"] = request.decision_type
+        if goal and self._alignment and (action := _describe(request, payload)):
+            values.setdefault("context.alignment_score", self._alignment.check_alignment(str(goal), action))
+            values["context.unasked_acts"] = self._alignment.find_unasked_acts(str(goal), action)
         return Facts(
             request.decision_type,
             tool if isinstance(tool, str) else None,

@@ -15,6 +15,7 @@ Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map
 Fields = Mapping[str, Kind]
 
 CONTEXT: dict[str, Kind] = {
+    "decision_type": "string",
     "goal": "string",
     "now": "time",
     "iteration_count": "integer",
@@ -24,6 +25,7 @@ CONTEXT: dict[str, Kind] = {
     "consecutive_failures": "integer",
     "open_breakers": "strings",
     "alignment_score": "number",
+    "unasked_acts": "strings",
     "running": "integer",
     "workspace": "string",
     "trigger_source": "string",
@@ -33,6 +35,7 @@ CONTEXT: dict[str, Kind] = {
 """What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1.
 
 `now` is always there: the moment of the request, which is on the record, unless the framework names another.
+`unasked_acts` are words of the action for what its goal does not have: to delete, to send, to pay.
 """
 
 STOCK: dict[str, Kind] = {

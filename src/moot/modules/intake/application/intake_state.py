@@ -62,7 +62,8 @@ class CoordinatorState(TypedDict, total=False):
 class IntakeState(CoordinatorState, total=False):
     """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
 
-    `earlier` are findings of the turns before. `escalation`: the rules want somebody to approve the plan first.
+    `earlier` are findings of the turns before. `plan_repairs`: how many plans the rules sent back. `escalation`:
+    they want somebody to approve the plan first, by its `id`; or, without one, do not allow it as it is.
     """
 
     auto_accepted_plan: bool
@@ -70,6 +71,7 @@ class IntakeState(CoordinatorState, total=False):
     background: list[dict[str, Any]]
     plan: dict[str, Any] | None
     plan_iterations: int
+    plan_repairs: int
     escalation: dict[str, Any] | None
     edits: list[str]
     rejected: bool

@@ -1,7 +1,8 @@
 """Plans a question: by a model whose plan is checked field by field, by rules where there is none.
 
-Every plan is put to the desk's rules before anybody sees it. How often a plan may be made anew is bounded, whoever
-wants it: the rules, or a person. What the model is told of evidence is quoted; a person's wishes are not.
+Every plan is put to the desk's rules before anybody sees it. One that they reject goes back to the model, then gives
+way to the template, then is a person's to change. How often a plan may be made anew is bounded, whoever wants it.
+What the model is told of evidence is quoted; a person's wishes are not.
 """
 
 import json
@@ -23,7 +24,7 @@ from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
+from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, LastWord, PlanRuling
 from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
@@ -40,7 +41,10 @@ LONGEST_QUOTE = 2000
 AnyObject = RootModel[dict[str, Any]]
 
 Maker = Literal["model", "rules"]
-Ending = Literal["limit", "no_plan", "rejected", "escalated"]
+Ending = Literal["limit", "no_plan", "rejected", "refused", "escalated"]
+"""`refused` by the rules like `rejected`, but with another word of a person it may become one they allow."""
+REPAIRS = 2
+"""Times that a plan which the rules reject goes back to the model."""
 
 
 class Inquiry(NamedTuple):
@@ -65,13 +69,15 @@ class Inquiry(NamedTuple):
 
     @property
     def goal(self) -> str:
-        """What is asked, with what the desk takes it to mean: a nickname shares few words with any plan."""
-        title, mentions = self.understanding.title, self.understanding.mentions
+        """What a person asks, with the companies the desk takes it to mean; no word of a model is in it."""
         question = self.question[:LONGEST_TEXT]
         named = [
-            word for mention in mentions if mention.certain for word in (*mention.names, *mention.symbols)
+            word
+            for mention in self.understanding.mentions
+            if mention.certain
+            for word in (*mention.names, *mention.symbols)
         ]
-        return self.say("plan.goal", question=question, about=" ".join([title, *named]))
+        return self.say("plan.goal", question=question, about=" ".join([*named, *self.edits]) or question)
 
     @property
     def something_found(self) -> bool:
@@ -87,7 +93,8 @@ class Inquiry(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far.
+    """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far,
+    `sent_back` those of this time that the rules sent back to the model.
 
     `code` says what came in between: no plan that holds, a limit, or the rules. `draft` is then what they were shown;
     while a person is asked about it, `review_again` tells the answer.
@@ -101,6 +108,7 @@ class Planned(NamedTuple):
     reason: str = ""
     escalation_id: str | None = None
     draft: Plan | None = None
+    sent_back: int = 0
 
 
 class Planner:
@@ -113,9 +121,11 @@ class Planner:
         review: GovernedPlanReview,
         clock: Clock,
         directory: Directory,
+        *,
+        repairs: int = REPAIRS,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
-        self._clock, self._directory = clock, directory
+        self._clock, self._directory, self._repairs = clock, directory, repairs
 
     async def plan(self, inquiry: Inquiry) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""
@@ -132,29 +142,51 @@ class Planner:
         ruling = await self._rule_on(draft, inquiry, inquiry.iteration)
         if ruling.plan is not None:
             return Planned(ruling.plan, inquiry.iteration)
-        return _stop(inquiry, draft, ruling, inquiry.iteration)
+        return _tell_stop(inquiry, draft, ruling, inquiry.iteration)
 
     async def _rule_on(self, plan: Plan, inquiry: Inquiry, made: int) -> PlanRuling:
         return await self._review.review(plan, goal=inquiry.goal, iteration=made, errand=inquiry.errand)
 
     async def _until_allowed(self, inquiry: Inquiry, made: int) -> Planned:
-        """A plan, and another for each that the rules send back, up to the limit."""
+        """A plan, another for each that the rules send back, and at last the template."""
         talk: list[ChatMessage] = []
+        draft, sent_back = await self._draft(inquiry, talk), 0
         while True:
             made += 1
-            draft = (await self._draft(inquiry, talk))._replace(iteration=made)
+            draft = draft._replace(iteration=made, sent_back=sent_back)
             if draft.plan is None:
                 return draft
             ruling = await self._rule_on(draft.plan, inquiry, made)
             if ruling.plan is not None:
-                return draft._replace(plan=ruling.plan)
-            last = made >= inquiry.limits.max_plan_iterations
-            if ruling.escalation_id or draft.by == "rules" or last:
-                stopped = _stop(inquiry, draft.plan, ruling, made)
-                return stopped._replace(by=draft.by, warnings=draft.warnings)
-            logger.info("plan rejected, made anew", iteration=made, why=ruling.why)
+                advice = (ruling.advice,) if ruling.advice else ()
+                return draft._replace(plan=ruling.plan, warnings=(*draft.warnings, *advice))
+            again = await self._again(inquiry, draft, ruling, talk)
+            if again is None:
+                return self._stop(inquiry, draft, ruling)
+            draft, sent_back = again, sent_back + 1
+
+    async def _again(
+        self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling, talk: list[ChatMessage]
+    ) -> Planned | None:
+        """Another plan in place of one that the rules reject; None where nobody here has one."""
+        if ruling.escalation_id or isinstance(ruling, LastWord) or draft.by == "rules":
+            return None
+        logger.info("plan rejected, made anew", iteration=draft.iteration, why=ruling.why)
+        if draft.sent_back < self._repairs:
             advice = ruling.advice or SAY("plan.turn.no_advice")
             talk.append(inquiry.ask("plan.turn.rejected", why=ruling.why, advice=advice))
+            return await self._draft(inquiry, talk)
+        template = _by_rules(inquiry, inquiry.say("plan.by_rules", why=ruling.why), ruling.why)
+        return template if template.plan else None
+
+    def _stop(self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling) -> Planned:
+        """A person may say what else to plan, where a model can follow that."""
+        assert draft.plan is not None
+        stopped = _tell_stop(inquiry, draft.plan, ruling, draft.iteration)
+        stopped = stopped._replace(by=draft.by, warnings=draft.warnings, sent_back=draft.sent_back)
+        if stopped.code != "rejected" or isinstance(ruling, LastWord) or not self._llm.configured:
+            return stopped
+        return stopped._replace(code="refused", reason=inquiry.say("plan.ended.refused", why=stopped.reason))
 
     async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Planned:
         """A plan before the rules have seen it. What is said to the model, and by it, is added to `talk`."""
@@ -228,7 +260,7 @@ def _by_rules(inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
     return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
 
 
-def _stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
+def _tell_stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
     asked, said = ruling.escalation_id, {"why": ruling.why, "advice": ruling.advice}
     return Planned(
         None,
