@@ -1,5 +1,6 @@
 """The lake gives back what was stored, knows what it covers, and says clearly when a file is not its own."""
 
+import asyncio
 import os
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
@@ -29,6 +30,7 @@ from moot.modules.market_data.domain.facts import (
 from moot.modules.market_data.domain.provider import FactStore, MarketDataProvider
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
+from moot.modules.market_data.infrastructure.sql_children import Children
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import (
@@ -324,8 +326,13 @@ async def test_a_file_that_is_not_the_lakes_is_named_with_what_to_do(
         lake.coverage(BARS, SYMBOL)
     with pytest.raises(Unavailable, match=advice):
         keep(lake, BARS, a_bar(TUESDAY))
+    children = Children(seconds=120.0)
+    database = LakeDatabase(tmp_path / "lake", children)
     with pytest.raises(Unavailable, match=advice):
-        LakeDatabase(tmp_path / "lake").answer("SELECT * FROM bars", {}, as_of=AT, most=1)
+        await database.answer(
+            "SELECT * FROM bars", lambda _: asyncio.sleep(0, []), as_of=AT, most=1, workspace="default"
+        )
+    await children.close()
     assert [(row.dataset, row.rows, row.damaged) for row in lake.inventory()] == [
         ("bars", 0, True),
         ("valuations", 1, False),

@@ -1,15 +1,20 @@
 """SQL over the lake: it answers, sees nothing from the future, and reaches nothing else."""
 
+import re
+from collections.abc import Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import pytest
+from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS
-from moot.modules.market_data.infrastructure import lake_sql
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, Dataset
+from moot.modules.market_data.infrastructure import sql_worker
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
+from moot.modules.market_data.infrastructure.sql_children import Children
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.market_data import SYMBOL, a_bar, a_company, a_report
 
@@ -30,16 +35,28 @@ def lake(tmp_path: Path) -> Lake:
     return lake
 
 
-def answered(
-    tmp_path: Path, query: str, as_of: datetime = NOW, seconds: float = 10.0
-) -> list[dict[str, Any]]:
-    names, rows = LakeDatabase(tmp_path / "lake", seconds).answer(query, {}, as_of=as_of, most=100)
-    return [dict(zip(names, row, strict=True)) for row in rows]
+Answered = Callable[..., Awaitable[list[dict[str, Any]]]]
 
 
-def test_a_query_joins_and_aggregates_the_datasets_by_name(lake: Lake, tmp_path: Path) -> None:
-    rows = answered(
-        tmp_path,
+pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+
+@pytest.fixture
+def answered(tmp_path: Path, children: Children) -> Answered:
+    database = LakeDatabase(tmp_path / "lake", children)
+
+    async def read(dataset: Dataset[Any]) -> Sequence[BaseModel]:
+        return await Lake(tmp_path / "lake").read(dataset, "DEMO") if dataset is COMPANIES else []
+
+    async def answered(query: str, as_of: datetime = NOW) -> list[dict[str, Any]]:
+        names, rows = await database.answer(query, read, as_of=as_of, most=100, workspace="default")
+        return [dict(zip(names, row, strict=True)) for row in rows]
+
+    return answered
+
+
+async def test_a_query_joins_and_aggregates_the_datasets_by_name(lake: Lake, answered: Answered) -> None:
+    rows = await answered(
         "WITH m AS (SELECT symbol, avg(close) AS mean, max(available_at) AS last FROM bars GROUP BY ALL) "
         "SELECT name, aliases, mean, last FROM m JOIN Companies USING (symbol)",
     )
@@ -48,22 +65,24 @@ def test_a_query_joins_and_aggregates_the_datasets_by_name(lake: Lake, tmp_path:
     ]
 
 
-def test_what_became_known_later_is_not_there(lake: Lake, tmp_path: Path) -> None:
+async def test_what_became_known_later_is_not_there(lake: Lake, answered: Answered) -> None:
     later = a_report(MONDAY, datetime(2024, 6, 20, tzinfo=UTC))
     lake.store(REPORTS, SYMBOL, [later], covered=None, at=NOW)
 
-    def counted(as_of: datetime) -> list[int]:
+    async def counted(as_of: datetime) -> list[int]:
         query = "SELECT (SELECT count(*) FROM bars) AS bars, (SELECT count(*) FROM reports) AS reports"
-        return list(answered(tmp_path, query, as_of)[0].values())
+        return list((await answered(query, as_of))[0].values())
 
-    assert counted(datetime(2024, 6, 4, 7, 59, tzinfo=UTC)) == [2, 0]
-    assert counted(datetime(2024, 6, 4, 8, 0, tzinfo=UTC)) == [3, 0]
-    assert counted(datetime(2024, 6, 20, tzinfo=UTC)) == [3, 1]
+    assert await counted(datetime(2024, 6, 4, 7, 59, tzinfo=UTC)) == [2, 0]
+    assert await counted(datetime(2024, 6, 4, 8, 0, tzinfo=UTC)) == [3, 0]
+    assert await counted(datetime(2024, 6, 20, tzinfo=UTC)) == [3, 1]
 
 
 @pytest.mark.parametrize("dataset", DATASETS)
-def test_a_dataset_without_a_file_is_an_empty_table_with_its_columns(tmp_path: Path, dataset: str) -> None:
-    assert answered(tmp_path, f"SELECT source FROM {dataset}") == []
+async def test_a_dataset_without_a_file_is_an_empty_table_with_its_columns(
+    answered: Answered, dataset: str
+) -> None:
+    assert await answered(f"SELECT source FROM {dataset}") == []
 
 
 FILES = [
@@ -100,23 +119,35 @@ WRITES = [
 
 
 @pytest.mark.parametrize("query", FILES + WRITES)
-def test_no_query_names_a_file_writes_or_changes_anything(lake: Lake, tmp_path: Path, query: str) -> None:
+async def test_no_query_names_a_file_writes_or_changes_anything(
+    lake: Lake, tmp_path: Path, answered: Answered, query: str
+) -> None:
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
     with pytest.raises(
         InvalidInput, match=r"cannot be used here|exactly one SELECT|could not answer"
     ) as raised:
-        answered(tmp_path, query.format(home=tmp_path))
+        await answered(query.format(home=tmp_path))
     assert raised.value.code == "SQL_REFUSED"
     assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
 
 
 @pytest.mark.parametrize("query", [*FILES[:4], WRITES[1]])
-def test_duckdb_itself_keeps_to_the_lake_where_the_check_would_let_a_query_pass(
-    lake: Lake, tmp_path: Path, query: str, monkeypatch: pytest.MonkeyPatch
+async def test_duckdb_itself_keeps_to_the_lake_where_the_check_would_let_a_query_pass(
+    lake: Lake, tmp_path: Path, query: str
 ) -> None:
-    monkeypatch.setattr(lake_sql, "_check", lambda _connection, _query: {BARS})
-    with pytest.raises(InvalidInput, match=r"disabled by configuration|does not exist"):
-        answered(tmp_path, query.format(home=tmp_path))
+    folder = tmp_path / "lake"
+    bars = {"added": str(folder / "bars" / "AAPL.parquet"), "kept": str(folder / "bars" / "*.parquet")}
+    with duckdb.connect() as connection, pytest.raises(sql_worker.Refused) as raised:
+        sql_worker.answer(
+            connection,
+            query.format(home=tmp_path),
+            views={"bars": bars},
+            folder=str(folder),
+            as_of=NOW.isoformat(),
+            most=1,
+            memory=300,
+        )
+    assert re.search("disabled by configuration|does not exist", raised.value.reply["why"])
     assert not (tmp_path / "out.csv").exists()
 
 
@@ -129,14 +160,8 @@ def test_duckdb_itself_keeps_to_the_lake_where_the_check_would_let_a_query_pass(
         ("SELECT " + "+".join(["1"] * 900), "nested too deeply"),
     ],
 )
-def test_a_query_that_fails_says_why_and_which_tables_there_are(
-    lake: Lake, tmp_path: Path, query: str, why: str
+async def test_a_query_that_fails_says_why_and_which_tables_there_are(
+    lake: Lake, answered: Answered, query: str, why: str
 ) -> None:
     with pytest.raises(InvalidInput, match=f"(?s){why}"):
-        answered(tmp_path, query)
-
-
-def test_a_query_without_end_is_stopped(tmp_path: Path) -> None:
-    endless = "SELECT sum(a.range * b.range) FROM range(10000000) a, range(10000000) b"
-    with pytest.raises(InvalidInput, match=r"(?i)interrupt"):
-        answered(tmp_path, endless, seconds=0.1)
+        await answered(query)

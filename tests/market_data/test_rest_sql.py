@@ -80,9 +80,9 @@ async def test_the_decision_is_committed_before_the_query_runs(app, client, monk
     tool, seen = app.state.desk.database_tool, []
     run = tool.query
 
-    async def looking(sql: str, *, as_of: datetime) -> Any:
+    async def looking(sql: str, **more: Any) -> Any:
         seen.extend(await recorded(client))
-        return await run(sql, as_of=as_of)
+        return await run(sql, **more)
 
     monkeypatch.setattr(tool, "query", looking)
     await client.post(SQL, json={"sql": NAMES})

@@ -23,6 +23,7 @@ from moot.modules.market_data.infrastructure.providers.files import FilesProvide
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
+from moot.modules.market_data.infrastructure.sql_children import Children
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.guard import Guard, let_through
@@ -73,7 +74,7 @@ class MarketDataContainer:
         guard: Guard = let_through,
     ) -> None:
         self.clock = clock
-        self._store, self._folder = Lake(lake), lake
+        self._store, self._folder, self._children = Lake(lake), lake, Children()
         self._providers = _providers(sources, calls, guard)
         self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
@@ -87,7 +88,8 @@ class MarketDataContainer:
         return self._market_data
 
     def database(self) -> DatabaseTool:
-        return DatabaseTool(LakeDatabase(self._folder), self._store, self._sources[Market.DEMO])
+        database = LakeDatabase(self._folder, self._children)
+        return DatabaseTool(database, self._store, self._sources[Market.DEMO])
 
     def trading_states(self) -> TradingStates:
         return TradingStates(self._market_data, trading_calendar)
@@ -101,6 +103,7 @@ class MarketDataContainer:
         )
 
     async def close(self) -> None:
+        await self._children.close()
         for providers in self._providers.values():
             for provider in providers.values():
                 if isinstance(provider, OutsideSource):

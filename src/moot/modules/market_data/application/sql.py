@@ -7,7 +7,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
@@ -92,18 +92,19 @@ def _in_json(value: Any) -> Any:
     return str(value)
 
 
+ReadRows = Callable[[Dataset[Any]], Awaitable[Sequence[BaseModel]]]
+
+
 class SqlTables(Protocol):
-    """The lake, as SQL sees it. Refuses with `InvalidInput` what does not run, runs too long, or is no SELECT."""
+    """The lake, as SQL sees it."""
 
-    def find_datasets(self, sql: str) -> set[Dataset[Any]]:
-        """The datasets that `sql` reads."""
-
-    def answer(
-        self, sql: str, added: Mapping[Dataset[Any], Sequence[BaseModel]], *, as_of: datetime, most: int
+    async def answer(
+        self, sql: str, read: ReadRows, *, as_of: datetime, most: int, workspace: str
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
         """Columns and rows, one more than `most` when there are more, of what was known at `as_of`.
 
-        `added` are rows from elsewhere, and all companies.
+        `read` gives rows from elsewhere, and all companies. Refuses with `InvalidInput` what does not run, runs too
+        long or takes too much, or is no SELECT; raises `TooManyRequests` while the workspace has too many under way.
         """
 
 
@@ -116,11 +117,15 @@ class DatabaseTool:
     demo: MarketDataProvider
     most_rows: int = MOST_ROWS
 
-    async def query(self, sql: str, *, as_of: datetime) -> QueryResult:
+    async def query(self, sql: str, *, as_of: datetime, workspace: str) -> QueryResult:
         began = time.perf_counter()
-        wanted = await asyncio.to_thread(self.lake.find_datasets, sql)
-        added = {dataset: await self._rows(dataset, as_of) for dataset in wanted}
-        names, rows = await asyncio.to_thread(self.lake.answer, sql, added, as_of=as_of, most=self.most_rows)
+        names, rows = await self.lake.answer(
+            sql,
+            lambda dataset: self._rows(dataset, as_of),
+            as_of=as_of,
+            most=self.most_rows,
+            workspace=workspace,
+        )
         return QueryResult(
             sql=sql,
             as_of=as_of,
@@ -222,7 +227,8 @@ class SqlDoor:
         allowed = await self.rules.allow(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
         )
-        result = await self.tool.query(validate(Statement, allowed.args).sql, as_of=as_of)
+        statement = validate(Statement, allowed.args)
+        result = await self.tool.query(statement.sql, as_of=as_of, workspace=workspace)
         if allowed.notice is None:
             return result
         return result.model_copy(update={"notices": (allowed.notice.in_locale(locale),)})

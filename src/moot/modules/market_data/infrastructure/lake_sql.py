@@ -1,169 +1,95 @@
 """SQL over the lake's files, for looking around: one SELECT, nothing outside the lake, nothing from the future."""
 
-import json
-import re
+import asyncio
 import tempfile
-import threading
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+import time
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import polars as pl
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.sql import ReadRows
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure import lake
-from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Message
+from moot.modules.market_data.infrastructure.sql_children import MOST_MEMORY, Child, ChildGone, Children, busy
+from moot.shared.domain.errors import AppError, InvalidInput
 
-MOST_SECONDS = 10.0
-TABLE_FUNCTIONS = {"range", "generate_series", "unnest"}
-READING = {"SELECT_NODE", "SET_OPERATION_NODE", "RECURSIVE_CTE_NODE", "CTE_NODE"}
-WORD = re.compile(r"\w+")
-CLOSED = (
-    "SET allowed_directories = [{folder}]",
-    "SET temp_directory = ''",
-    "SET enable_external_access = false",
-    "SET memory_limit = '2GB'",
-    "SET TimeZone = 'UTC'",
-    "SET lock_configuration = true",
-)
+Rows = Mapping[Dataset[Any], Sequence[BaseModel]]
 
 
-@dataclass(frozen=True)
 class LakeDatabase:
-    """DuckDB over the lake's files, with rows from elsewhere beside them; a query is stopped after `most_seconds`."""
+    """DuckDB over the lake's files, with rows from elsewhere beside them, in processes of its own."""
 
-    folder: Path
-    most_seconds: float = MOST_SECONDS
+    def __init__(self, folder: Path, children: Children) -> None:
+        self._folder, self._children = folder, children
 
-    def find_datasets(self, sql: str) -> set[Dataset[BaseModel]]:
-        """The datasets that `sql` reads; refuses what `answer` would."""
-        with duckdb.connect() as connection:
-            return _check(connection, sql)
-
-    def answer(
-        self, sql: str, added: Mapping[Dataset[BaseModel], Sequence[BaseModel]], *, as_of: datetime, most: int
+    async def answer(
+        self, sql: str, read: ReadRows, *, as_of: datetime, most: int, workspace: str
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Columns and rows, one more than `most` when there are more. Companies tell no moment: `added` has all."""
-        frames = {dataset: lake.frame_of(dataset.model, facts) for dataset, facts in added.items()}
-        with duckdb.connect() as connection:
-            datasets = _check(connection, sql)
-            timer = threading.Timer(self.most_seconds, connection.interrupt)
-            timer.start()
-            try:
-                _attach(connection, self.folder.resolve(), datasets, as_of, frames)
-                connection.execute(sql)
-                names = [column[0] for column in connection.description or ()]
-                return names, [tuple(map(_aware, row)) for row in connection.fetchmany(most + 1)]
-            except duckdb.InterruptException as e:
-                raise _refuse(SAY("database.too_slow", seconds=self.most_seconds)) from e
-            except duckdb.Error as e:
-                raise _refuse(SAY("lake.sql_failed", why=str(e), tables=list(DATASETS))) from e
-            finally:
-                timer.cancel()
+        """Columns and rows, one more than `most` when there are more. The wait for a turn counts as time."""
+        began: float | None = None
+        try:
+            async with asyncio.timeout(self._children.seconds), self._children.lend(workspace) as child:
+                began = time.monotonic()
+                reply = await self._converse(child, sql, read, as_of, most)
+                if reply.get("refused") == "database.too_big":
+                    raise ChildGone  # what is left of its memory is in pieces
+        except TimeoutError as e:
+            raise self._explain_delay(began) from e
+        except ChildGone as e:
+            raise _refuse("database.too_big", megabytes=MOST_MEMORY) from e
+        if "refused" in reply:
+            raise await asyncio.to_thread(self._explain, **reply)
+        return reply["columns"], reply["rows"]
+
+    async def _converse(
+        self, child: Child, sql: str, read: ReadRows, as_of: datetime, most: int
+    ) -> dict[str, Any]:
+        reply = await child.ask({"sql": sql})
+        if "refused" in reply:
+            return reply
+        added = {DATASETS[name]: await read(DATASETS[name]) for name in reply["tables"] if name in DATASETS}
+        with tempfile.TemporaryDirectory() as elsewhere:
+            return await child.ask(
+                {
+                    "views": await asyncio.to_thread(self._views, added, Path(elsewhere)),
+                    "folder": str(self._folder.resolve()),
+                    "as_of": as_of.astimezone(UTC).isoformat(),
+                    "most": most,
+                }
+            )
+
+    def _views(self, added: Rows, elsewhere: Path) -> dict[str, dict[str, str]]:
+        """The files that each table is made of. Of companies, which tell no moment, `added` has all."""
+        views = {}
+        for dataset, facts in added.items():
+            file = elsewhere / f"{dataset}{lake.SUFFIX}"
+            lake.frame_of(dataset.model, facts).write_parquet(file)
+            views[dataset.name] = {"added": str(file)}
+            files = [] if dataset is COMPANIES else lake.files_of(self._folder.resolve(), dataset)
+            for path in files:  # in a read of them all, one without the right columns would go unnoticed
+                lake.coverage_of(path)
+            if files:
+                views[dataset.name]["kept"] = str(files[0].parent / f"*{lake.SUFFIX}")
+        return views
+
+    def _explain(self, refused: str, *, attached: bool = True, **values: Any) -> AppError:
+        if not attached:
+            for dataset in DATASETS.values():
+                for path in lake.files_of(self._folder, dataset):  # raises for the one that is to blame
+                    lake.frame_in(path, dataset)
+        return _refuse(refused, **values)
+
+    def _explain_delay(self, began: float | None) -> AppError:
+        """A statement that has waited more than it has run may do well another time."""
+        seconds = self._children.seconds
+        if began is None or time.monotonic() - began < seconds / 2:
+            return busy(seconds)
+        return _refuse("database.too_slow", seconds=seconds)
 
 
-def _check(connection: duckdb.DuckDBPyConnection, query: str) -> set[Dataset[BaseModel]]:
-    """The datasets that `query` reads. Refuses all but one SELECT, and every way to name a file in it.
-
-    Inside the lake DuckDB may open files: past the views and their `as_of`, and by a COPY within a WITH even to
-    write. So that is refused here; files elsewhere DuckDB itself refuses to open.
-    """
-    nodes = list(_nodes(_parse(connection, query)))
-    kinds = {node["type"] for node in nodes if node["type"].endswith("_NODE")}
-    if kinds - READING:
-        raise _refuse(SAY("lake.sql_one_select"))
-    tables = {node["table_name"] for node in nodes if node["type"] in ("BASE_TABLE", "SHOW_REF")} - {""}
-    functions = {node["function"]["function_name"] for node in nodes if node["type"] == "TABLE_FUNCTION"}
-    beyond = {table for table in tables if not WORD.fullmatch(table)} | (functions - TABLE_FUNCTIONS)
-    if beyond:
-        raise _refuse(SAY("lake.sql_beyond", names=sorted(beyond), tables=list(DATASETS)))
-    return {DATASETS[name] for name in {table.lower() for table in tables} & DATASETS.keys()}
-
-
-def _parse(connection: duckdb.DuckDBPyConnection, query: str) -> dict[str, Any]:
-    found = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [query]).fetchall()
-    try:
-        tree: dict[str, Any] = json.loads(found[0][0])
-    except RecursionError as e:
-        raise _refuse(SAY("lake.sql_too_deep")) from e
-    if tree.get("error_type") == "parser":
-        raise _refuse(SAY("lake.sql_failed", why=tree["error_message"], tables=list(DATASETS)))
-    if tree["error"] or len(tree["statements"]) != 1:
-        raise _refuse(SAY("lake.sql_one_select"))
-    return tree
-
-
-def _nodes(tree: Any) -> Iterator[dict[str, Any]]:
-    left = [tree]
-    while left:
-        part = left.pop()
-        if isinstance(part, dict):
-            left += part.values()
-            if isinstance(part.get("type"), str):
-                yield part
-        elif isinstance(part, list):
-            left += part
-
-
-def _attach(
-    connection: duckdb.DuckDBPyConnection,
-    folder: Path,
-    datasets: set[Dataset[BaseModel]],
-    as_of: datetime,
-    added: Mapping[Dataset[BaseModel], pl.DataFrame],
-) -> None:
-    with tempfile.TemporaryDirectory() as elsewhere:
-        for dataset in datasets:
-            rows = added.get(dataset)
-            file = Path(elsewhere) / f"{dataset}{lake.SUFFIX}"
-            (pl.DataFrame(schema=lake.schema_of(dataset.model)) if rows is None else rows).write_parquet(file)
-            _read_known(connection, file, as_of).create(f"added_{dataset}")
-            files = [] if dataset is COMPANIES and rows is not None else lake.files_of(folder, dataset)
-            more = _keep(connection, dataset, files, as_of) if files else ""
-            connection.execute(f"CREATE VIEW {dataset} AS SELECT * FROM added_{dataset} {more}")  # noqa: S608
-    for setting in CLOSED:
-        connection.execute(setting.format(folder=_quote(f"{folder}/")))
-
-
-def _keep(
-    connection: duckdb.DuckDBPyConnection, dataset: Dataset[BaseModel], files: list[Path], as_of: datetime
-) -> str:
-    for path in files:  # in a read of them all, one without the right columns would go unnoticed
-        lake.coverage_of(path)
-    try:
-        _read_known(connection, files[0].parent / f"*{lake.SUFFIX}", as_of).create_view(f"kept_{dataset}")
-    except duckdb.Error:
-        for path in files:  # names the one that is to blame, if one is
-            lake.frame_in(path, dataset)
-        raise
-    return f"UNION ALL BY NAME SELECT * FROM kept_{dataset}"  # noqa: S608
-
-
-def _read_known(
-    connection: duckdb.DuckDBPyConnection, files: Path, as_of: datetime
-) -> duckdb.DuckDBPyRelation:
-    """Times are shown in UTC, without a zone: DuckDB needs a package of its own to hand out zoned ones."""
-    rows = connection.read_parquet(str(files), union_by_name=True)
-    if "available_at" not in rows.columns:
-        return rows
-    utc = ", ".join(f"{name} AT TIME ZONE 'UTC' AS {name}" for name in ("event_time", "available_at"))
-    moment = _quote(as_of.astimezone(UTC).isoformat())
-    return rows.filter(f"available_at <= TIMESTAMPTZ {moment}").project(f"* REPLACE ({utc})")
-
-
-def _aware(value: Any) -> Any:
-    return value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
-
-
-def _quote(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
-def _refuse(message: Message) -> InvalidInput:
-    return InvalidInput(message, code="SQL_REFUSED", field="query")
+def _refuse(key: str, **values: Any) -> InvalidInput:
+    return InvalidInput(SAY(key, tables=list(DATASETS), **values), code="SQL_REFUSED", field="query")

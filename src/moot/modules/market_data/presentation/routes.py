@@ -75,11 +75,12 @@ async def tables() -> dict[str, list[str]]:
     response_model=QueryResult,
     responses={
         202: {"model": ErrorBody, "description": "a person is asked; come back with the same request"},
-        400: {"model": ErrorBody, "description": "it does not run, or takes too long"},
+        400: {"model": ErrorBody, "description": "it does not run, or takes too long or too much"},
         403: {
             "model": ErrorBody,
             "description": "the rules say no, `details` tell which; or the key has not the scope",
         },
+        429: {"model": ErrorBody, "description": "too many queries of this workspace are under way"},
     },
 )
 async def sql(

@@ -72,7 +72,7 @@ class Kind(NamedTuple):
 
     spec: Tool
     arguments: type[BaseModel]
-    run: Callable[[Any, Locale], Awaitable[ToolOutcome]]
+    run: Callable[[Any, Task], Awaitable[ToolOutcome]]
 
 
 class GovernedToolbox:
@@ -126,7 +126,7 @@ class GovernedToolbox:
         try:
             asked = validate(kind.arguments, _encode(arguments)).model_dump()
             allowed = await self._allow(name, asked, task, spent, read)
-            outcome = await kind.run(validate(kind.arguments, allowed.args), task.reader)
+            outcome = await kind.run(validate(kind.arguments, allowed.args), task)
         except AppError as e:
             return ToolOutcome(e.in_locale(task.reader), failed=True, ends=_ends(e))
         if name == "web_search":
@@ -157,13 +157,13 @@ class GovernedToolbox:
         async with self._in_turn:
             return await self._rules.allow(name, args, known, requester=REQUESTER, workspace=workspace)
 
-    async def _run_search(self, asked: Words, locale: Locale) -> ToolOutcome:
+    async def _run_search(self, asked: Words, task: Task) -> ToolOutcome:
         assert self._search is not None
         request = WebSearchRequest(query=asked.query, count=asked.count)
         answer = await self._search.search(request)
         results = answer.results[: asked.count]
         if not results:
-            return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.query).in_locale(locale))
+            return ToolOutcome(task.say("steps.tool.nothing_found", query=asked.query))
         citations = [
             Citation(
                 title=each.title,
@@ -176,30 +176,30 @@ class GovernedToolbox:
         ]
         return ToolOutcome("\n\n".join(map(_passage, citations)), tuple(citations), tainted=True)
 
-    async def _page(self, asked: Address, locale: Locale) -> ToolOutcome:
+    async def _page(self, asked: Address, task: Task) -> ToolOutcome:
         page = await self._pages.read(asked.url)
         text = page.text[:LONGEST_PAGE]
         if len(page.text) > LONGEST_PAGE:
-            text += SAY("steps.left_out").in_locale(locale)
+            text += task.say("steps.left_out")
         cited = Citation(
             title=page.title or page.url, url=page.url, quote=page.text[:LONGEST_QUOTE], source="web"
         )
         return ToolOutcome(f"{cited.title}\n{page.url}\n\n{text}", (cited,), tainted=True)
 
-    async def _run_query(self, asked: Statement, locale: Locale) -> ToolOutcome:
+    async def _run_query(self, asked: Statement, task: Task) -> ToolOutcome:
         as_of = self._clock.now()
-        result = await self._database.query(asked.sql, as_of=as_of)
+        result = await self._database.query(asked.sql, as_of=as_of, workspace=task.errand.workspace)
         cited = Citation(
             title=" ".join(result.sql.split())[:LONGEST_QUOTE],
             source="database",
             published_at=as_of.isoformat(),
         )
-        return ToolOutcome(_rows(result, locale), (cited,), tainted=bool(NEWS.search(result.sql)))
+        return ToolOutcome(_rows(result, task.reader), (cited,), tainted=bool(NEWS.search(result.sql)))
 
-    async def _companies(self, asked: CompanyName, locale: Locale) -> ToolOutcome:
+    async def _companies(self, asked: CompanyName, task: Task) -> ToolOutcome:
         matches = await self._directory.find(asked.text, limit=MOST_COMPANIES)
         if not matches:
-            return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.text).in_locale(locale))
+            return ToolOutcome(task.say("steps.tool.nothing_found", query=asked.text))
         told = [(match.company, f"{match.company.symbol} {match.company.label}") for match in matches]
         lines = [f"- {label} · {company.industry} {company.industry_en}".rstrip() for company, label in told]
         citations = tuple(

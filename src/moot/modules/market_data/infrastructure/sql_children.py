@@ -1,0 +1,161 @@
+"""Processes that run SQL: few at once for each workspace, kept for the next statement, killed when one goes wrong."""
+
+import asyncio
+import io
+import json
+import os
+import pickle
+import sys
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Self
+
+from moot.modules.market_data.domain.texts import SAY
+from moot.shared.domain.errors import TooManyRequests, Unavailable
+
+WORKER = Path(__file__).with_name("sql_worker.py")
+LENGTH = 8
+MOST_SECONDS = 10.0
+MOST_MEMORY, MOST_OF_DUCKDB, LONGEST_ANSWER = 640, 384, 8
+"""Megabytes: of a process, of what DuckDB takes knowingly, and of an answer."""
+AT_ONCE, MOST_WAITING, MOST_IN_ALL, MOST_IDLE = 2, 8, 8, 4
+"""The first two are those of a workspace. A process that waits has about 60 MB."""
+ENVIRONMENT = ("PATH", "HOME", "TMPDIR", "LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPATH")
+"""All that a process is told about the world; keys are in the rest."""
+VALUES = {
+    *(("datetime", name) for name in ("date", "datetime", "time", "timedelta", "timezone")),
+    ("decimal", "Decimal"),
+    ("uuid", "UUID"),
+}
+
+
+class ChildGone(Exception):
+    """It has ended before it answered."""
+
+
+class Child:
+    """A process that answers one statement at a time."""
+
+    def __init__(self, process: asyncio.subprocess.Process) -> None:
+        assert process.stdin and process.stdout
+        self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+
+    @classmethod
+    async def start(cls, seconds: float) -> Self:
+        limits = MOST_MEMORY, MOST_OF_DUCKDB, LONGEST_ANSWER, int(seconds) + 2
+        known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
+        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
+        return cls(
+            await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", str(WORKER), *map(str, limits)),
+                stdin=pipe,
+                stdout=pipe,
+                stderr=nowhere,
+                env=known,
+            )
+        )
+
+    @property
+    def alive(self) -> bool:
+        return self._process.returncode is None
+
+    async def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
+        data = json.dumps(question).encode()
+        try:
+            self._stdin.write(len(data).to_bytes(LENGTH) + data)
+            await self._stdin.drain()
+            length = int.from_bytes(await self._stdout.readexactly(LENGTH))
+            found = await self._stdout.readexactly(length)
+        except (asyncio.IncompleteReadError, ConnectionError) as e:
+            raise ChildGone from e
+        return read_values(found)
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def end(self) -> None:
+        self.kill()
+        await self._process.communicate()
+        if (code := self._process.returncode or 0) > 0:
+            raise _unavailable(f"exit code {code}")
+
+
+def read_values(data: bytes) -> dict[str, Any]:
+    found: dict[str, Any] = _Values(io.BytesIO(data)).load()
+    return found
+
+
+class _Values(pickle.Unpickler):
+    """Values and nothing else: a process that runs statements of strangers is not believed in more."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) not in VALUES:
+            raise pickle.UnpicklingError(f"{module}.{name} is no value")
+        return super().find_class(module, name)
+
+
+class Children:
+    """A process runs statements of one workspace only, and has so many seconds for each."""
+
+    def __init__(self, seconds: float = MOST_SECONDS) -> None:
+        self.seconds = seconds
+        self._here = Counter[str]()
+        self._turns = defaultdict[str, asyncio.Semaphore](lambda: asyncio.Semaphore(AT_ONCE))
+        self._in_all = asyncio.Semaphore(MOST_IN_ALL)
+        self._idle: list[tuple[str, Child]] = []
+        self._at_work: set[Child] = set()
+        self._closed = False
+
+    @asynccontextmanager
+    async def lend(self, workspace: str) -> AsyncIterator[Child]:
+        """In its turn. Whoever leaves with an error, or is cancelled, leaves it dead."""
+        if self._here[workspace] >= AT_ONCE + MOST_WAITING:
+            raise busy(self.seconds)
+        self._here[workspace] += 1
+        try:
+            async with self._turns[workspace], self._in_all:
+                child = await self._take(workspace)
+                try:
+                    yield child
+                except BaseException:
+                    await child.end()
+                    raise
+                finally:
+                    self._at_work.discard(child)
+                await self._keep(workspace, child)
+        finally:
+            self._here[workspace] -= 1
+
+    async def close(self) -> None:
+        self._closed = True
+        for child in self._at_work:
+            child.kill()
+        while self._idle:
+            await self._idle.pop()[1].end()
+
+    async def _take(self, workspace: str) -> Child:
+        mine = next((each for each in self._idle if each[0] == workspace and each[1].alive), None)
+        if mine:
+            self._idle.remove(mine)
+        try:
+            child = mine[1] if mine else await Child.start(self.seconds)
+        except OSError as e:
+            raise _unavailable(str(e)) from e
+        self._at_work.add(child)
+        return child
+
+    async def _keep(self, workspace: str, child: Child) -> None:
+        self._idle.append((workspace, child))
+        while len(self._idle) > (0 if self._closed else MOST_IDLE):
+            await self._idle.pop(0)[1].end()
+
+
+def busy(seconds: float) -> TooManyRequests:
+    return TooManyRequests(SAY("database.busy"), code="SQL_BUSY", retry_after=round(seconds))
+
+
+def _unavailable(why: str) -> Unavailable:
+    return Unavailable(SAY("database.no_process", why=why), code="SQL_UNAVAILABLE")
