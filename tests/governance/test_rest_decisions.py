@@ -161,7 +161,7 @@ async def test_whoever_has_a_key_asks_in_its_name(app):
         ("payload", '{"decision_type": "tool_call"}'),
         ("payload", '{"decision_type": "tool_call", "payload": []}'),
         ("payload", '{"decision_type": "tool_call", "payload": {"x": NaN}}'),
-        ("payload", '{"decision_type": "tool_call", "payload": {"x": "\\ud800"}}'),
+        ("body", '{"decision_type": "tool_call", "payload": {"x": "\\ud800"}}'),
         ("payload", '{"decision_type": "tool_call", "payload": {"x": ' + "[" * 60 + "]" * 60 + "}}"),
         ("payload", '{"decision_type": "tool_call", "payload": {"\\u0000": 1}}'),
         ("decision_type", '{"decision_type": " ", "payload": {}}'),

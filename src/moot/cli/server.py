@@ -18,6 +18,7 @@ from moot.cli.texts import SAY, say
 from moot.modules.access.presentation import is_loopback
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.presentation.connections import BOUNDS
 
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
@@ -77,6 +78,7 @@ def run_server(
             port=port,
             log_level="warning",
             timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
+            **BOUNDS,
         )
         config.load()
         with settle():

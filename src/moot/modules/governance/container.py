@@ -1,6 +1,7 @@
 """Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -200,6 +201,11 @@ class GovernanceContainer:
             escalations=self.escalations,
             alignment=OpinionOnAlignment(opinion) if opinion else None,
         )
+
+    @cached_property
+    def aside(self) -> ThreadPoolExecutor:
+        """Where decisions of any size are judged while the event loop goes on; its threads begin with the first."""
+        return ThreadPoolExecutor(2, thread_name_prefix="moot-decisions")
 
     async def in_force(self, workspace: str) -> Active:
         """The rules of the workspace; where nothing is stored, those that came with the package."""

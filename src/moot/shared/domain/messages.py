@@ -1,7 +1,8 @@
 """Texts for people, by locale: a catalogue per context, and messages that wait until the reader is known."""
 
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -62,6 +63,23 @@ class Message:
 
     def __str__(self) -> str:
         return self.in_locale(LOG_LOCALE)
+
+
+NUMBER_CUT = re.compile(r"[-+]?\d[\d.,eE+-]*$")
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """The beginning of a long text. A number is left out rather than cut: half of one is another."""
+    if len(text) <= most:
+        return text
+    kept = text[:most]
+    return (NUMBER_CUT.sub("", kept) if text[most] in "0123456789.,eE+-" else kept) + "…"
+
+
+def join(messages: Sequence[Message], two: Callable[[Message, Message], Message]) -> Message:
+    """Several as one, put together by halves: thousands of them must not nest thousands deep."""
+    half = len(messages) // 2
+    return two(join(messages[:half], two), join(messages[half:], two)) if half else messages[0]
 
 
 def _said(value: Any, locale: Locale) -> Any:

@@ -1,8 +1,11 @@
 """The one door to governance: decisions, what runs, what follows an error, and what is broken."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID, uuid4
 
 from pydantic import BaseModel, Field
@@ -42,6 +45,8 @@ __all__ = [
     "RecordedResult",
     "ValidationResult",
 ]
+
+T = TypeVar("T")
 
 
 class RulesInForce(Protocol):
@@ -102,17 +107,27 @@ class CoordinatorAgent:
         self._rules, self._alignment = rules, alignment
 
     async def decide(
-        self, request: DecisionRequest, *, session_id: UUID | None = None, workspace: str = DEFAULT_WORKSPACE
+        self,
+        request: DecisionRequest,
+        *,
+        session_id: UUID | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        aside: Executor | None = None,
     ) -> Decision:
-        """What may be done, on the record before anybody does it. What a person has approved already goes on."""
+        """What may be done, on the record before anybody does it. What a person has approved already goes on.
+
+        The work of judging is done in `aside`; None: here, which is quickest for what is small.
+        """
         request = self._inform(request, workspace)
         active = await self._active(workspace)
         if self._alignment is not None:
             request = await self._alignment.add_to(request, active, workspace)
-        result = self.validator.validate_by(active, request)
+        result = await _work(aside, self.validator.validate_by, active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._apply_answer(active, request, result, session_id, workspace)
-        record = make_record(request, result, session_id=session_id, workspace=workspace)
+        record = await _work(
+            aside, partial(make_record, session_id=session_id, workspace=workspace), request, result
+        )
         if self.log is not None:
             await self.log.write(record)
         if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
@@ -120,12 +135,16 @@ class CoordinatorAgent:
         return Decision(result, record, await self.escalations.open(request, record))
 
     async def validate(
-        self, request: DecisionRequest, workspace: str = DEFAULT_WORKSPACE, *, waived: bool = False
+        self,
+        request: DecisionRequest,
+        workspace: str = DEFAULT_WORKSPACE,
+        *,
+        waived: bool = False,
+        aside: Executor | None = None,
     ) -> ValidationResult:
         """What the rules would say; nothing is kept and nobody is asked, neither a person nor a model."""
-        return self.validator.validate_by(
-            await self._active(workspace), self._inform(request, workspace), waived=waived
-        )
+        judge = partial(self.validator.validate_by, waived=waived)
+        return await _work(aside, judge, await self._active(workspace), self._inform(request, workspace))
 
     async def status(
         self, workspace: str = DEFAULT_WORKSPACE, reader: Locale = LOG_LOCALE
@@ -174,6 +193,12 @@ class CoordinatorAgent:
         if "open_breakers" in request.context or not broken:
             return request
         return replace(request, context={**request.context, "open_breakers": broken})
+
+
+async def _work(aside: Executor | None, work: Callable[..., T], *given: Any) -> T:
+    if aside is None:
+        return work(*given)
+    return await asyncio.get_running_loop().run_in_executor(aside, work, *given)
 
 
 def _as_approved(
