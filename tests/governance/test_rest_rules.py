@@ -74,10 +74,14 @@ async def test_a_rule_that_is_added_decides_from_the_next_decision_on(client):
     assert (await client.get(RULES)).json()["digest"] == body["digest"]
 
 
-async def test_rules_that_were_altered_in_the_database_decide_nothing_until_good_ones_are_in_force(app, client):
+async def test_rules_that_were_altered_in_the_database_decide_nothing_until_good_ones_are_in_force(
+    app, client
+):
     await client.post(RULES, json=no_shell())
     database = app.state.governance.rulesets._store._database
-    changed = text("UPDATE rulesets SET rules = replace(rules, '\"reject\"', '\"log_warning\"') WHERE number = 1")
+    changed = text(
+        "UPDATE rulesets SET rules = replace(rules, '\"reject\"', '\"log_warning\"') WHERE number = 1"
+    )
     async with database.session() as db:
         await db.execute(changed)
         await db.commit()
@@ -104,6 +108,26 @@ async def test_rules_that_were_altered_in_the_database_decide_nothing_until_good
     await client.post(f"{RULESETS}/{saved['number']}/activate")
     assert await verdict(client, SHELL) == 403
     assert "rules_problem" not in (await client.get(f"{V1}/status")).json()
+
+
+async def test_several_files_are_saved_together_and_what_would_change_is_told(client):
+    other = YAML.replace("house.no_shell", "house.other")
+    saved = await client.post(RULESETS, json={"files": {"a.yaml": YAML, "b.yaml": other}})
+    body = saved.json()
+    assert (saved.status_code, body["rule_count"]) == (201, 2)
+    assert body["changes"]["added"] == {"house.no_shell": "No shell", "house.other": "No shell"}
+    assert "risk.position_cap" in body["changes"]["removed"]
+    await client.post(f"{RULESETS}/{body['number']}/activate")
+    tighter = {"yaml": YAML.replace("action: reject", "action: terminate")}
+    changes = (await client.post(RULESETS, json=tighter)).json()["changes"]
+    removed = {"house.other": "No shell"}
+    assert changes == {"added": {}, "removed": removed, "changed": {"house.no_shell": ["action"]}}
+    assert (await client.get(f"{RULESETS}/2")).json()["changes"] == changes
+    twins = await client.post(RULESETS, json={"files": {"a.yaml": YAML, "b.yaml": YAML}})
+    [problem] = twins.json()["details"]["problems"]
+    assert (twins.status_code, problem["file"], problem["line"]) == (400, "b.yaml", 2)
+    both = await client.post(f"{RULESETS}/check", json={"yaml": YAML, "files": {"a.yaml": YAML}})
+    assert both.status_code == 400
 
 
 async def test_an_id_is_given_once(client):

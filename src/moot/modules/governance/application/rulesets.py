@@ -19,6 +19,8 @@ from moot.modules.governance.domain.rulesets import (
     Complaint,
     NoSuchRule,
     NoSuchRuleset,
+    RuleChanges,
+    RuleData,
     RuleRefused,
     Ruleset,
     RulesetStore,
@@ -33,7 +35,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.validation import invalid_input
 
-__all__ = ["Activation", "Active", "RulesMovedOn", "Ruleset", "RulesetService"]
+__all__ = ["Activation", "Active", "RuleChanges", "RulesMovedOn", "Ruleset", "RulesetService"]
 
 logger = structlog.get_logger(__name__)
 
@@ -90,7 +92,7 @@ class RulesetService:
 
     async def save(self, rules: Iterable[EnhancedRule], *, note: str, by: str, workspace: str) -> Ruleset:
         """Keep them under the next number; the same rules are kept once. Drafts are switched off."""
-        kept = await asyncio.to_thread(self._check, rules)
+        kept = await asyncio.to_thread(self.check, rules)
         told = [as_data(rule) for rule in kept]
         return await self._store.save(
             Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
@@ -146,6 +148,16 @@ class RulesetService:
         """Whether or not it can decide."""
         activation = await self._store.active(workspace)
         return activation.number if activation else (await self._store_shipped(workspace)).number
+
+    async def before(self, workspace: str) -> Ruleset:
+        """What a rollback would put in force."""
+        done = await self._store.before(workspace)
+        return await self.get(done.number if done else SHIPPED, workspace)
+
+    async def compare(self, coming: Iterable[RuleData], workspace: str) -> RuleChanges:
+        """What would go and what would come if these were put in force."""
+        now = await self.get(await self.number_in_force(workspace), workspace)
+        return RuleChanges.between(now.rules if now.intact else (), coming)
 
     async def list(self, workspace: str) -> Sequence[Ruleset]:
         """The newest first, then those that came with the package."""
@@ -241,8 +253,8 @@ class RulesetService:
         rules = self._shipped if ruleset.digest == self._shipped_digest else self.rules_of(ruleset)
         return EnhancedRuleRepository(rules, reader=self._reader).active
 
-    def _check(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
-        """`RuleRefused` and `DuplicateRuleError` come from the repository they could not decide in."""
+    def check(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
+        """As they would be kept. `RuleRefused`, `DuplicateRuleError`: they could not decide together."""
         kept = [rule.model_copy(update={"enabled": False}) if rule.is_draft else rule for rule in rules]
         EnhancedRuleRepository(kept, reader=self._reader)
         if wrong := [complaint for rule in kept for _, complaint in self._reader.try_examples(rule)]:

@@ -5,6 +5,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
+from pydantic import BaseModel
+
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.decisions import digest_json
 from moot.modules.governance.domain.rules import CHECKED, EnhancedRule, NamedCondition, RuleIndex
@@ -12,6 +14,8 @@ from moot.modules.governance.domain.texts import SAY, join
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 
+RuleData = Mapping[str, Any]
+"""A rule as `as_data` tells it."""
 CALL = "call:"
 SHIPPED = 0
 """The number of the rules that come with the package, in force until others are activated.
@@ -63,12 +67,38 @@ def digest_of(rules: Iterable[EnhancedRule]) -> str:
     return _digest(map(as_data, rules))
 
 
-def _digest(told: Iterable[Mapping[str, Any]]) -> str:
+def _digest(told: Iterable[RuleData]) -> str:
     usual = EnhancedRule.model_fields["priority"].default
     place = {category.value: number for number, category in enumerate(CHECKED)}
     return digest_json(
         sorted(told, key=lambda rule: (place[rule["category"]], rule.get("priority", usual), rule["id"]))
     )
+
+
+class RuleChanges(BaseModel):
+    """What other rules in force bring and take away, by id with its name; of a changed rule, which fields differ."""
+
+    added: dict[str, str]
+    removed: dict[str, str]
+    changed: dict[str, list[str]]
+
+    @classmethod
+    def between(cls, before: Iterable[RuleData], after: Iterable[RuleData]) -> "RuleChanges":
+        was, will = ({rule["id"]: rule for rule in rules} for rules in (before, after))
+        both = {rule_id: (was[rule_id], will[rule_id]) for rule_id in will if rule_id in was}
+        fields = {
+            rule_id: sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
+            for rule_id, (old, new) in both.items()
+        }
+        return cls(
+            added={rule_id: rule["name"] for rule_id, rule in will.items() if rule_id not in was},
+            removed={rule_id: rule["name"] for rule_id, rule in was.items() if rule_id not in will},
+            changed={rule_id: names for rule_id, names in fields.items() if names},
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self.added) + len(self.removed) + len(self.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +189,9 @@ class RulesetStore(Protocol):
 
     async def active(self, workspace: str) -> Activation | None:
         """None: nothing was ever activated."""
+
+    async def before(self, workspace: str) -> Activation | None:
+        """What was in force before the present one; None: nothing else."""
 
 
 SHOWN = 10
