@@ -189,6 +189,8 @@ class GovernedToolbox:
     async def _run_query(self, asked: Statement, locale: Locale) -> ToolOutcome:
         as_of = self._clock.now()
         result = await self._database.query(asked.sql, as_of=as_of)
+        if not result.rows:
+            return ToolOutcome(SAY("steps.tool.nothing_found", query=asked.sql).in_locale(locale))
         cited = Citation(
             title=" ".join(result.sql.split())[:LONGEST_QUOTE],
             source="database",
