@@ -58,7 +58,7 @@ class FakeRules:
         self.previous, self.default_locale = previous, default_locale
         return self.understood
 
-    async def say_what_works(self, locale: str) -> str:
+    async def say_what_works(self, locale: str, asked: str) -> str:
         return f"What works, in {locale}"
 
 

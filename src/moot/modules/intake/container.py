@@ -11,7 +11,7 @@ from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
-from moot.modules.intake.infrastructure.adapters.companies import find_mentions
+from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
@@ -88,7 +88,7 @@ class IntakeContainer:
             coordinator=Coordinator(
                 llm,
                 prompts,
-                Understander(mentions),
+                Understander(mentions, partial(find_near, directory)),
                 clock,
                 self.metrics,
                 default_locale=self._default_locale,
@@ -101,6 +101,7 @@ class IntakeContainer:
                 clock,
                 directory,
                 repairs=self._plan_repairs,
+                can_search=self._llm_platform.web_to_search() is not None,
             ),
             team=Team(
                 Researcher(llm, toolbox, prompts, clock),

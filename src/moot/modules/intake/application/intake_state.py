@@ -226,6 +226,12 @@ def _status(stand: Stand) -> TurnStatus:
         "waiting": stand.waits,
         "failed": state.get("error"),
         "rejected": state.get("rejected"),
+        "nothing_found": state.get("answer") and not _rests_on_something(state),
         "answered": state.get("answer"),
     }
     return next((status for status, sign in signs.items() if sign), "replied")
+
+
+def _rests_on_something(state: IntakeState) -> bool:
+    found = any(Finding.model_validate(finding).usable for finding in state.get("findings") or ())
+    return found or bool((state.get("answer") or {}).get("citations"))

@@ -46,7 +46,7 @@ class GovernedPlanReview:
 
     async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
         session_id = UUID(errand.record) if errand.record else None
-        payload = _payload(plan, await self._find_symbols(plan))
+        payload = _payload(plan, await self.find_symbols(plan))
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
@@ -65,12 +65,12 @@ class GovernedPlanReview:
         if decision.payload == payload:
             return PlanRuling(plan, advice=" ".join(result.suggestions))
         allowed = _as_allowed(plan, decision.payload)
-        left = await self._find_symbols(allowed.plan) if allowed.plan else []
+        left = await self.find_symbols(allowed.plan) if allowed.plan else []
         if set(left) <= set(decision.payload["symbols"]):
             return allowed
         return PlanRuling(None, explain(decision.record).in_locale(reading_language(plan.locale)))
 
-    async def _find_symbols(self, plan: Plan) -> list[str]:
+    async def find_symbols(self, plan: Plan) -> list[str]:
         """Those of its steps, and those that the words of what is to be looked up name beyond doubt."""
         looked_up = [step for step in plan.steps if step.type == "research"]
         words = "\n".join(f"{step.title}\n{step.description}" for step in looked_up)

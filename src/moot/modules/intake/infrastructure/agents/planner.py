@@ -85,6 +85,13 @@ class Inquiry(NamedTuple):
         found = any(finding.usable for finding in self.findings)
         return found or (self.understanding.intent != "equity" and bool(self.background))
 
+    @property
+    def refused(self) -> dict[str, str]:
+        """Companies whose research the rules refused, and why."""
+        steps = {step.id: step.symbol for step in (self.previous.steps if self.previous else ())}
+        refused = [found for found in self.findings if found.refused and steps.get(found.step_id)]
+        return {str(steps[found.step_id]): found.error or "" for found in refused}
+
     def say(self, key: str, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.reader)
 
@@ -112,7 +119,8 @@ class Planned(NamedTuple):
 
 
 class Planner:
-    """`directory` vouches for symbols that the question itself does not name."""
+    """`directory` vouches for symbols that the question itself does not name. What cannot run is not planned:
+    without `can_search` nothing is looked up on the web."""
 
     def __init__(
         self,
@@ -123,9 +131,11 @@ class Planner:
         directory: Directory,
         *,
         repairs: int = REPAIRS,
+        can_search: bool = True,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
-        self._clock, self._directory, self._repairs = clock, directory, repairs
+        self._clock, self._directory = clock, directory
+        self._repairs, self._can_search = repairs, can_search
 
     async def plan(self, inquiry: Inquiry) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""
@@ -135,7 +145,9 @@ class Planner:
             reason = inquiry.say("plan.ended.limit", most=most)
             warnings = (reason,) if previous else ()
             return Planned(previous, made, warnings=warnings, code="limit", reason=reason)
-        return await self._until_allowed(inquiry, made)
+        planned = await self._until_allowed(inquiry, made)
+        notes = () if previous else inquiry.understanding.notes
+        return planned._replace(warnings=(*notes, *planned.warnings))
 
     async def review_again(self, draft: Plan, inquiry: Inquiry) -> Planned:
         """A plan about which a person was asked: as they approved it, still waiting for them, or rejected."""
@@ -145,6 +157,10 @@ class Planner:
         return _tell_stop(inquiry, draft, ruling, inquiry.iteration)
 
     async def _rule_on(self, plan: Plan, inquiry: Inquiry, made: int) -> PlanRuling:
+        """A company that the rules refused to research is not planned in another way."""
+        for symbol in await self._review.find_symbols(plan) if inquiry.refused else ():
+            if symbol in inquiry.refused:
+                return PlanRuling(None, inquiry.refused[symbol])
         return await self._review.review(plan, goal=inquiry.goal, iteration=made, errand=inquiry.errand)
 
     async def _until_allowed(self, inquiry: Inquiry, made: int) -> Planned:
@@ -176,7 +192,7 @@ class Planner:
             advice = ruling.advice or SAY("plan.turn.no_advice")
             talk.append(inquiry.ask("plan.turn.rejected", why=ruling.why, advice=advice))
             return await self._draft(inquiry, talk)
-        template = _by_rules(inquiry, inquiry.say("plan.by_rules", why=ruling.why), ruling.why)
+        template = self._by_rules(inquiry, inquiry.say("plan.by_rules", why=ruling.why), ruling.why)
         return template if template.plan else None
 
     def _stop(self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling) -> Planned:
@@ -191,7 +207,9 @@ class Planner:
     async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Planned:
         """A plan before the rules have seen it. What is said to the model, and by it, is added to `talk`."""
         if not self._llm.configured:
-            return _by_rules(inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan"))
+            return self._by_rules(
+                inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan")
+            )
 
         async def read(said: str) -> tuple[Plan, tuple[()]]:
             return await self._read(inquiry, parse_llm_json_output(said, AnyObject).root), ()
@@ -204,8 +222,26 @@ class Planner:
         except AppError as e:
             logger.warning("model gave no plan", error=str(e))
             why = e.in_locale(inquiry.reader)
-            return _by_rules(inquiry, inquiry.say("plan.by_rules", why=why), why)
+            return self._by_rules(inquiry, inquiry.say("plan.by_rules", why=why), why)
         return Planned(plan, inquiry.iteration)
+
+    def _by_rules(self, inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
+        """Rules plan once: what was found then is what there is to answer with. `otherwise`: why there is none."""
+        title, locale = inquiry.understanding.title, inquiry.understanding.locale
+        warnings: tuple[str, ...] = ()
+        if inquiry.findings:
+            told = {"thought": inquiry.say("plan.enough"), "title": title or inquiry.say("plan.untitled")}
+            plan = Plan(locale=locale, has_enough_context=True, **told)
+        elif drawn := draw_plan(inquiry.understanding, inquiry.limits, can_search=self._can_search):
+            plan, warnings = drawn
+            if inquiry.edits:
+                warnings = (inquiry.say("plan.edit_without_model"), *warnings)
+        else:
+            if inquiry.understanding.intent == "research" and not self._can_search:
+                otherwise += " " + inquiry.say("plan.ended.no_search")
+            reason = inquiry.say("plan.ended.no_plan", why=otherwise)
+            return Planned(None, inquiry.iteration, "rules", code="no_plan", reason=reason)
+        return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
 
     async def _read(self, inquiry: Inquiry, data: Mapping[str, Any]) -> Plan:
         plan = read_plan(
@@ -215,6 +251,7 @@ class Planner:
             known_symbols=await self._find_known(inquiry, data),
             title=inquiry.understanding.title,
             ended=[finding.step_id for finding in inquiry.findings],
+            can_search=self._can_search,
         )
         if plan.has_enough_context and not inquiry.something_found:
             raise InvalidInput(SAY("plan.nothing_found_yet"))
@@ -225,7 +262,7 @@ class Planner:
         known = set(inquiry.understanding.symbols)
         for written in symbols_in(data)[: inquiry.limits.max_step_num]:
             if find_symbol(written, known) is None:
-                found = [match.company for match in await self._directory.find(written)]
+                found = [match.company for match in await self._directory.find(written) if match.listed]
                 names = {each.symbol: (each.name, each.name_en) for each in found}
                 known |= {name for name in names if written in names[name] or find_symbol(written, [name])}
         return known
@@ -238,26 +275,10 @@ class Planner:
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "experts": [expert.value for expert in ExpertType],
             "symbols": inquiry.understanding.symbols,
+            "can_search": self._can_search,
             "user_input": [ChatMessage(role="user", content=inquiry.question)],
         }
         return [*self._prompts.messages(AGENT, variables), *beside_the_question(inquiry)]
-
-
-def _by_rules(inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
-    """Rules plan once: what was found then is what there is to answer with. `otherwise`: why there is none."""
-    title, locale = inquiry.understanding.title, inquiry.understanding.locale
-    warnings: tuple[str, ...] = ()
-    if inquiry.findings:
-        told = {"thought": inquiry.say("plan.enough"), "title": title or inquiry.say("plan.untitled")}
-        plan = Plan(locale=locale, has_enough_context=True, **told)
-    elif drawn := draw_plan(inquiry.understanding, inquiry.limits):
-        plan, warnings = drawn
-        if inquiry.edits:
-            warnings = (inquiry.say("plan.edit_without_model"), *warnings)
-    else:
-        reason = inquiry.say("plan.ended.no_plan", why=otherwise)
-        return Planned(None, inquiry.iteration, "rules", code="no_plan", reason=reason)
-    return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
 
 
 def _tell_stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
