@@ -190,7 +190,7 @@ class Moot(Desk):
         return session.id
 
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool = False, watch: Watch | None = None
+        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         service = self.coordinator.research_orchestration_service()
         return await service.retry(

@@ -68,6 +68,7 @@ SESSIONS_ALSO = """
     question JSONB null
     idempotency_key VARCHAR(255) null
     request_digest VARCHAR(64) null
+    begun INTEGER
     cancel_requested BOOLEAN
     requested_by VARCHAR(100) null
 """
@@ -242,6 +243,7 @@ class TestTables:
             "audit_gaps": "0",
             "retry_count": "0",
             "lease_token": "0",
+            "begun": "0",
             "cancel_requested": no,
         }
         assert schema.defaults("node_executions") in (

@@ -13,7 +13,6 @@ from moot.cli.options import (
     DAY,
     AsJson,
     SessionId,
-    SkipDebate,
     argument,
     check_typed,
     day,
@@ -101,13 +100,18 @@ def decisions(session_id: SessionId) -> None:
 
 
 @sessions.command("retry", help=say("sessions.help.retry"))
-def retry(session_id: SessionId, skip_debate: SkipDebate = False, as_json: AsJson = False) -> None:
+def retry(
+    session_id: SessionId,
+    skip_debate: Annotated[bool | None, option("help.retry_skip_debate", "--skip-debate/--debate")] = None,
+    as_json: AsJson = False,
+) -> None:
     with command(as_json=as_json) as settings:
         known = _id(session_id)
         session = at_desk(settings, lambda desk: desk.session(known))
+        skipped = session.skip_debate if skip_debate is None else skip_debate
         run_and_show(
             settings,
-            {"experts": session.selected_experts, "skip_debate": skip_debate, "locale": session.locale},
+            {"experts": session.selected_experts, "skip_debate": skipped, "locale": session.locale},
             lambda desk, watch: desk.retry(known, skip_debate=skip_debate, watch=watch),
             as_json=as_json,
         )

@@ -34,6 +34,7 @@ from moot.modules.coordinator.infrastructure.tables import (
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.leases import SqlLeases
 from moot.shared.infrastructure.transactions import transaction
 
@@ -59,8 +60,8 @@ ENDING = (
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
 SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
-EVENT = Kind("event", SessionEventRow, ())
-"""Events are told from what the chain vouches for, and have no link of their own."""
+EVENT, COUNT = Kind("event", SessionEventRow, ()), Kind("count", ResearchSessionRow, ())
+"""Events are told from what the chain vouches for, and have no link of their own; nor has the count."""
 
 
 TO_DO = ResearchSessionRow.status.in_(GOING_ON)
@@ -78,6 +79,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             to_do=TO_DO,
             cancel_requested=ResearchSessionRow.cancel_requested,
             taking={"status": "running"},
+            leaving={"begun": 0},
         )
         self._trail = trail
         self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
@@ -96,7 +98,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     ) -> None:
         row = _row(session)
         if lease is not None:
-            row |= {f"lease_{name}": value for name, value in lease._asdict().items()}
+            row |= {f"lease_{name}": value for name, value in lease._asdict().items()} | {"begun": 1}
         if key is not None:
             row |= {"idempotency_key": key.key, "request_digest": key.digest}
         reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
@@ -120,6 +122,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
     async def save_node_execution(self, node: NodeExecution, *, events: Sequence[SessionEvent] = ()) -> None:
         beside = _event_records(node.session_id, events)
+        if current_context().answers == "resume":  # it got somewhere, after all
+            beside.append(Record(COUNT, "update", None, {"id": node.session_id, "begun": 0}))
         await self._trail.append(NODE, node.model_dump(), session_id=node.session_id, beside=beside)
         self._tell_listeners(node.session_id)
 
@@ -215,7 +219,12 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         held = self._update(
             ResearchSessionRow.id == session_id, ResearchSessionRow.lease_token == token, TO_DO
         )
-        await self._write(held.values(status="waiting", lease_expires_at=None))
+        await self._write(held.values(status="waiting", lease_expires_at=None, begun=0))
+
+    async def begin(self, session_id: UUID, token: int) -> None:
+        row = ResearchSessionRow
+        mine = self._update(row.id == session_id, row.lease_token == token)
+        await self._write(mine.values(begun=row.begun + 1))
 
     async def wake(self, session_id: UUID) -> bool:
         waking = self._update(

@@ -47,6 +47,7 @@ class ResearchSessionRow(LeasedRow, Base):
     created_at: Mapped[datetime]
     completed_at: Mapped[datetime | None]
     duration_ms: Mapped[int | None]
+    begun: Mapped[int] = mapped_column(server_default=text("0"))
     cancel_requested: Mapped[bool] = mapped_column(server_default=false())
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     request_digest: Mapped[str | None] = mapped_column(String(64))

@@ -122,6 +122,9 @@ class IResearchSessionRepository(Leases):
         """Sessions that have not ended and that nobody holds, oldest first."""
         return []
 
+    async def begin(self, session_id: UUID, token: int) -> None:
+        """Its owner sets to work: should it die before a node has ended, it may have died of this session."""
+
     async def pause(self, session_id: UUID, token: int) -> None:
         """Its owner stops for a person to decide something: nobody takes the session up until it is woken.
 

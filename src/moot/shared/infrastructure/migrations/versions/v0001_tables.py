@@ -77,6 +77,7 @@ sa.Table(
     sa.Column("lease_owner", sa.String(100)),
     sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
     sa.Column("lease_expires_at", MOMENT),
+    sa.Column("begun", sa.Integer, server_default=ZERO, nullable=False),
     sa.Column("cancel_requested", sa.Boolean, server_default=NO, nullable=False),
     sa.Column("idempotency_key", sa.String(255)),
     sa.Column("request_digest", sa.String(64)),
