@@ -46,7 +46,7 @@ from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, Quer
 from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.research.container import ResearchContainer
 from moot.remote.desk import Body, Desk
-from moot.shared.domain.audit import Verification
+from moot.shared.domain.audit import Seal, Verification
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
@@ -83,7 +83,7 @@ class Moot(Desk):
         self._opened_later = AsyncExitStack()
         _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
-        self.trail = AuditTrail(self.database) if self.database else None
+        self.trail = AuditTrail(self.database, _seal(self.settings)) if self.database else None
         audit = CallAudit(self.trail, clock, strict=self.settings.audit == "strict") if self.trail else None
         breakers = Breakers(SystemClock())
         self.market_data = MarketDataContainer(
@@ -283,6 +283,11 @@ def _keep_secret(settings: Settings) -> None:
     """What the settings hold in confidence is written down nowhere."""
     values = (getattr(settings, name) for name in Settings.model_fields)
     REDACT.learn(*(value.get_secret_value() for value in values if isinstance(value, SecretStr)))
+
+
+def _seal(settings: Settings) -> Seal | None:
+    key = settings.audit_key.get_secret_value()
+    return Seal(key) if key else None
 
 
 def _sources(settings: Settings) -> Sources:

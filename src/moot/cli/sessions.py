@@ -1,5 +1,6 @@
 """`moot sessions`: looking back at what was researched, running it again, taking it along, making room."""
 
+import os
 import sys
 from datetime import date
 from pathlib import Path
@@ -34,8 +35,8 @@ from moot.modules.coordinator.application.session_history import (
     SessionQuery,
 )
 from moot.modules.governance.application.decision_log import DecisionRecord
-from moot.shared.domain.audit import Verification
-from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
+from moot.shared.domain.audit import Verification, WorkspaceVerification
+from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
 
@@ -43,6 +44,8 @@ if TYPE_CHECKING:
     from moot.desk import Moot
 
 sessions = group("help.sessions")
+NOT_COMPARED = 3
+"""Exit code: the record holds, but nobody has seen that the answers beside it follow from it."""
 
 
 @sessions.command("list", help=say("sessions.help.list"))
@@ -165,11 +168,16 @@ def export(
 
 @sessions.command("verify", help=say("session_files.help.verify"))
 def verify(
-    target: Annotated[str, argument("session_files.help.target", metavar="ID|FILE.zip")],
+    target: Annotated[str | None, argument("session_files.help.target", metavar="[ID|FILE.zip]")] = None,
+    head: Annotated[str | None, option("session_files.help.head", metavar="HASH")] = None,
+    sign: Annotated[bool, option("session_files.help.sign", "--sign")] = False,
 ) -> None:
-    """Exit code 0: the record is still what was written; 1: it is not."""
-    if target.lower().endswith(".zip") or Path(target).is_file():
-        _verify_pack(Path(target))
+    """Exit code 0: the record is still what was written; 1: it is not; 3: a pack's answers were not compared."""
+    if target is not None and (target.lower().endswith(".zip") or Path(target).is_file()):
+        _verify_pack(Path(target), head)
+        return
+    if target is None:
+        _verify_all(head, sign=sign)
         return
 
     async def work(desk: "Moot") -> Verification:
@@ -178,6 +186,7 @@ def verify(
 
     verification = on_desk(work)
     typer.echo(verification.explanation)
+    _compare_heads(head, verification.head)
     if not verification.intact:
         raise typer.Exit(1)
 
@@ -264,20 +273,47 @@ def _write(path: Path, data: bytes) -> None:
         raise Unavailable(SAY("session_files.not_written", path=path, reason=reason)) from e
 
 
-def _verify_pack(path: Path) -> None:
-    """Without settings, which this machine may not have. Exit code 0: the pack holds; 1: it does not."""
+def _verify_all(head: str | None, *, sign: bool) -> None:
+    """Every session of the workspace, and that none is missing. What holds but for its signature can be signed."""
+
+    async def work(desk: "Moot") -> WorkspaceVerification:
+        history = desk.coordinator.session_history()
+        return await history.verify_all(DEFAULT_WORKSPACE, environment_locale(), sign=sign)
+
+    found = on_desk(work)
+    for session in found.broken:
+        tell("session_files.of_session", err=True, session_id=session.session_id, said=session.explanation)
+    typer.echo(found.explanation, err=not found.intact)
+    tell("session_files.ledger", head=found.head)
+    _compare_heads(head, found.head)
+    if not found.intact:
+        raise typer.Exit(1)
+
+
+def _compare_heads(noted: str | None, head: str) -> None:
+    """Raises `typer.Exit` when the head is not the one that somebody noted down."""
+    if noted is not None and noted.strip().lower() != head:
+        raise _fail(Conflict(SAY("session_files.other_head", head=head)))
+
+
+def _verify_pack(path: Path, head: str | None) -> None:
+    """Without settings, which this machine may not have."""
     from moot.modules.coordinator.application.session_pack import LARGEST
     from moot.modules.coordinator.container import check_session_pack
 
     try:
         with path.open("rb") as file:
-            found = check_session_pack(file.read(LARGEST + 1), environment_locale())
+            key = os.environ.get("MOOT_AUDIT_KEY", "")
+            found = check_session_pack(file.read(LARGEST + 1), environment_locale(), key)
     except OSError as e:
         raise _fail(Unavailable(SAY("rules.no_file", path=path, reason=e.strerror or e))) from None
     except AppError as e:
         raise _fail(e) from None
     typer.echo(found.explanation)
     tell("session_files.head_of", session_id=found.session_id, head=found.head)
+    _compare_heads(head, found.head)
+    if not found.compared:
+        raise typer.Exit(NOT_COMPARED)
 
 
 def _fail(error: AppError) -> typer.Exit:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 from moot.modules.coordinator.application.replay import ReplayService
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
@@ -37,6 +38,7 @@ from moot.modules.judge.container import JudgeContainer
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -117,9 +119,9 @@ def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
     return SessionWorkflows(SqlResearchSessionRepository(trail))
 
 
-def check_session_pack(data: bytes, locale: Locale) -> PackVerification:
-    """Needs no desk: a pack is examined wherever it is. Raises `BrokenPack`."""
-    return check_pack(data, examine_record, locale)
+def check_session_pack(data: bytes, locale: Locale, key: str = "") -> PackVerification:
+    """Needs no desk: a pack is examined wherever it is, its signature with the desk's `key`. Raises `BrokenPack`."""
+    return check_pack(data, partial(examine_record, seal=Seal(key) if key else None), locale)
 
 
 def _repository(trail: AuditTrail | None, platform: LLMPlatformContainer) -> IResearchSessionRepository:

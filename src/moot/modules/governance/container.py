@@ -40,8 +40,8 @@ from moot.modules.governance.infrastructure.alignment_measures import (
     ModelOpinion,
     word_llama,
 )
-from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
-from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
+from moot.modules.governance.infrastructure.persistence.decision_log import DECISION, SqlDecisionLog
+from moot.modules.governance.infrastructure.persistence.escalation_queue import ESCALATION, SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock
@@ -49,6 +49,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 
 __all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook", "alignment_opinion"]
 
+DECISION_KINDS = (DECISION, ESCALATION)
 
 FOLDER = Path(__file__).parent / "infrastructure" / "rules"
 PROFILES: dict[str, tuple[str, ...]] = {
@@ -187,7 +188,7 @@ class GovernanceContainer:
         )
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = (
-            EscalationService(SqlEscalationQueue(trail.database), clock, self._validate_edit, on_answer)
+            EscalationService(SqlEscalationQueue(trail), clock, self._validate_edit, on_answer)
             if trail
             else None
         )

@@ -93,6 +93,10 @@ class Settings(BaseSettings):
     audit: Literal["best_effort", "strict"] = Field(
         default="best_effort", description="`strict`: a call that cannot be recorded is not made"
     )
+    audit_key: SecretStr = Field(
+        default=SecretStr(""),
+        description="signs the ends of records; keep it away from the database. Empty: they are not signed",
+    )
     secret_key: SecretStr = Field(
         default=SecretStr(""),
         description="encrypts stored keys; empty: a file in home that only you can read",

@@ -22,7 +22,7 @@ from moot.modules.coordinator.domain.model.session import (
 )
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.audit import Verification
+from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.moments import Day, read_moment
@@ -139,8 +139,13 @@ class SessionHistory:
 
     async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Whether the record of the session is still what was written, in the reader's language or its own."""
-        session = await self._repository.require_session(session_id, workspace_id)
-        return await self._repository.verify(session_id, locale or session.locale)
+        return await self._repository.verify(session_id, workspace_id, locale)
+
+    async def verify_all(
+        self, workspace_id: str, locale: Locale, *, sign: bool = False
+    ) -> WorkspaceVerification:
+        """The same of all sessions of the workspace: one that was removed, or cut off, is named."""
+        return await self._repository.verify_all(workspace_id, locale, sign=sign)
 
     async def _retries(self, session: ResearchSession) -> list[UUID]:
         """Oldest first; of very many, the newest page."""

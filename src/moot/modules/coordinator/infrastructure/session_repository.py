@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
 import structlog
@@ -29,6 +29,7 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 from moot.modules.coordinator.infrastructure.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
+    SessionAnswerRow,
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
@@ -58,11 +59,13 @@ ENDING = (
     "duration_ms",
 )
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
-SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
+SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED), closes=True)
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
-EVENT, COUNT = Kind("event", SessionEventRow, ()), Kind("count", ResearchSessionRow, ())
-"""Events are told from what the chain vouches for, and have no link of their own; nor has the count."""
-
+EVENT = Kind("event", SessionEventRow, ("id", "session_id", "seq", "type", "at", "data"))
+ANSWER = Kind("answer", SessionAnswerRow, ("id", "session_id", "moot", "files"))
+SESSION_KINDS = (SESSION, SESSION_END, NODE, EVENT, ANSWER)
+COUNT = Kind("count", ResearchSessionRow, ())
+"""Has no link of its own."""
 
 TO_DO = ResearchSessionRow.status.in_(GOING_ON)
 
@@ -83,7 +86,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         )
         self._trail = trail
         self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
-        trail.vouches_for(SESSION, SESSION_END, NODE)
+        trail.vouches_for(*SESSION_KINDS)
         trail.set_fence(self.fence)
 
     async def save_session(
@@ -245,9 +248,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
 
 def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
-    return [
-        Record(EVENT, "insert", None, {"session_id": session_id, **event.model_dump()}) for event in events
-    ]
+    rows = ({"id": uuid4(), "session_id": session_id, **event.model_dump()} for event in events)
+    return [Record(EVENT, "insert", session_id, row) for row in rows]
 
 
 def _row(session: ResearchSession) -> dict[str, Any]:
