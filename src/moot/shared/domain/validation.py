@@ -6,10 +6,10 @@ from functools import reduce
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, PydanticCustomError, to_json
 
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, nearest, shorten
 from moot.shared.domain.texts import SAY
 
 M = TypeVar("M", bound=BaseModel)
@@ -64,7 +64,16 @@ def _problem(error: ErrorDetails) -> dict[str, Any]:
 def _quote(error: ErrorDetails) -> str:
     """Of what may be, or hold, a secret only what kind of thing it is."""
     hidden = not error["loc"] or error["loc"][-1] in MAY_HOLD_A_SECRET
-    return type(error["input"]).__name__ if hidden else repr(error["input"])[:80]
+    return type(error["input"]).__name__ if hidden else quote(error["input"])
+
+
+def quote(value: Any) -> str:
+    """A value as it is written in JSON, a text in single quotes; long ones are cut."""
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    if isinstance(value, str):
+        return repr(shorten(value, LONGEST))
+    return shorten(to_json(value, fallback=str).decode(), LONGEST)
 
 
 def _field(path: Sequence[int | str]) -> str:
@@ -79,6 +88,7 @@ def _list_allowed(context: Mapping[str, Any]) -> list[str]:
     return list(context.get("allowed", [])) or bounds or quoted
 
 
+LONGEST = 80
 PARTS_OF_A_REQUEST = {"body", "query", "path", "header"}
 MAY_HOLD_A_SECRET = {"api_key", "base_url", "proxy", "body"}
 BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "max_length": "length <="}
@@ -88,4 +98,9 @@ def _say(problem: Mapping[str, Any]) -> Message:
     key = f"invalid.{problem['problem']}"
     said = {"got": "", **problem}
     text = SAY(key if key in SAY.texts["en-US"] else "invalid.other", **said)
-    return SAY("with_allowed", problem=text, allowed=problem["allowed"]) if "allowed" in problem else text
+    if "allowed" not in problem:
+        return text
+    got = " ".join(said["got"]) if isinstance(said["got"], list) else str(said["got"]).strip("'")
+    near = nearest(got, problem["allowed"])
+    key = "with_nearest" if near else "with_allowed"
+    return SAY(key, problem=text, allowed=problem["allowed"], near=near)
