@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from moot.cli import COMMANDS, app
+from moot.cli import app
 from tests.entry.inside import Run, inside
 from tests.entry.test_cli import environment
 from tests.fakes.clock import PATIENCE
@@ -124,6 +124,15 @@ class TestSymbols:
     async def test_a_text_of_any_length_is_cut_in_the_answer(self, moot):
         seen = await moot("research", "x" * 5000)
         assert (seen.returncode, len(seen.stderr) < 500) == (2, True)
+
+    async def test_so_does_a_rule(self, moot):
+        seen = await moot("rules", "show", "risk.position_cup")
+        assert (seen.returncode, "Did you mean risk.position_cap" in seen.stderr) == (1, True)
+
+    async def test_so_does_a_model(self, moot):
+        here = {"MOOT_LLM_BASE_URL": "http://127.0.0.1:9/v1", "MOOT_LLM_MODEL": "nobody"}
+        seen = await moot("llm", "remove", "defualt", "--yes", **here)
+        assert (seen.returncode, "Did you mean default?" in seen.stderr) == (1, True), seen.stderr
 
     async def test_so_does_a_misspelt_expert(self, moot):
         seen = await moot("research", "900001.DEMO", "--experts", "macro_inteligence")
@@ -326,17 +335,24 @@ async def test_a_defect_ends_in_a_sentence_without_what_the_program_held(moot, h
 
 
 SHOWN = re.compile(r"(?:moot|pip) [a-z][^,;()（），；。\n]*")
+STATES = {
+    "at first": {},
+    "without a model that is wanted": {"MOOT_ANALYST": "llm"},
+    "without the source that is wanted": {"MOOT_DATA_SOURCES": "nosuchsource"},
+}
 
 
 @pytest.mark.parametrize("lang", ["en_US", "zh_CN"])
-async def test_what_doctor_says_to_run_can_be_run(moot, home, lang):
-    told = " ".join((await moot("doctor", LANG=lang, COLUMNS="400")).stdout.split("\n"))
-    commands = [shlex.split(line.strip().rstrip(".")) for line in SHOWN.findall(told)]
-    assert [command[:2] for command in commands]
-    for program, *arguments in commands:
+@pytest.mark.parametrize("settings", STATES.values(), ids=STATES)
+async def test_what_doctor_says_to_run_can_be_run(moot, lang, settings):
+    told = " ".join((await moot("doctor", LANG=lang, COLUMNS="400", **settings)).stdout.split("\n"))
+    commands = {line.strip().rstrip(".") for line in SHOWN.findall(told)}
+    assert any(command.startswith("moot ") for command in commands)
+    for program, name, *arguments in map(shlex.split, commands):
         if program == "pip":
-            assert arguments[0] == "install"
-            continue
-        assert arguments[0] in COMMANDS, arguments
-        seen = await moot(*arguments, "--help")
-        assert seen.returncode == 0, arguments
+            assert name == "install"
+        elif name == "doctor":
+            assert arguments == [] or not arguments[0].startswith("-")
+        else:
+            seen = await moot(name, *arguments, typed="\n" * 9)
+            assert seen.returncode == 0, (name, arguments, seen.stderr)

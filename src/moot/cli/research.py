@@ -159,6 +159,10 @@ def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any
             field("sessions.column.verdict", lambda outcome: _summarise(outcome, say)),
             line_field("sessions.column.id", _short_id),
         )
+        for notice in dict.fromkeys(
+            n for outcome in outcomes if outcome.result for n in outcome.result.notices
+        ):
+            typer.echo(notice)
         tell("research.reports", path=settings.home.expanduser() / "reports")
     if errors:
         raise typer.Exit(1)
