@@ -23,6 +23,7 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import No
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 from tests.fakes.coordinator import (
     MACRO,
@@ -170,6 +171,9 @@ async def test_a_symbol_no_market_writes_is_unknown():
 
 
 class OnlyDemo:
+    async def symbol(self, text):
+        return Symbol.parse(text)
+
     async def company(self, symbol, *, as_of):
         if not symbol.synthetic:
             raise InvalidInput("nobody lists it", code="SYMBOL_UNKNOWN", field="symbol")

@@ -193,7 +193,7 @@ class TestPrune:
         unasked = await moot("sessions", "prune", "--before", "2026-01-01")
         assert (unasked.returncode, "--yes" in unasked.stderr) == (2, True)
 
-        monkeypatch.setattr("moot.cli.sessions._somebody_is_there", lambda: True)
+        monkeypatch.setattr("moot.cli.options.somebody_is_there", lambda: True)
         asked = await moot("sessions", "prune", "--before", "2026-01-01", typed="n\n")
         assert "Drop the prompts, answers and responses of 3 calls, in 1 sessions" in asked.stdout
         assert asked.stdout.endswith("Nothing was pruned.\n")

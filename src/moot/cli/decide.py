@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from pydantic import AwareDatetime, Field, TypeAdapter
 
-from moot.cli.options import Profile, argument, number_or_text, option, read_file
+from moot.cli.options import Profile, argument, lone, number_or_text, option, read_file
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -39,7 +39,7 @@ LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in 
 AS_JSON = TypeAdapter(ValidationResult)
 EXIT = {"approved": 0, "modified": 0, "escalated": 3, "rejected": 1}
 
-decide = typer.Typer(add_completion=False)
+decide = lone()
 
 
 @decide.command(help=say("help.decide"))

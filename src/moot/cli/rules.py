@@ -83,7 +83,7 @@ def show_rule(
         active = at_desk(settings, _in_force)
         rule = next((rule for rule in active.rules if rule.id == rule_id), None)
         if rule is None:
-            raise NoSuchRule(rule_id)
+            raise NoSuchRule(rule_id, [rule.id for rule in active.rules])
         if as_json:
             print_json(as_data(rule))
         else:

@@ -8,10 +8,9 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Annotated
 
-import typer
 import uvicorn
 
-from moot.cli.options import option
+from moot.cli.options import lone, option
 from moot.cli.outcome import at_desk, command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, say
@@ -26,7 +25,7 @@ CONNECTIONS_CLOSE_IN = 5
 SELDOM = (20_000, 20, 50)
 """How many objects must have come before Python looks for circles among them; see `gc.set_threshold`."""
 
-serve = typer.Typer(add_completion=False)
+serve = lone()
 
 
 class DrainingServer(uvicorn.Server):

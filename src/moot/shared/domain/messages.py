@@ -1,8 +1,9 @@
 """Texts for people, by locale: a catalogue per context, and messages that wait until the reader is known."""
 
+import difflib
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -19,6 +20,28 @@ def locale_of(wanted: object) -> Locale:
     return next((locale for locale in LOCALES if locale == wanted), DEFAULT_LOCALE)
 
 
+NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?%?")
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """At most that many characters; a number is left out rather than cut in two, as it would be another."""
+    if len(text) <= most:
+        return text
+    end = most - 1
+    split = (
+        found.start() for found in NUMBER.finditer(text, 0, most + 1) if found.start() < end < found.end()
+    )
+    return text[: next(split, end)].rstrip() + "…"
+
+
+def nearest(text: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Up to three of the names that somebody may have meant, the likeliest first."""
+    known = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(text[:LONGEST_NAME].casefold(), known, n=3, cutoff=cutoff)
+    return [known[name] for name in near]
+
+
+LONGEST_NAME = 200
 LIST_SEPARATOR: Mapping[str, str] = {"zh-CN": "、", "en-US": ", "}
 
 
@@ -63,17 +86,6 @@ class Message:
 
     def __str__(self) -> str:
         return self.in_locale(LOG_LOCALE)
-
-
-NUMBER_CUT = re.compile(r"[-+]?\d[\d.,eE+-]*$")
-
-
-def shorten(text: str, most: int = 80) -> str:
-    """The beginning of a long text. A number is left out rather than cut: half of one is another."""
-    if len(text) <= most:
-        return text
-    kept = text[:most]
-    return (NUMBER_CUT.sub("", kept) if text[most] in "0123456789.,eE+-" else kept) + "…"
 
 
 def join(messages: Sequence[Message], two: Callable[[Message, Message], Message]) -> Message:

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher, get_close_matches
+from difflib import SequenceMatcher
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError, model_validator
@@ -10,7 +10,7 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails, PydanticCustomError, to_json
 
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Message, join, shorten
+from moot.shared.domain.messages import Message, join, nearest, shorten
 from moot.shared.domain.texts import SAY
 
 M = TypeVar("M", bound=BaseModel)
@@ -86,22 +86,12 @@ def _problem(error: ErrorDetails) -> dict[str, Any]:
     return problem | {"hint": str(context.get("error") or error["msg"])}
 
 
-def find_nearest(missed: Any, known: Iterable[str]) -> list[str]:
+def find_nearest(missed: Any, known: Sequence[str]) -> list[str]:
     """What was meant, perhaps, by a name that nobody has; or by several."""
-    names, by_folded = (
-        missed if isinstance(missed, list) else [missed],
-        {name.lower(): name for name in known},
+    names = [name for name in (missed if isinstance(missed, list) else [missed]) if isinstance(name, str)]
+    return list(
+        dict.fromkeys(near for name in names[:MOST_TOLD] for near in nearest(name.strip("'\""), known))
     )
-    close = [
-        near
-        for name in names[:MOST_TOLD]
-        if isinstance(name, str) and len(name) <= LONGEST_NAME
-        for near in get_close_matches(name.strip("'\"").lower(), by_folded, n=2, cutoff=0.7)
-    ]
-    return list(dict.fromkeys(by_folded[near] for near in close))
-
-
-LONGEST_NAME = 100
 
 
 def quote(value: Any) -> str:

@@ -108,10 +108,13 @@ class Database:
 
     async def downgrade(self, revision: str) -> None:
         """Go back to `revision`; `base` is the empty database. What the dropped tables held is lost."""
+        self.require_revision(revision)
+        await self._migrate("downgrade", revision)
+
+    def require_revision(self, revision: str) -> None:
         known = ["base", *migrations.revisions()]
         if revision not in known:
             raise InvalidInput(SAY("database.revision_unknown", revision=revision, revisions=known))
-        await self._migrate("downgrade", revision)
 
     async def current(self) -> str | None:
         """The revision the database is at; None: it holds nothing of Moot."""

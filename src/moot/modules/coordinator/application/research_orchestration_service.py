@@ -114,13 +114,14 @@ class ResearchOrchestrationService:
         if isinstance(request, ResearchRequest):
             raw, given = request.model_dump(include=ASKED), request.model_dump(exclude=ASKED)
         body = validate(ResearchBody, raw)
-        symbol = Symbol.parse(body.symbol)
+        directory = self._directory
+        symbol = Symbol.parse(body.symbol) if directory is None else await directory.symbol(body.symbol)
         as_of = self._moment(body.as_of, symbol)
         analysed = body.options.get("technical_analyst", {}).get("analysis_date")
         if analysed is not None and date.fromisoformat(analysed) > symbol.local_date(as_of):
             raise refuse_field("after_as_of", "options.technical_analyst.analysis_date", analysed)
-        if self._directory is not None:
-            await self._directory.company(symbol, as_of=as_of)
+        if directory is not None:
+            await directory.company(symbol, as_of=as_of)
         meant = body.model_dump() | {"symbol": symbol.text, "as_of": as_of}
         return ResearchRequest(**meant, **given), _digest(body.model_dump_json())
 

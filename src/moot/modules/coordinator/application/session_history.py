@@ -82,6 +82,11 @@ class SessionHistory:
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         return await self._repository.list_sessions(wanted)
 
+    async def ids(self, workspace_id: str, first: UUID, last: UUID) -> list[UUID]:
+        """The newest sessions with ids from `first` to `last`."""
+        wanted = SessionFilter(workspace_id=workspace_id, ids=(first, last), page_size=MOST_PER_PAGE)
+        return [session.id for session in (await self._repository.list_sessions(wanted)).items]
+
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
         session = await self._repository.require_session(session_id, workspace_id)
         nodes = await self._repository.get_node_executions_by_session(session_id)

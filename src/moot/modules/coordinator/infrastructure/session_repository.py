@@ -264,6 +264,8 @@ def _session(row: ResearchSessionRow) -> ResearchSession:
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
     row = ResearchSessionRow
     yield row.workspace_id == wanted.workspace_id
+    if wanted.ids is not None:
+        yield row.id.between(*wanted.ids)
     for column in (row.symbol, row.status, row.verdict_action, row.trigger_source, row.parent_session_id):
         value = getattr(wanted, column.key)
         if value is not None:

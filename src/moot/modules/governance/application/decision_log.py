@@ -25,7 +25,7 @@ from moot.modules.governance.domain.decisions import (
 )
 from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, shorten
 from moot.shared.infrastructure.redaction import REDACT
 
 __all__ = ["DecisionRecord", "explain", "make_record"]
@@ -149,12 +149,12 @@ def _single(change: Change) -> Iterator[Change]:
 
 
 def _change(change: Change) -> Message:
-    """What a text was is not repeated: it may be what the rule hides."""
+    """What a text was is not repeated, unless it is a verdict's action: it may be what the rule hides."""
     name = change.path.rsplit("/", 1)[-1]
     field, value = _field(change.path), _value(name, change.value)
     if change.op == "remove":
         return SAY("decisions.removed", field=field)
-    if change.op == "replace" and isinstance(change.was, int | float):
+    if change.op == "replace" and (isinstance(change.was, int | float) or change.path == "/action"):
         return SAY("decisions.replaced", field=field, was=_value(name, change.was), value=value)
     return SAY("decisions.set", field=field, value=value)
 
@@ -173,7 +173,7 @@ def _value(name: str, value: Any) -> str:
         return f"{round(value * 100, 2):g}%"
     shown = f"{value:g}" if isinstance(value, float) else json.dumps(plain(value), ensure_ascii=False)
     said = value if isinstance(value, str) else shown
-    return said if len(said) <= LONGEST_SHOWN else f"{said[:LONGEST_SHOWN]}…"
+    return shorten(said, LONGEST_SHOWN)
 
 
 def _name_rule(violation: RuleViolation) -> Message:

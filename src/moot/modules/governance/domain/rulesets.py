@@ -12,7 +12,7 @@ from moot.modules.governance.domain.decisions import digest_json
 from moot.modules.governance.domain.rules import CHECKED, EnhancedRule, NamedCondition, RuleIndex
 from moot.modules.governance.domain.texts import SAY, join
 from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
-from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, nearest, shorten
 
 RuleData = Mapping[str, Any]
 """A rule as `as_data` tells it."""
@@ -271,8 +271,9 @@ class DuplicateRuleError(Conflict):
 class NoSuchRule(NotFound):
     code = "RULE_NOT_FOUND"
 
-    def __init__(self, rule_id: str) -> None:
-        super().__init__(SAY("rules.no_such_rule", rule=rule_id), rule=rule_id)
+    def __init__(self, rule_id: str, known: Iterable[str] = ()) -> None:
+        said, near = SAY("rules.no_such_rule", rule=shorten(rule_id, 80)), nearest(rule_id, known)
+        super().__init__(SAY("rules.did_you_mean", why=said, nearest=near) if near else said, rule=rule_id)
 
 
 class NoSuchRuleset(NotFound):

@@ -124,9 +124,13 @@ class NodeExecution(BaseModel, frozen=True):
 
 
 class SessionFilter(BaseModel, frozen=True):
-    """Which sessions to list; all conditions must hold, newest first. `skip` counts sessions instead of pages."""
+    """Which sessions to list; all conditions must hold, newest first.
+
+    `ids`: the lowest and the highest. `skip` counts sessions instead of pages.
+    """
 
     workspace_id: str
+    ids: tuple[UUID, UUID] | None = None
     symbol: str | None = None
     status: SessionStatus | None = None
     verdict_action: VerdictAction | None = None
