@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
+from difflib import SequenceMatcher, get_close_matches
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -34,6 +34,11 @@ class Strict(BaseModel, frozen=True, extra="forbid"):
         if unknown:
             raise refuse("unknown_field", got=unknown, allowed=list(cls.model_fields))
         return raw
+
+
+def nearest(name: str, known: Iterable[str]) -> str | None:
+    """What was meant, perhaps; None: nothing is near."""
+    return next(iter(get_close_matches(name, list(known), n=1)), None)
 
 
 def nearest_first(name: str, known: Iterable[str]) -> list[str]:
