@@ -512,7 +512,6 @@ DISTURBED: dict[str, list[tuple[Rule, str]]] = {
         (at("verdict", "confidence", kind="clamp", at_most=1), "corrector"),
         (at("verdict", "action", kind="set", value="HOLD"), "corrector"),
         (given("tool_call", {"kind": "drop", "fields": ["phone"]}), "corrector"),
-        (at("pay", "args.to", kind="sql", limit=3), "corrector"),
         *(
             (
                 at("verdict", "confidence", kind="clamp", **bounds)

@@ -153,13 +153,16 @@ class RuleReader:
             yield Complaint(why, rule.id, "metadata.replaces", nearest=nearest(str(replaced), known))
 
     def _mends(self, rule: EnhancedRule, corrector: Corrector, corrections: Corrections) -> bool:
-        """Whether it does what it is for on one of the rule's own examples, if there are any to try it on."""
+        """Whether it does what it is for on one of the rule's own examples, if there are any to try it on.
+
+        A statement that cannot be rewritten proves nothing: another may.
+        """
         index = self.index([rule.model_copy(update={"enabled": True})])
         broken = [_request(rule, example) for example in rule.examples if example.violates]
         for request in (each for each in broken if each is not None):
             changes = corrections.changes(corrector, request.payload, rule.id)
             mended = self.facts.facts(request, patch(request.payload, changes))
-            if changes and not index.find_broken(mended):
+            if not (index.find_broken(mended) if changes else corrector.kind != "sql"):
                 return True
         return not broken
 
