@@ -1,11 +1,13 @@
 """Rules that nobody can have meant: each is refused when it is saved, most with the place where it goes wrong."""
 
+import json
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from moot.modules.governance.domain.conditions import Problem
+from moot.modules.governance.container import RuleBook
+from moot.modules.governance.domain.conditions import DECISION_TYPES, Kind, Problem, ToolProfile
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.shared.domain.messages import LOCALES
 from tests.governance.factories import rule
@@ -297,3 +299,340 @@ def test_a_rule_whose_action_is_unknown_is_refused(action: Any):
 def test_a_rule_that_is_no_rule_is_refused(changes: dict[str, Any]):
     with pytest.raises(ValidationError):
         rule(**changes)
+
+
+PAY = ToolProfile(
+    name="pay",
+    parameters={
+        "properties": {
+            "to": {"type": "string"},
+            "amount": {"type": "number"},
+            "times": {"type": "integer"},
+            "urgent": {"type": "boolean"},
+            "notes": {"type": "array", "items": {"type": "string"}},
+            "more": {"type": "object"},
+        }
+    },
+)
+BOOK = RuleBook({"pay": PAY})
+SHAPES: dict[str, dict[str, Kind]] = {name: dict(kind.payload) for name, kind in DECISION_TYPES.items()}
+SHAPES["pay"] = {
+    "args.to": "string",
+    "args.amount": "number",
+    "args.times": "integer",
+    "args.urgent": "boolean",
+    "args.notes": "strings",
+    "args.more": "map",
+}
+PLACES = [(kind, name, field) for kind, fields in SHAPES.items() for name, field in fields.items()]
+"""Every field of every decision, and of a tool that says what its arguments are."""
+VALUES: dict[str, Any] = {
+    "string": "a",
+    "number": 0.5,
+    "integer": 3,
+    "boolean": True,
+    "strings": ["a"],
+    "list": [{"a": 1}],
+    "map": {"a": 1},
+}
+FITS = {"number": {"integer"}, "list": {"strings"}, "strings": set(), "integer": set()}
+"""What besides values of its own kind a field takes."""
+Rule = dict[str, Any]
+
+
+def given(where: str, corrector: Any = None, **changes: Any) -> Rule:
+    """A rule that is right but for what is tried: broken by the cost, and so mended by no corrector."""
+    told: Rule = {"id": "a.rule", "name": "A rule", "category": "behavior", "action": "suggest"}
+    told |= {"condition": "has(context.cost) && context.cost > 1.0"}
+    told |= {"tools": [where]} if where == "pay" else {"decision_types": [where]}
+    payload = {"tool": "pay", "args": {}} if where == "pay" else {}
+    told["examples"] = [
+        {"violates": cost > 1, "payload": payload, "context": {"cost": cost}} for cost in (2.0, 0.5)
+    ]
+    return told | ({} if corrector is None else {"corrector": corrector}) | changes
+
+
+def at(where: str, field: str, **corrector: Any) -> Rule:
+    return given(where, {"path": f"payload.{field}", **corrector})
+
+
+def fits(kind: str, other: str) -> bool:
+    return kind == other or other in FITS.get(kind, set())
+
+
+def holding(where: str, name: str, value: Any) -> dict[str, Any]:
+    """A payload with this value at that place."""
+    payload: dict[str, Any] = {"tool": "pay"} if where == "pay" else {}
+    holder = payload
+    *way, last = name.split(".")
+    for step in way:
+        holder = holder.setdefault(step, {})
+    holder[last] = value
+    return payload
+
+
+DISTURBED: dict[str, list[tuple[Rule, str]]] = {
+    "clamp on what is no number": [
+        (at(where, name, kind="clamp", at_most=1), "corrector.path")
+        for where, name, kind in PLACES
+        if kind not in ("number", "integer")
+    ],
+    "clamp upside down": [
+        (at(where, name, kind="clamp", at_least=3, at_most=2), "corrector")
+        for where, name, kind in PLACES
+        if kind in ("number", "integer")
+    ],
+    "half a whole number": [
+        (at(where, name, kind="clamp", **{bound: 1.5}), f"corrector.{bound}")
+        for where, name, kind in PLACES
+        if kind == "integer"
+        for bound in ("at_least", "at_most")
+    ],
+    "bounds that are none": [
+        (at("verdict", "confidence", kind="clamp", **{name: bound}), "corrector")
+        for name in ("at_least", "at_most")
+        for bound in ("0.5", "nan", "inf", ".nan", "1e999", True, [1], {"a": 1}, None, "")
+    ],
+    "a value of another kind": [
+        (at(where, name, kind="set", value=value), "corrector")
+        for where, name, kind in PLACES
+        for other, value in VALUES.items()
+        if not fits(kind, other)
+    ],
+    "null where something has to be": [
+        (at(where, name, kind="set", value=None), "corrector")
+        for where, name, kind in PLACES
+        if where != "pay" and name not in DECISION_TYPES[where].optional
+    ],
+    "masked what is no text": [
+        (given(where, {"kind": "mask", "fields": [name.rsplit(".", 1)[-1]]}), "corrector.fields")
+        for where, name, kind in PLACES
+        if kind != "string"
+    ],
+    "left out what has to be there": [
+        (given(where, {"kind": "drop", "fields": [name]}), "corrector.fields")
+        for where, name, kind in PLACES
+        if where != "pay" and name not in DECISION_TYPES[where].optional
+    ],
+    "changed what it is about": [
+        (corrected, f"corrector.{'fields' if 'fields' in corrected['corrector'] else 'path'}")
+        for where, known in DECISION_TYPES.items()
+        for name in known.fixed
+        for corrected in (
+            at(where, name, kind="set", value="b"),
+            given(where, {"kind": "mask", "fields": [name]}),
+        )
+    ],
+    "names that nothing has": [
+        (given("verdict", {"kind": kind, **more, "fields": ["phone"]}), "corrector.fields")
+        for kind in ("mask", "drop")
+        for more in ({}, {"path": "payload.levels"})
+        if kind == "mask" or more
+    ],
+    "names below a single value": [
+        (at(where, name, kind=kind, fields=["phone"]), "corrector.path")
+        for where, name, shape in PLACES
+        if shape in ("string", "number", "integer", "boolean")
+        for kind in ("mask", "drop")
+    ],
+    "SQL where no statement is": [
+        (at(where, name, kind="sql", limit=1), "corrector.path")
+        for where, name, kind in PLACES
+        if not (name.startswith("args.") and kind == "string")
+    ],
+    "SQL that cannot be rewritten so": [
+        (given("tool_call", {"kind": "sql", "path": "payload.args.sql", **more}), "corrector")
+        for more in (
+            {"limit": 0},
+            {"limit": -1},
+            {"limit": 1.5},
+            {"limit": "ten"},
+            {"limit": True},
+            {"mask": [""]},
+            {"drop": [""]},
+            {"mask": "phone"},
+            {"time_column": "day"},
+            {"time_column": "", "since": "2026-01-01"},
+            {"since": "2026-01-01"},
+            {"until": "2026-01-01"},
+            {"time_column": "day", "since": "yesterday"},
+            {"time_column": "day", "until": "2026-13-01"},
+            {"time_column": "day", "since": "2026-02-01", "until": "2026-01-01"},
+            {"time_column": "day", "since": "2026-02-01", "until": "2026-02-01"},
+            {"columns": ["day"]},
+        )
+    ],
+    "a path that leads nowhere": [
+        (given(where, {"path": path, **corrector}), "corrector")
+        for where in SHAPES
+        for path in ("payload.nothing", "payload.tol", "payload.symbols.first", "context.cost", "payload", "")
+        for corrector in (
+            {"kind": "clamp", "at_most": 1},
+            {"kind": "set", "value": 1},
+            {"kind": "sql", "limit": 1},
+            {"kind": "mask", "fields": ["phone"]},
+            {"kind": "drop", "fields": ["phone"]},
+        )
+    ],
+    "a path into a list by name": [
+        (at("plan", "steps.title", kind="set", value="a"), "corrector.path"),
+        (at("research_request", "experts.first", kind="set", value="a"), "corrector.path"),
+        (at("research_request", "experts.0.name", kind="set", value="a"), "corrector.path"),
+    ],
+    "an argument the tool has not": [
+        (at("pay", "args.sum", **corrector), "corrector.path")
+        for corrector in ({"kind": "clamp", "at_most": 1}, {"kind": "set", "value": 1})
+    ],
+    "no corrector at all": [
+        (given("tool_call", corrector), "corrector")
+        for corrector in (
+            {},
+            "clamp",
+            [],
+            {"kind": "clip", "path": "payload.args.n"},
+            {"kind": "clamp", "path": "payload.args.n"},
+            {"kind": "clamp", "path": "payload.args.n", "max": 3},
+            {"kind": "set", "path": "payload.args.n"},
+            {"kind": "mask", "fields": []},
+            {"kind": "drop", "fields": [""]},
+            {"kind": "mask", "fields": "phone"},
+        )
+    ],
+    "a corrector that is never asked": [
+        (given(where, {"kind": "drop", "fields": ["x"]}, **changes), "corrector")
+        for where in ("tool_call", "node", "plan")
+        for changes in ({"action": "terminate"}, {"action": "log_warning"}, {"requires_human": True})
+    ],
+    "a person who is never asked": [
+        (given(where, action=action, requires_human=True), "requires_human")
+        for where in SHAPES
+        for action in ("terminate", "log_warning")
+    ],
+    "a corrector that mends nothing": [
+        (at("verdict", "confidence", kind="clamp", at_most=1), "corrector"),
+        (at("verdict", "action", kind="set", value="HOLD"), "corrector"),
+        (given("tool_call", {"kind": "drop", "fields": ["phone"]}), "corrector"),
+        *(
+            (
+                at("verdict", "confidence", kind="clamp", **bounds)
+                | {"condition": "payload.confidence > 0.5"}
+                | {"examples": [{"violates": c > 0.5, "payload": {"confidence": c}} for c in (0.9, 0.1)]},
+                "corrector",
+            )
+            for bounds in ({"at_most": 0.8}, {"at_least": 0.2}, {"at_least": 0.95, "at_most": 1})
+        ),
+    ],
+    "a rule that stands in for none": [
+        (given("verdict", source=source, metadata={"replaces": replaced}), "metadata.replaces")
+        for source, replaced in (
+            ("system", "risk.positon_cap"),
+            ("system", "a.rule"),
+            ("system", ""),
+            ("system", 7),
+            ("system", ["risk.position_cap"]),
+            ("system", {"id": "risk.position_cap"}),
+            ("tool", "risk.nothing"),
+            ("user", "risk.position_cap"),
+            ("generated", "risk.position_cap"),
+        )
+    ],
+    "metadata nobody reads": [
+        (given("verdict", metadata={name: "a"}), f"metadata.{name}")
+        for name in ("sugestion", "suggestions", "replace", "replacs", "descripton", "nam")
+    ],
+    "texts that are none": [
+        (given("verdict", metadata={name: text}), f"metadata.{name}")
+        for name in ("name", "description", "suggestion")
+        for text in (1, ["a"], {}, {"de-DE": "a"}, {"en-US": 1}, True)
+    ],
+    "a tool nobody knows": [
+        (given("pay", tools=tools), "tools")
+        for tools in (["pay", "pya"], ["send_money", "pay"], ["pay", " "], ["pay", ""], "pay", ["pay", 1])
+    ],
+    "an example of no decision": [
+        (
+            given("verdict", decision_types=[])
+            | {"examples": [{"violates": True, "decision_type": name, "context": {"cost": 2.0}}]},
+            "examples.0",
+        )
+        for name in ("create_node", "verdct", "")
+    ],
+}
+RULES = [(kind, rule, field) for kind, rules in DISTURBED.items() for rule, field in rules]
+
+
+@pytest.mark.parametrize("kind", DISTURBED)
+def test_a_rule_that_cannot_work_is_refused_with_file_line_and_field(kind: str):
+    for told, field in DISTURBED[kind]:
+        text = json.dumps({"rules": [told]}, indent=1)
+        found = [each for each in BOOK.inspect(text, "mine.yaml").complaints if each.severity == "error"]
+        assert found, f"{kind}: accepted\n{text}"
+        named = [each for each in found if (each.field or "").startswith(field)]
+        assert named, f"{kind}: {[(each.field, str(each.said)) for each in found]}\n{text}"
+        for complaint in named:
+            assert (complaint.file, complaint.rule) == ("mine.yaml", "a.rule")
+            assert complaint.line is not None and 2 <= complaint.line <= text.count("\n")
+            assert all(complaint.said.in_locale(locale) for locale in LOCALES)
+            idle = "none of the examples" in str(complaint.said)
+            assert idle == (kind == "a corrector that mends nothing"), f"{kind}\n{text}"
+
+
+def test_many_rules_that_cannot_work_were_tried():
+    assert len({json.dumps(rule) for _, rule, _ in RULES}) >= 400
+
+
+MENDS: list[Rule] = [
+    *(
+        at(where, name, kind="clamp", **{bound: 2})
+        | {
+            "condition": f"has(payload.{name}) && payload.{name} {sign} {'2.0' if kind == 'number' else '2'}",
+            "examples": [
+                {"violates": violates, "payload": holding(where, name, value)}
+                for violates, value in ((True, 2 + step), (False, 2))
+            ],
+        }
+        for where, name, kind in PLACES
+        if kind in ("number", "integer")
+        for bound, sign, step in (("at_most", ">", 1), ("at_least", "<", -1))
+    ),
+    *(
+        at(where, name, kind="set", value=VALUES[kind])
+        | {
+            "condition": f"payload.{name} != {VALUES[kind]!r}",
+            "examples": [
+                {"violates": violates, "payload": holding(where, name, value)}
+                for violates, value in ((True, "other"), (False, VALUES[kind]))
+            ],
+        }
+        for where, name, kind in PLACES
+        if kind == "string" and name != "tool" and (where == "pay" or name not in DECISION_TYPES[where].fixed)
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    "told", MENDS, ids=lambda told: f"{told['corrector']['kind']} {told['corrector']['path']}"
+)
+def test_a_corrector_that_fits_its_field_is_let_through(told: Rule):
+    assert BOOK.inspect(json.dumps({"rules": [told]})).complaints == []
+
+
+@pytest.mark.parametrize(
+    ("corrector", "changes"),
+    [
+        ({"kind": "clamp", "path": "payload.position_percent", "at_most": 0.1}, {}),
+        ({"kind": "clamp", "path": "payload.title", "at_most": 0.1}, {"refused": "a number"}),
+        ({"kind": "set", "path": "payload.nothing", "value": 1}, {"refused": "no field"}),
+    ],
+)
+def test_a_rule_for_all_decisions_may_correct_what_one_of_them_has(corrector, changes):
+    told = given("verdict", corrector, decision_types=[]) | {
+        "condition": "has(payload.position_percent) && payload.position_percent > 0.1",
+        "examples": [
+            {"violates": p > 0.1, "decision_type": "verdict", "payload": {"position_percent": p}}
+            for p in (0.2, 0.1)
+        ],
+    }
+    found = BOOK.inspect(json.dumps({"rules": [told]})).complaints
+    assert bool(found) is bool(changes)
+    assert all(changes["refused"] in str(complaint.said) for complaint in found)

@@ -122,19 +122,27 @@ class RuleBook(RuleReader):
             "unproven_argument@1": unproven_argument(profiles),
         }
         facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker())
-        super().__init__(Cel(), profiles, conditions, facts)
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
-        self._shipped: dict[str, list[EnhancedRule]] = {}
-        self._corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
+        corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
+        super().__init__(Cel(), profiles, conditions, facts, corrections, self._replaceable)
+        self._corrections = corrections
+        self._files: dict[str, list[EnhancedRule]] = {}
 
     def read_shipped(self, profile: str = "default") -> list[EnhancedRule]:
         """The rules of a profile. One whose metadata says so stands in the place of the rule it `replaces`."""
-        if profile not in self._shipped:
-            files = [FOLDER / f"{name}.yaml" for name in PROFILES[profile]]
-            rules = [rule for file in files for rule in self.read(file.read_text("utf-8"), file.name)]
-            replaced = {rule.metadata.get("replaces") for rule in rules}
-            self._shipped[profile] = [rule for rule in rules if rule.id not in replaced]
-        return list(self._shipped[profile])
+        rules = [rule for name in PROFILES[profile] for rule in self._read_file(name)]
+        replaced = {rule.metadata.get("replaces") for rule in rules}
+        return [rule for rule in rules if rule.id not in replaced]
+
+    def _read_file(self, name: str) -> list[EnhancedRule]:
+        """What they replace stands in these very files, and is not looked up while they are read."""
+        if name not in self._files:
+            plain = RuleReader(self.engine, self.tools, self.conditions, self.facts)
+            self._files[name] = plain.read((FOLDER / f"{name}.yaml").read_text("utf-8"), f"{name}.yaml")
+        return self._files[name]
+
+    def _replaceable(self) -> list[str]:
+        return [rule.id for name in PROFILES["default"] for rule in self._read_file(name)]
 
     def repository(self, rules: Sequence[EnhancedRule] = ()) -> EnhancedRuleRepository:
         return EnhancedRuleRepository(rules, reader=self, defaults=self.read_shipped("presets"))

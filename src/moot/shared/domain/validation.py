@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from difflib import SequenceMatcher
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError, model_validator
@@ -47,9 +46,9 @@ def _is_left_out(field: FieldInfo) -> bool:
     return not field.is_required() and type(None) not in get_args(field.annotation)
 
 
-def nearest_first(name: str, known: Iterable[str]) -> list[str]:
-    """What was meant, perhaps, comes first."""
-    return sorted(known, key=lambda each: -SequenceMatcher(None, name.lower(), each.lower()).ratio())
+def guess(name: str, known: Iterable[str]) -> str | None:
+    """What was meant, perhaps; None: nothing is near."""
+    return next(iter(nearest(name, known)), None)
 
 
 def refuse(kind: str, **context: Any) -> PydanticCustomError:

@@ -85,9 +85,9 @@ class DecisionValidator:
         """By these rules, whichever are in force."""
         facts = self._facts.facts(request, request.payload)
         broken = active.index.find_broken(facts)
-        notes = [SAY("decisions.tool_unknown")] if facts.is_unheard_of else []
+        unheard_of = [SAY("decisions.tool_unknown")] if facts.is_unheard_of else []
         if not broken:
-            said, now = _in_words(request, notes), self._clock.now()
+            said, now = _in_words(request, unheard_of), self._clock.now()
             return ValidationResult(APPROVED, request, None, (), (), now, ruleset=active.digest, notes=said)
         trial = Trial(
             lambda payload: active.index.find_broken(self._facts.facts(request, payload)),
@@ -96,7 +96,8 @@ class DecisionValidator:
         )
         outcome = trial.outcome(request.payload, broken)
         told = self._tell(request, active.digest, broken, outcome, trial)
-        return replace(told, notes=_in_words(request, [*notes, *filter(None, [outcome.note])]))
+        stopped = [outcome.note] if outcome.note else []
+        return replace(told, notes=_in_words(request, stopped if told.status is REJECTED else unheard_of))
 
     def _tell(
         self, request: DecisionRequest, digest: str, broken: Sequence[Fired], outcome: Outcome, trial: "Trial"

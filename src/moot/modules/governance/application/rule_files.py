@@ -4,32 +4,35 @@ A file holds `rules`, a list, and may hold `profile` and `description`, which te
 which every rule of it has unless it says otherwise.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
+from moot.modules.governance.application.corrections import Corrections, patch
+from moot.modules.governance.application.corrector_checks import find_flaws
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import (
     ConditionEngine,
+    Corrector,
     EnhancedRule,
     Example,
     NamedCondition,
+    RuleAction,
     RuleIndex,
     RuleSource,
 )
 from moot.modules.governance.domain.rulesets import CALL, Complaint, Registered, RuleRefused, as_data
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES
-from moot.shared.domain.validation import invalid_input
+from moot.shared.domain.validation import guess, invalid_input
 
 __all__ = ["Complaint", "EnhancedRule", "Reading", "RuleReader", "RuleRefused", "as_data", "write_rules"]
 
@@ -37,6 +40,8 @@ TOP = ("profile", "description", "defaults", "rules")
 FIELDS = tuple(EnhancedRule.model_fields)
 TEXTS = ("name", "description", "suggestion")
 """What `metadata` may say in several languages."""
+METADATA = (*TEXTS, "replaces", "kind")
+"""What in it means something to Moot."""
 
 
 def write_rules(rules: Iterable[EnhancedRule]) -> str:
@@ -60,7 +65,10 @@ _Dumper.add_representer(str, _text)
 
 
 class RuleReader:
-    """What rules may name, and whether they are sound. `conditions` are those in code, by name and version."""
+    """What rules may name, and whether they are sound. `conditions` are those in code, by name and version.
+
+    `replaceable` are the rules in whose place another may stand. Without `corrections`, no corrector is tried.
+    """
 
     def __init__(
         self,
@@ -68,8 +76,11 @@ class RuleReader:
         tools: Mapping[str, ToolProfile] = MappingProxyType({}),
         conditions: Mapping[str, NamedCondition] = MappingProxyType({}),
         facts: FactFinder | None = None,
+        corrections: Corrections | None = None,
+        replaceable: Callable[[], Collection[str]] | None = None,
     ) -> None:
         self.engine, self.tools, self.conditions = engine, tools, conditions
+        self.corrections, self.replaceable = corrections, replaceable
         self.facts = facts or FactFinder(lambda tool, _context: tools.get(tool), lambda *_: True)
 
     def read(self, text: str, where: str = "rules.yaml") -> list[EnhancedRule]:
@@ -98,9 +109,10 @@ class RuleReader:
 
     def complaints(self, rule: EnhancedRule) -> list[Complaint]:
         """What is wrong with what the rule says; whether its examples bear it out is `tried`'s business."""
-        found = [*_unknown_types(rule), *_unknown_paths(rule)]
+        found = [*_unknown_types(rule)]
         if not found:
-            found = [_in_condition(problem) for problem in self.engine.problems(rule, self.tools)]
+            found = find_flaws(rule, self.tools)
+            found += [_in_condition(problem) for problem in self.engine.problems(rule, self.tools)]
         return [replace(complaint, rule=rule.id) for complaint in found]
 
     def try_examples(self, rule: EnhancedRule) -> list[tuple[int, Complaint]]:
@@ -108,6 +120,51 @@ class RuleReader:
         index = self.index([rule.model_copy(update={"enabled": True})])
         outcomes = [_outcome(rule, example, index, self.facts) for example in rule.examples]
         return [(place, replace(found, rule=rule.id)) for place, found in enumerate(outcomes) if found]
+
+    def find_idle(self, rule: EnhancedRule) -> Iterator[Complaint]:
+        """What in the rule would never have an effect."""
+        passive = rule.action in (RuleAction.TERMINATE, RuleAction.LOG_WARNING)
+        if passive and rule.requires_human:
+            why = SAY("correctors.never_asked", action=rule.action)
+            yield Complaint(why, rule.id, "requires_human")
+        if rule.corrector and (passive or rule.requires_human):
+            said = f"action {rule.action}" if passive else "requires_human"
+            yield Complaint(SAY("correctors.never_used", why=said), rule.id, "corrector")
+        elif rule.corrector and self.corrections and not self._mends(rule, rule.corrector, self.corrections):
+            yield Complaint(SAY("correctors.mends_nothing"), rule.id, "corrector")
+        shown = {example.payload.get("tool") for example in rule.examples}
+        for name in (name for name in rule.tools if name not in self.tools and name not in shown):
+            why = SAY("rules.unknown_tool", name=name, known=list(self.tools) or ["-"])
+            yield Complaint(why, rule.id, "tools", nearest=guess(name, self.tools))
+        yield from self._idle_metadata(rule)
+
+    def _idle_metadata(self, rule: EnhancedRule) -> Iterator[Complaint]:
+        for name in (name for name in rule.metadata if name not in METADATA):
+            if meant := guess(name, METADATA):  # what people note beside is theirs
+                why = SAY("rules.unknown_key", name=name, known=list(METADATA))
+                yield Complaint(why, rule.id, f"metadata.{name}", nearest=meant)
+        replaced = rule.metadata.get("replaces")
+        if replaced is None or self.replaceable is None:
+            return
+        if rule.tightens:
+            yield Complaint(SAY("rules.replaces_nothing", source=rule.source), rule.id, "metadata.replaces")
+        elif replaced not in (known := list(self.replaceable())) or replaced == rule.id:
+            why = SAY("rules.unknown_replaced", name=replaced, known=known)
+            yield Complaint(why, rule.id, "metadata.replaces", nearest=guess(str(replaced), known))
+
+    def _mends(self, rule: EnhancedRule, corrector: Corrector, corrections: Corrections) -> bool:
+        """Whether it does what it is for on one of the rule's own examples, if there are any to try it on.
+
+        A statement that cannot be rewritten proves nothing: another may.
+        """
+        index = self.index([rule.model_copy(update={"enabled": True})])
+        broken = [_request(rule, example) for example in rule.examples if example.violates]
+        for request in (each for each in broken if each is not None):
+            changes = corrections.changes(corrector, request.payload, rule.id)
+            mended = self.facts.facts(request, patch(request.payload, changes))
+            if not (index.find_broken(mended) if changes else corrector.kind != "sql"):
+                return True
+        return not broken
 
 
 @dataclass
@@ -199,7 +256,7 @@ class Reading:
             return Complaint(SAY("rules.call_is_the_systems"), field="condition")
         if reference not in self.by.conditions:
             why = SAY("rules.unknown_call", reference=reference, known=sorted(self.by.conditions))
-            return Complaint(why, field="condition", nearest=nearest(reference, self.by.conditions))
+            return Complaint(why, field="condition", nearest=guess(reference, self.by.conditions))
         return Registered(reference, self.by.conditions[reference])
 
     def _bad_texts(self, entry: Mapping[str, Any]) -> Iterator[Complaint]:
@@ -220,7 +277,10 @@ class Reading:
         failed = [] if wrong else self.by.try_examples(rule)
         for place, complaint in failed:
             self._complain((*at, "examples", place), replace(complaint, field=f"examples.{place}"))
-        return not wrong and not failed
+        idle = [] if wrong or failed else [*self.by.find_idle(rule)]
+        for complaint in idle:
+            self._complain((*at, *_way(complaint.field)), complaint)
+        return not wrong and not failed and not idle
 
     def _refuse_unknown(
         self, at: Path, entry: Mapping[str, Any], known: tuple[str, ...], rule: str | None = None
@@ -228,7 +288,7 @@ class Reading:
         unknown = [name for name in entry if name not in known]
         for name in unknown:
             why = SAY("rules.unknown_key", name=name, known=list(known))
-            found = Complaint(why, rule, name, nearest=nearest(name, known))
+            found = Complaint(why, rule, name, nearest=guess(name, known))
             self._complain((*at, name), found)
         return bool(unknown)
 
@@ -247,7 +307,7 @@ def _findings(error: ValidationError) -> Iterator[Complaint]:
     for finding in (each for each in error.errors() if each not in of_the_condition):
         told = invalid_input([finding])
         problem = told.details["errors"][0]
-        known = nearest(_word(problem.get("got")), problem.get("allowed", []))
+        known = guess(_word(problem.get("got")), problem.get("allowed", []))
         yield Complaint(told.message, field=problem["field"] if finding["loc"] else None, nearest=known)
 
 
@@ -264,10 +324,6 @@ NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
 """When examples take place."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str | None:
-    return next(iter(get_close_matches(name, list(known), n=1)), None)
-
-
 def _in_condition(problem: Problem) -> Complaint:
     line, column, why, advice = problem
     return Complaint(why, field="condition", line=line, column=column, advice=advice)
@@ -277,28 +333,21 @@ def _unknown_types(rule: EnhancedRule) -> Iterator[Complaint]:
     for name in rule.decision_types:
         if name not in DECISION_TYPES:
             why = SAY("rules.unknown_type", name=name, known=list(DECISION_TYPES))
-            yield Complaint(why, field="decision_types", nearest=nearest(name, DECISION_TYPES))
+            yield Complaint(why, field="decision_types", nearest=guess(name, DECISION_TYPES))
 
 
-def _unknown_paths(rule: EnhancedRule) -> Iterator[Complaint]:
-    """A corrector that aims at a field no such decision has would never correct anything."""
-    path: str | None = getattr(rule.corrector, "path", None)
-    if path is None:
-        return
-    for name in (known for known in rule.for_types if known in DECISION_TYPES):
-        fields = {f"payload.{field}": kind for field, kind in DECISION_TYPES[name].payload.items()}
-        open_ended = [field for field, kind in fields.items() if kind in ("map", "list")]
-        if path not in fields and not any(path.startswith(f"{field}.") for field in open_ended):
-            why = SAY("rules.unknown_path", path=path, type=name, known=list(fields))
-            yield Complaint(why, field="corrector.path", nearest=nearest(path, fields))
+def _request(rule: EnhancedRule, example: Example) -> DecisionRequest | None:
+    """None: nobody can tell which decision the example is, or it is none of the rule's."""
+    types = [example.decision_type] if example.decision_type else list(rule.for_types)
+    if len(types) != 1 or types[0] not in (rule.for_types or DECISION_TYPES):
+        return None
+    return DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
 
 
 def _outcome(rule: EnhancedRule, example: Example, index: RuleIndex, facts: FactFinder) -> Complaint | None:
-    types = [example.decision_type] if example.decision_type else list(rule.for_types)
-    known = rule.for_types or DECISION_TYPES
-    if len(types) != 1 or (rule.for_types and types[0] not in known):
-        return Complaint(SAY("rules.example_without_type", known=list(known)))
-    request = DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
+    request = _request(rule, example)
+    if request is None:
+        return Complaint(SAY("rules.example_without_type", known=list(rule.for_types or DECISION_TYPES)))
     fired = index.find_broken(facts.facts(request, example.payload))
     finding = fired[0].finding if fired else None
     if finding is not None and finding.error is not None:  # it proves nothing

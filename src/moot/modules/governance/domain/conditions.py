@@ -53,11 +53,15 @@ STOCK: dict[str, Kind] = {
 
 
 class DecisionType(NamedTuple):
-    """All of the context may be missing, and of the payload what is `optional`: a condition asks `has()` first."""
+    """All of the context may be missing, and of the payload what is `optional`: a condition asks `has()` first.
+
+    `fixed` is what a decision is about: whoever acts on it goes by what they asked, so that no corrector changes it.
+    """
 
     payload: Fields
     context: Fields = CONTEXT
     optional: frozenset[str] = frozenset()
+    fixed: frozenset[str] = frozenset()
 
 
 DECISION_TYPES: dict[str, DecisionType] = {
@@ -73,6 +77,7 @@ DECISION_TYPES: dict[str, DecisionType] = {
         },
         CONTEXT | STOCK,
         frozenset({"max_cost"}),
+        frozenset({"symbol", "locale", "trigger_source"}),
     ),
     "plan": DecisionType(
         {
@@ -83,7 +88,11 @@ DECISION_TYPES: dict[str, DecisionType] = {
             "symbols": "strings",
         }
     ),
-    "node": DecisionType({"node": "string", "symbol": "string", "options": "map"}, CONTEXT | STOCK),
+    "node": DecisionType(
+        {"node": "string", "symbol": "string", "options": "map"},
+        CONTEXT | STOCK,
+        fixed=frozenset({"node", "symbol"}),
+    ),
     "tool_call": DecisionType({"tool": "string", "args": "map"}),
     "verdict": DecisionType(
         {
@@ -105,6 +114,7 @@ DECISION_TYPES: dict[str, DecisionType] = {
         },
         CONTEXT | STOCK | {"experts_asked": "integer", "experts_heard": "integer"},
         frozenset({"levels.entry", "levels.stop", "levels.target", "grounding.score"}),
+        frozenset({"symbol"}),
     ),
 }
 

@@ -16,7 +16,7 @@ from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.moments import FIRST_DAY, read_moment
-from moot.shared.domain.validation import nearest_first, refuse
+from moot.shared.domain.validation import quote, refuse
 
 
 class ValidationStatus(StrEnum):
@@ -139,8 +139,7 @@ def moment(value: Any, at: time = time.min) -> datetime:
 
 def _require_known(decision_type: str) -> str:
     if decision_type not in DECISION_TYPES:
-        nearest = nearest_first(decision_type, DECISION_TYPES)
-        raise refuse("literal_error", got=repr(decision_type)[:80], allowed=nearest)
+        raise refuse("literal_error", got=quote(decision_type), allowed=list(DECISION_TYPES))
     return decision_type
 
 

@@ -1,16 +1,32 @@
 """A rule: when it is broken, and what follows."""
 
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from enum import StrEnum
 from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
 
-from pydantic import BaseModel, Field, model_validator
+from pydantic import AfterValidator, BaseModel, Field, model_validator
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.shared.domain.validation import Strict, refuse
 
 Path = Annotated[str, Field(pattern=r"^payload(\.[A-Za-z0-9_-]+)+$")]
 """A field as a condition names it: `payload.args.limit`."""
+Bound = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Text = Annotated[str, Field(min_length=1)]
+Names = tuple[Text, ...]
+
+
+def _iso_time(text: str) -> str:
+    """As databases compare it with a column: as text."""
+    try:
+        datetime.fromisoformat(text)
+    except ValueError:
+        raise refuse("moment_malformed", got=repr(text)) from None
+    return text
+
+
+IsoTime = Annotated[str, AfterValidator(_iso_time)]
 
 
 class Mask(Strict):
@@ -18,7 +34,7 @@ class Mask(Strict):
 
     kind: Literal["mask"]
     path: Path | None = None
-    fields: tuple[str, ...] = Field(min_length=1)
+    fields: Names = Field(min_length=1)
     replacement: str = "***"
 
 
@@ -27,7 +43,7 @@ class Drop(Strict):
 
     kind: Literal["drop"]
     path: Path | None = None
-    fields: tuple[str, ...] = Field(min_length=1)
+    fields: Names = Field(min_length=1)
 
 
 class Clamp(Strict):
@@ -35,13 +51,15 @@ class Clamp(Strict):
 
     kind: Literal["clamp"]
     path: Path
-    at_least: float | None = None
-    at_most: float | None = None
+    at_least: Bound | None = None
+    at_most: Bound | None = None
 
     @model_validator(mode="after")
     def _has_a_bound(self) -> "Clamp":
         if self.at_least is None and self.at_most is None:
             raise refuse("no_bound")
+        if self.at_least is not None and self.at_most is not None and self.at_least > self.at_most:
+            raise refuse("bounds_inverted", got=f"{self.at_least:g} > {self.at_most:g}")
         return self
 
 
@@ -58,13 +76,21 @@ class RewriteSql(Strict):
 
     kind: Literal["sql"]
     path: Path
-    mask: tuple[str, ...] = ()
-    drop: tuple[str, ...] = ()
-    limit: int | None = Field(default=None, ge=1)
-    time_column: str | None = None
-    since: str | None = None
+    mask: Names = ()
+    drop: Names = ()
+    limit: int | None = Field(default=None, ge=1, strict=True)
+    time_column: Text | None = None
+    since: IsoTime | None = None
     """ISO date or time; with `until`, what `time_column` must lie between (since included, until not)."""
-    until: str | None = None
+    until: IsoTime | None = None
+
+    @model_validator(mode="after")
+    def _filters_something(self) -> "RewriteSql":
+        if (self.time_column is None) != (self.since is None and self.until is None):
+            raise refuse("half_a_filter")
+        if self.since and self.until and self.since >= self.until:
+            raise refuse("bounds_inverted", got=f"{self.since} >= {self.until}")
+        return self
 
 
 Corrector = Annotated[Mask | Drop | Clamp | SetValue | RewriteSql, Field(discriminator="kind")]
@@ -132,9 +158,9 @@ class EnhancedRule(BaseModel, frozen=True, extra="forbid", arbitrary_types_allow
     version: int = Field(default=1, ge=1)
     mode: Literal["enforce", "shadow"] = "enforce"
     """`shadow`: what it would have done is noted, and nothing else."""
-    decision_types: tuple[str, ...] = ()
+    decision_types: Names = ()
     """Empty: every decision, with `payload` untyped."""
-    tools: tuple[str, ...] = ()
+    tools: Names = ()
     """Empty: every tool. Names one: the rule is for `tool_call` and sees that tool's own arguments."""
     requires_human: bool = False
     examples: tuple[Example, ...] = ()

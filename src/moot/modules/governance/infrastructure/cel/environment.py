@@ -1,7 +1,7 @@
 """What a condition may name: the fields of its decision types with their types, and what happened before."""
 
 import re
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container
 from contextvars import ContextVar
 from datetime import timedelta
 from functools import lru_cache
@@ -10,16 +10,11 @@ from typing import Any, Final
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
-from moot.modules.governance.domain.conditions import (
-    CONTEXT,
-    DECISION_TYPES,
-    Facts,
-    Fields,
-    Kind,
-    ToolProfile,
-)
-from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.conditions import CONTEXT, Facts, Kind
+from moot.modules.governance.domain.shapes import Declared, arguments_of, fields_for
 from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
+
+__all__ = ["Declared", "arguments_of", "fields_for"]
 
 LITERALS: Final = re.compile(
     r"""//[^\n]*
@@ -56,8 +51,6 @@ def resolve_has(source: str, declared: Container[str]) -> str:
     return "".join([*pieces, source[end:]])
 
 
-Declared = dict[str, Kind]
-
 TYPES: Final[dict[Kind, cel.Type]] = {
     "string": cel.Type.STRING,
     "number": cel.Type.DOUBLE,
@@ -69,65 +62,6 @@ TYPES: Final[dict[Kind, cel.Type]] = {
     "time": cel.Type.TIMESTAMP,
     "any": cel.Type.DYN,
 }
-JSON_KINDS: Final[dict[str, Kind]] = {
-    "string": "string",
-    "number": "number",
-    "integer": "integer",
-    "boolean": "boolean",
-    "array": "list",
-    "object": "map",
-}
-
-
-def fields_for(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
-    """The fields that mean the same in every decision the rule is for."""
-    if not rule.for_types:
-        return {"payload": "map", **_prefix("context", CONTEXT)}
-    kinds = [DECISION_TYPES[name] for name in rule.for_types]
-    fields = _intersect(
-        [_prefix("payload", kind.payload) | _prefix("context", kind.context) for kind in kinds]
-    )
-    arguments = arguments_of(rule, tools)
-    if arguments is not None:
-        del fields["payload.args"]
-        fields |= _prefix("payload.args", arguments)
-    return fields
-
-
-def _prefix(prefix: str, fields: Fields) -> Declared:
-    return {f"{prefix}.{name}": kind for name, kind in fields.items()}
-
-
-def _intersect(several: list[Declared]) -> Declared:
-    first, *others = several
-    return {name: kind for name, kind in first.items() if all(other.get(name) == kind for other in others)}
-
-
-def arguments_of(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared | None:
-    """None: some tool of the rule does not say what its arguments are, or calls one what no condition can."""
-    schemas = [tools[name].parameters if name in tools else {} for name in rule.tools]
-    properties = [schema.get("properties") for schema in schemas]
-    if not schemas or not all(isinstance(each, Mapping) and each for each in properties):
-        return None
-    if not all(name.isidentifier() and name.isascii() for each in properties for name in each or ()):
-        return None
-    return _intersect([{name: _kind_of(said) for name, said in each.items()} for each in properties if each])
-
-
-def _kind_of(schema: Any) -> Kind:
-    """Null beside a type says only that the argument may be missing."""
-    match schema:
-        case {"anyOf": [choice, {"type": "null"}] | [{"type": "null"}, choice]}:
-            return _kind_of(choice)
-        case {"type": [kind, "null"] | ["null", kind]}:
-            return _kind_of({**schema, "type": kind})
-        case {"type": "array", "items": {"type": "string"}}:
-            return "strings"
-        case {"type": str() as kind}:
-            return JSON_KINDS.get(kind, "any")
-    return "any"
-
-
 JUDGED: ContextVar[Facts] = ContextVar("the decision that is being judged")
 
 
