@@ -5,6 +5,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple, Protocol
 from uuid import UUID, uuid4
 
+import structlog
 from pydantic import BaseModel
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
@@ -12,7 +13,7 @@ from moot.modules.governance.application.decision_log import explain, make_recor
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
-from moot.modules.governance.application.execution_monitor import ExecutionMonitor
+from moot.modules.governance.application.execution_monitor import ExecutionMonitor, current_workflow_id
 from moot.modules.governance.application.goal_alignment_checker import OpinionOnAlignment
 from moot.modules.governance.domain.decisions import (
     BY_A_PERSON,
@@ -22,18 +23,26 @@ from moot.modules.governance.domain.decisions import (
     DecisionRequest,
     DecisionStatistics,
     RecordedResult,
+    RuleViolation,
     ValidationResult,
     ValidationStatus,
 )
 from moot.modules.governance.domain.escalations import Escalation
+from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import Conflict, DecisionRejected
+from moot.shared.domain.errors import AppError, Conflict, DecisionRejected
 from moot.shared.domain.messages import Message
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_context
+from moot.shared.infrastructure.redaction import error_text
 
 __all__ = ["DecisionRecord", "DecisionRequest", "Escalation", "RecordedResult", "ValidationResult"]
+
+logger = structlog.get_logger(__name__)
+
+ERROR_POLICY = "error_policy"
+"""Who asks for a person, where no rule does."""
 
 
 class RulesInForce(Protocol):
@@ -100,12 +109,30 @@ class CoordinatorAgent:
         result = self.validator.validate_by(active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._apply_answer(active, request, result, session_id, workspace)
-        record = make_record(request, result, session_id=session_id, workspace=workspace)
-        if self.log is not None:
-            await self.log.write(record)
-        if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
-            return Decision(result, record)
-        return Decision(result, record, await self.escalations.open(request, record))
+        return await self._record(request, result, session_id, workspace)
+
+    async def escalate(
+        self, node_id: str, error: Exception, *, symbol: str, options: Mapping[str, Any] | None = None
+    ) -> Decision | None:
+        """Put a node of the workflow under way before a person that failed, and that trying again would not mend.
+
+        None: nothing is kept there, or it could not be, which must not stop the work.
+        """
+        context, workflow = current_context(), self.monitor.get_context(current_workflow_id())
+        if not context.session_id or workflow is None or self.escalations is None:
+            return None
+        locale, workspace = workflow.locale, context.workspace
+        payload = {"node": node_id, "symbol": symbol, "options": options or {}}
+        facts = {**self.monitor.facts(), "workspace": workspace, "locale": locale}
+        request = DecisionRequest(f"error:{node_id}", "node", payload, facts, context.caller or ERROR_POLICY)
+        name = SAY("execution.escalated").in_locale(locale)
+        told = RuleViolation(ERROR_POLICY, name, RuleAction.REJECT, error_text(error, locale), escalates=True)
+        result = ValidationResult(ValidationStatus.ESCALATED, request, None, (told,), (), request.timestamp)
+        try:
+            return await self._record(request, result, UUID(context.session_id), workspace)
+        except AppError as e:
+            logger.warning("nobody asked about a failed node", node=node_id, error=str(e))
+            return None
 
     async def validate(
         self, request: DecisionRequest, workspace: str = DEFAULT_WORKSPACE, *, waived: bool = False
@@ -119,10 +146,20 @@ class CoordinatorAgent:
         counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
         return GovernanceStatus(
             decision_statistics=counted,
-            active_workflows=self.monitor.active_workflows,
+            active_workflows=self.monitor.count_active(workspace),
             circuit_breaker_state=self.breakers.worst(workspace).value,
             circuit_breakers=self.breakers.reports(workspace),
         )
+
+    async def _record(
+        self, request: DecisionRequest, result: ValidationResult, session_id: UUID | None, workspace: str
+    ) -> Decision:
+        record = make_record(request, result, session_id=session_id, workspace=workspace)
+        if self.log is not None:
+            await self.log.write(record)
+        if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
+            return Decision(result, record)
+        return Decision(result, record, await self.escalations.open(request, record))
 
     async def _active(self, workspace: str) -> Active:
         return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active
@@ -148,10 +185,13 @@ class CoordinatorAgent:
 
     def _inform(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
+        known: dict[str, Any] = {}
+        if self.monitor.get_context(current_workflow_id()) is not None:
+            known = self.monitor.facts()
         broken = self.breakers.open_names(workspace)
-        if "open_breakers" in request.context or not broken:
-            return request
-        return replace(request, context={**request.context, "open_breakers": broken})
+        if broken or request.decision_type == "tool_call":
+            known["open_breakers"] = broken
+        return replace(request, context={**known, **request.context}) if known else request
 
 
 def _as_approved(
@@ -205,7 +245,7 @@ class ToolCalls:
             str(uuid4()),
             "tool_call",
             {"tool": tool, "args": args},
-            {**context, "workspace": workspace},
+            {**self._agent.monitor.facts(), **context, "workspace": workspace},
             requester,
             self._clock.now(),
         )
