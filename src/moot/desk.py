@@ -33,6 +33,7 @@ from moot.modules.coordinator.container import CoordinatorContainer, workflow_jo
 from moot.modules.debate.container import DebateContainer
 from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import Escalation, ToolCalls
+from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
 from moot.modules.intake.application.intake_service import (
     Conversation,
@@ -48,7 +49,8 @@ from moot.modules.research.container import ResearchContainer
 from moot.remote.desk import Body, Desk
 from moot.shared.domain.audit import Seal, Verification
 from moot.shared.domain.clock import Clock, SystemClock
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -105,6 +107,7 @@ class Moot(Desk):
             trail=self.trail,
             clock=clock,
             strict=self.settings.audit == "strict",
+            policy=_error_policy(self.settings),
             journal=workflow_journal(self.trail) if self.trail else None,
             on_answer=self._go_on,
             breakers=breakers,
@@ -288,6 +291,16 @@ def _keep_secret(settings: Settings) -> None:
 def _seal(settings: Settings) -> Seal | None:
     key = settings.audit_key.get_secret_value()
     return Seal(key) if key else None
+
+
+def _error_policy(settings: Settings) -> ErrorHandlingPolicy:
+    """Some chance in every pause, so that those who failed together do not return together."""
+    optional = [name.strip() for name in settings.optional_nodes.split(",") if name.strip()]
+    known = [*ExpertType, "debate", "judge", "research", "equity", "processing"]
+    if unknown := [name for name in optional if name not in known]:
+        said = f"MOOT_OPTIONAL_NODES: {', '.join(unknown)}; allowed: {', '.join(known)}"
+        raise InvalidInput(said, code="SETTINGS_INVALID")
+    return ErrorHandlingPolicy(jitter=0.2, skippable_node_types=tuple(optional))
 
 
 def _sources(settings: Settings) -> Sources:

@@ -10,8 +10,10 @@ import pytest
 from rich.console import Console
 
 from moot.cli.research_view import show_result
+from moot.desk import Moot
 from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.domain.exceptions import DecisionRejected, SessionWaiting
+from moot.modules.coordinator.container import workflow_journal
+from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, DecisionRejected, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.orchestration import node_layers
 from moot.modules.governance.application.decision_log import explain
@@ -19,11 +21,13 @@ from moot.modules.governance.application.error_handler import ErrorHandlingPolic
 from moot.modules.governance.container import GovernanceContainer, RuleBook
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.shared.domain.errors import AppError, Forbidden
+from moot.modules.governance.domain.workflow import WorkflowExecution
+from moot.shared.domain.errors import AppError, Forbidden, InvalidInput
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.test_resume import (  # noqa: F401
     ALL,
     FOUND,
@@ -34,6 +38,7 @@ from tests.coordinator.test_resume import (  # noqa: F401
     hours,
     question,
 )
+from tests.fakes.clock import PATIENCE
 from tests.fakes.coordinator import FakeJudge, FakeResearch
 from tests.governance.factories import rule
 
@@ -60,9 +65,22 @@ VERDICT = {
 class Desk(Process):
     """A process whose sessions ask the rules: those that are shipped, and `more`."""
 
-    def __init__(self, database: Database, hours, *more: EnhancedRule, research=None) -> None:  # noqa: F811
+    def __init__(
+        self,
+        database: Database,
+        hours,  # noqa: F811
+        *more: EnhancedRule,
+        research=None,
+        policy=QUICK,
+    ) -> None:
         trail = AuditTrail(database)
-        self.governance = GovernanceContainer(trail=trail, clock=hours, policy=QUICK, on_answer=self._go_on)
+        self.governance = GovernanceContainer(
+            trail=trail,
+            clock=hours,
+            policy=policy,
+            journal=workflow_journal(trail),
+            on_answer=self._go_on,
+        )
         rules = [*self.governance.book.read_shipped(), *more]
         self.governance.rulesets._shipped = tuple(rules)
         policy = GovernanceAdapter(self.governance.agent, hours)
@@ -318,3 +336,136 @@ async def test_whoever_asked_for_a_session_cannot_approve_what_it_waits_for(data
     await waiting.approve(escalation_id, WORKSPACE, by="Wu", reason="looked at it")
     result = await desk.sessions.outcome(UUID(stopped.value.details["session_id"]), WORKSPACE)
     assert result.verdict_status == "judged"
+
+
+def given_to(workflow: WorkflowExecution) -> dict[str, set[str]]:
+    return {node: set(inputs) for node, inputs in workflow.node_inputs.items()}
+
+
+EVERYBODY = [*(expert.value for expert in ALL), "debate", "judge"]
+
+
+class TestTheMonitorKnows:
+    async def test_what_each_node_was_given_and_came_to(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours)
+        result = await desk.ask(options={"technical_analyst": {"analysis_date": "2024-01-02"}})
+        workflow = desk.governance.agent.monitor.get_context(result.session_id)
+        assert given_to(workflow) == {
+            **{expert.value: {"symbol", "options"} for expert in ALL},
+            "debate": {"symbol", "results"},
+            "judge": {"symbol", "debate_outcome"},
+        }
+        assert workflow.node_inputs["technical_analyst"]["options"] == {"analysis_date": "2024-01-02"}
+        assert workflow.node_inputs["debate"]["results"] == dict.fromkeys(EVERYBODY[:5], FOUND)
+        assert workflow.node_outputs["macro_intelligence"] == FOUND
+        assert workflow.node_outputs["judge"]["position_percent"] == 0.2
+        elsewhere = await Desk(database, hours).governance.agent.monitor.context_of(result.session_id)
+        assert {**elsewhere.node_outputs, "debate": ...} == {**workflow.node_outputs, "debate": ...}
+
+    async def test_nodes_that_a_resumed_session_does_not_run_again(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours, TestAPersonIsAsked.asks)
+        session_id, escalation_id = await TestAPersonIsAsked().waiting(desk)
+        after = Desk(database, hours, TestAPersonIsAsked.asks)
+        await after.governance.escalations.approve(escalation_id, WORKSPACE, by="Li", reason="small fund")
+        await after.sessions.outcome(session_id, WORKSPACE)
+        assert after.research.calls == []
+        workflow = after.governance.agent.monitor.get_context(str(session_id))
+        assert (set(workflow.executed_nodes), workflow.pending_nodes) == (set(EVERYBODY), [])
+        assert set(workflow.node_outputs) == set(EVERYBODY)
+
+    async def test_nodes_that_a_retried_session_reuses(self, database: Database, hours):  # noqa: F811
+        research = Flaky(AppError("no licence"))
+        desk = Desk(database, hours, research=research)
+        first = await desk.ask()
+        begun = len(research.calls)
+        second = await desk.service.retry(UUID(first.session_id))
+        assert [call[0] for call in research.calls[begun:]] == [MACRO]
+        workflow = desk.governance.agent.monitor.get_context(second.session_id)
+        assert set(workflow.executed_nodes) == set(EVERYBODY)
+        assert workflow.node_outputs["technical_analyst"] == FOUND
+        assert workflow.metrics.total_nodes == 7
+
+    async def test_that_none_succeeded_and_the_session_has_failed_and_waits_for_nobody(
+        self,
+        database: Database,
+        hours,  # noqa: F811
+    ):
+        desk = Desk(database, hours, research=FakeResearch(dict.fromkeys(ALL, AppError("no licence"))))
+        with pytest.raises(AllExpertsFailed) as failed:
+            await desk.ask()
+        workflow = desk.governance.agent.monitor.get_context(failed.value.details["session_id"])
+        assert (workflow.consecutive_failures, set(workflow.skipped_nodes)) == (5, {"debate", "judge"})
+        assert (await desk.governance.escalations.list_waiting(WORKSPACE)).items == []
+
+    async def test_how_many_run_now_in_whose_workspace(self, database: Database, hours):  # noqa: F811
+        slow = Slow()
+        desk = Desk(database, hours, research=slow)
+        asking = [asyncio.create_task(desk.ask(MACRO)) for _ in range(3)]
+        await asyncio.wait_for(slow.three.wait(), PATIENCE)
+        agent = desk.governance.agent
+        assert (await agent.status(WORKSPACE)).active_workflows == 3
+        assert (await agent.status("theirs")).active_workflows == 0
+        slow.go.set()
+        ids = [UUID((await each).session_id) for each in asking]
+        assert (await agent.status(WORKSPACE)).active_workflows == 0
+        asked = [record for i in ids for record in await desk.governance.decisions.of_session(i, WORKSPACE)]
+        running = [each.context["running"] for each in asked if each.decision_type == "research_request"]
+        assert sorted(running) == [0, 1, 2]
+
+
+class Slow(FakeResearch):
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(ALL, FOUND))
+        self.three, self.go = asyncio.Event(), asyncio.Event()
+
+    async def run_expert(self, expert_type, symbol, options=None):
+        found = await super().run_expert(expert_type, symbol, options)
+        if len(self.calls) == 3:
+            self.three.set()
+        await self.go.wait()
+        return found
+
+
+class TestWhatFollowsAnError:
+    async def test_one_that_no_retry_mends_is_put_before_a_person(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours, research=Flaky(PermissionError("the key may not read macro data")))
+        told: list[Any] = []
+        result = await desk.service.execute(question(), watch=told.append)
+        assert (result.overall_status, result.verdict_status) == ("partial", "judged")
+        (open_,) = (await desk.governance.escalations.list_waiting(WORKSPACE)).items
+        assert (str(open_.session_id), open_.why) == (result.session_id, ["the key may not read macro data"])
+        assert open_.payload == {"node": "macro_intelligence", "symbol": "900001.DEMO", "options": {}}
+        (event,) = [
+            event.data
+            for event in told
+            if event.type == "decision" and event.data["decision"] == "error:macro_intelligence"
+        ]
+        assert (event["status"], event["escalation_id"]) == ("escalated", str(open_.id))
+        assert (await verify(desk.trail, UUID(result.session_id))).intact
+        await desk.governance.escalations.approve(open_.id, WORKSPACE, by="Li", reason="has the right now")
+        again = await desk.service.retry(UUID(result.session_id))
+        assert again.overall_status == "completed"
+
+    async def test_an_optional_expert_is_left_out_and_told_so(self, database: Database, hours):  # noqa: F811
+        policy = ErrorHandlingPolicy(skippable_node_types=("macro_intelligence", "judge"))
+        desk = Desk(database, hours, research=Flaky(AppError("no licence")), policy=policy)
+        result = await desk.ask()
+        assert (result.overall_status, result.verdict_status) == ("completed", "judged")
+        assert (await desk.nodes(UUID(result.session_id)))["macro_intelligence"].status == "skipped"
+        (left_out,) = [item for item in result.expert_results if item.status == "failed"]
+        assert (left_out.expert_type, "optional" in left_out.error) == (MACRO, True)
+        assert set(desk.debate.calls[0][1]) == {*EVERYBODY[:5]} - {"macro_intelligence"}
+        later = await desk.sessions.outcome(UUID(result.session_id), WORKSPACE)
+        assert later.expert_results == result.expert_results
+        workflow = desk.governance.agent.monitor.get_context(result.session_id)
+        assert (workflow.skipped_nodes, workflow.failed_nodes) == (["macro_intelligence"], [])
+
+
+def test_which_nodes_are_optional_is_a_setting(home):
+    desk = Moot(Settings(home=home, optional_nodes="debate, macro_intelligence"))
+    policy = desk.governance.agent.error_handler.policy
+    assert policy.skippable_node_types == ("debate", "macro_intelligence")
+    with pytest.raises(
+        InvalidInput, match=r"MOOT_OPTIONAL_NODES: debat; allowed: technical_analyst, .*judge"
+    ):
+        Moot(Settings(home=home, optional_nodes="debat"))

@@ -1,7 +1,9 @@
 """Workflows under watch: the five lists, the errors, the events, and what stays in memory."""
 
+from collections import Counter
 from datetime import timedelta
 from typing import Any
+from unittest.mock import ANY
 
 import pytest
 
@@ -17,6 +19,7 @@ from moot.modules.governance.application.execution_monitor import (
     WorkflowExecution,
 )
 from moot.shared.domain.clock import SystemClock
+from moot.shared.infrastructure.execution_context import Tally, on_behalf_of
 from tests.fakes.clock import HandClock
 from tests.governance.factories import NOON
 
@@ -282,7 +285,7 @@ class TestMemory:
             await monitor.on_workflow_complete(f"w-{n}")
         kept = [workflow.workflow_id for workflow in monitor.get_all_workflows()]
         assert kept == ["running", "w-3", "w-4"]
-        assert monitor.active_workflows == 1
+        assert monitor.count_active() == 1
 
     async def test_the_journal_answers_what_memory_no_longer_has(self, clock: HandClock) -> None:
         recorded = WorkflowExecution("old", NOON, executed_nodes=["a"], status="completed")
@@ -301,7 +304,7 @@ class TestMemory:
         await monitor.on_workflow_complete(W)
         await monitor.on_workflow_start(W, ["b"])
         assert places(known(monitor)) == {"pending": ["b"]}
-        assert (known(monitor).error_log, monitor.active_workflows) == ([], 1)
+        assert (known(monitor).error_log, monitor.count_active()) == ([], 1)
 
     async def test_ten_thousand_workflows_leave_no_more_behind_than_are_kept(self) -> None:
         handler = ErrorHandler(ErrorHandlingPolicy())
@@ -312,3 +315,64 @@ class TestMemory:
             await monitor.on_workflow_complete(f"w-{n}")
         assert len(monitor.get_all_workflows()) == 10
         assert sum(handler.failures_of(f"w-{n}", "a") for n in range(10_000)) == 0
+
+
+class TestFacts:
+    async def test_failures_in_a_row_end_with_a_success_and_count_each_node_once(
+        self, clock: HandClock
+    ) -> None:
+        monitor = watching(clock, policy=ErrorHandlingPolicy(max_retries=0))
+        workflow = await started(monitor, "a", "b", "c", "d")
+        await monitor.on_node_error(W, "a", TimeoutError())
+        await monitor.on_node_error(W, "a", TimeoutError())
+        await monitor.on_node_error(W, "b", RuntimeError("no"))
+        assert workflow.consecutive_failures == 2
+        await monitor.on_node_complete(W, "c", {})
+        await monitor.on_node_error(W, "d", RuntimeError("no"))
+        assert workflow.consecutive_failures == 1
+
+    async def test_rules_are_told_of_what_is_under_way_and_of_nothing_where_nothing_is(
+        self, clock: HandClock
+    ) -> None:
+        monitor = watching(clock)
+        nothing = {
+            "iteration_count": 0,
+            "token_used": 0,
+            "cost": 0.0,
+            "execution_time": 0.0,
+            "consecutive_failures": 0,
+            "running": 0,
+        }
+        assert monitor.facts() == nothing
+        with on_behalf_of("theirs", session_id="other"):
+            await started(monitor, "a", workflow_id="other")
+        spent = Tally(tokens=1200, cost=0.5, attempts=Counter(a=2, b=1))
+        with on_behalf_of("ours", session_id=W, tally=spent):
+            await started(monitor, "a", "b")
+            await monitor.on_node_error(W, "a", RuntimeError("no"))
+            clock.move(3)
+            assert monitor.facts() == {
+                "iteration_count": 2,
+                "token_used": 1200,
+                "cost": 0.5,
+                "execution_time": 3.0,
+                "consecutive_failures": 1,
+                "running": 1,
+            }
+        assert (monitor.count_active(), monitor.count_active("ours"), monitor.count_active("no")) == (2, 1, 0)
+
+    async def test_what_follows_an_error_comes_with_what_it_takes(self, clock: HandClock) -> None:
+        monitor = watching(clock, policy=ErrorHandlingPolicy(max_retries=1))
+        await started(monitor, "a", "b")
+        await monitor.on_node_complete(W, "b", {"signal": "BULLISH"})
+        again = await monitor.react(W, "a", TimeoutError("slow"))
+        assert (again.action, again.delay, again.feedback) == (ErrorHandlingAction.RETRY, 1.0, None)
+        told = await monitor.react(W, "a", TimeoutError("slow"))
+        assert (told.action, told.delay) == (ErrorHandlingAction.FEEDBACK, 0.0)
+        assert told.feedback is not None
+        assert told.feedback["context"] == {
+            "executed_nodes": ["b"],
+            "current_outputs": {"b": {"signal": "BULLISH"}},
+        }
+        assert await monitor.react(W, "a", PermissionError()) == (ErrorHandlingAction.FEEDBACK, 0.0, ANY)
+        assert await monitor.react("nobody", "a", TimeoutError()) == (ErrorHandlingAction.ABORT, 0.0, None)

@@ -3,15 +3,24 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+from uuid import uuid4
 
 import pytest
 
+from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
+from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
+from moot.modules.governance.container import GovernanceContainer
 from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.infrastructure.adapters.step_watch import StepWatch
 from moot.modules.intake.infrastructure.agents.team import OnStep, Team
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
+from moot.shared.infrastructure.audit_trail import AuditTrail
+from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, on_behalf_of
 from tests.fakes.clock import PATIENCE, leap, settle
 
 GOAL = "Compare them"
@@ -51,6 +60,12 @@ class FakeTeamMates:
             self.at_once -= 1
 
 
+def watching(trail: AuditTrail | None = None, **policy: Any) -> CoordinatorAgent:
+    """A desk's governance that waits for next to nothing before it tries again."""
+    quick = ErrorHandlingPolicy(retry_delay_seconds=0.001, **policy)
+    return GovernanceContainer(trail=trail, clock=SystemClock(), policy=quick).agent
+
+
 async def fails() -> None:
     raise Unavailable("the service is down")
 
@@ -80,11 +95,16 @@ async def work(
     limits: Mapping[str, Any] | None = None,
     background: str = "",
     on_step: OnStep = lambda *_: None,
+    watch: StepWatch | None = None,
+    turn: str = "",
     **more: Any,
 ):
+    watch = watch or StepWatch(watching())
     plan = Plan(locale="en-US", title="A plan", steps=steps)
     task = Task(GOAL, "en-US", Errand(), Limits(**(limits or {})), background)
-    found = await Team(mates, mates, mates).work(plan, task, on_step=on_step, **more)
+    with on_behalf_of(DEFAULT_WORKSPACE, session_id=turn):
+        async with watch.turn():
+            found = await Team(mates, mates, mates, watch).work(plan, task, on_step=on_step, **more)
     return {finding.step_id: finding for finding in found}
 
 
@@ -209,3 +229,59 @@ async def test_background_reaches_research_steps():
     mates = FakeTeamMates()
     await work(mates, step("a"), background="known already")
     assert mates.given["a"] == "known already"
+
+
+def fails_with(*errors: Exception) -> Deed:
+    left = list(errors)
+
+    async def deed() -> None:
+        if left:
+            raise left.pop(0)
+
+    return deed
+
+
+class TestUnderWatch:
+    async def test_steps_stand_where_they_stand_with_what_they_were_given_and_found(self):
+        agent = watching()
+        before = Finding(step_id="a", status="completed", text="found before")
+        mates = FakeTeamMates({"c": crashes})
+        await work(
+            mates,
+            step("a"),
+            step("b", "a"),
+            step("c"),
+            step("d", "c"),
+            watch=StepWatch(agent),
+            done={"a": before},
+        )
+        (turn,) = agent.monitor.get_all_workflows()
+        assert (turn.executed_nodes, turn.failed_nodes, turn.skipped_nodes) == (["a", "b"], ["c"], ["d"])
+        assert turn.node_inputs["b"]["title"] == "Step b"
+        assert [turn.node_outputs[name]["text"] for name in "ab"] == ["found before", "found by b"]
+        assert [(entry.node_id, entry.action_taken) for entry in turn.error_log] == [("c", "abort")]
+        assert (turn.status, agent.monitor.count_active()) == ("partial", 0)
+
+    async def test_what_passes_is_tried_again_and_then_the_agent_is_told(self):
+        errors = [TimeoutError("slow"), ConnectionResetError("gone")]
+        mates = FakeTeamMates({"a": fails_with(*errors), "b": fails_with(*errors * 2)})
+        found = await work(mates, step("a"), step("b"))
+        assert statuses(found) == {"a": "completed", "b": "completed"}
+        assert (mates.ran.count("a"), mates.ran.count("b")) == (3, 5)
+        assert (mates.given["a"], "cached data" in mates.given["b"]) == ("", True)
+
+    async def test_what_no_retry_mends_is_put_before_a_person(self, database: Database):
+        agent, turn = watching(AuditTrail(database)), uuid4()
+        mates = FakeTeamMates({"a": fails_with(PermissionError("no right to read it"))})
+        found = await work(mates, step("a"), step("b"), watch=StepWatch(agent), turn=str(turn))
+        assert statuses(found) == {"a": "failed", "b": "completed"}
+        assert agent.escalations is not None
+        (asked,) = (await agent.escalations.list_waiting(DEFAULT_WORKSPACE)).items
+        assert (asked.session_id, asked.why, asked.payload["node"]) == (turn, ["no right to read it"], "a")
+
+    async def test_a_step_that_is_optional_is_left_out(self):
+        mates = FakeTeamMates({"a": crashes})
+        watch = StepWatch(watching(skippable_node_types=("research",)))
+        found = await work(mates, step("a"), step("b"), watch=watch)
+        assert statuses(found) == {"a": "skipped", "b": "completed"}
+        assert "optional" in str(found["a"].error)

@@ -189,7 +189,7 @@ class GovernanceContainer:
         self._clock = clock
         self._shipped = _Shipped(self.book)
         validator = self.book.validator(self._shipped, clock=clock)
-        handler = ErrorHandler(policy or ErrorHandlingPolicy(jitter=0.2))
+        handler = ErrorHandler(policy or ErrorHandlingPolicy())
         store = SqlRulesetStore(trail.database) if trail else None
         self.rulesets = (
             RulesetService(store, self.book, clock=clock, shipped=self.book.read_shipped) if store else None

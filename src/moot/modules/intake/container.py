@@ -14,6 +14,7 @@ from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
+from moot.modules.intake.infrastructure.adapters.step_watch import StepWatch
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Planner
 from moot.modules.intake.infrastructure.agents.processing import Processor
@@ -107,6 +108,7 @@ class IntakeContainer:
                 Researcher(llm, toolbox, prompts, clock),
                 Processor(llm, prompts),
                 ResearchGraphDesk(self._research),
+                StepWatch(self._governance),
             ),
             reporter=Reporter(llm, prompts),
         )

@@ -34,6 +34,10 @@ class Settings(BaseSettings):
         default=None, description="language of the command line and the SDK; empty: the terminal's"
     )
     node_timeout: float = Field(default=60.0, gt=0, description="seconds a node may take")
+    optional_nodes: str = Field(
+        default="",
+        description="what is left out when it fails, by comma: experts, debate, judge, or steps of a plan by type",
+    )
     max_sessions: int = Field(default=256, ge=1, description="sessions a process runs at once")
     max_waiting: int = Field(
         default=256, ge=0, description="sessions that may wait for their turn; more are refused for now (429)"

@@ -34,10 +34,13 @@ def conclude(
     """What the last state of a run comes to, whatever engine ran it; `failures` are by node."""
     verdict_status, reason = _explain_ending(request, state, failures)
     found, errors = state["results"], state["errors"]
+    skipped = SAY("sessions.skipped_node").in_locale(request.locale)
     return ResearchResult(
         symbol=request.symbol,
         overall_status=state["overall_status"],
-        expert_results=[_item(expert, found.get(expert), errors.get(expert)) for expert in request.panel],
+        expert_results=[
+            _item(expert, found.get(expert), errors.get(expert, skipped)) for expert in request.panel
+        ],
         debate_outcome=state.get("debate_outcome") or None,
         verdict=state.get("verdict") or None,
         verdict_status=verdict_status,
@@ -56,8 +59,13 @@ def past_result(
     rows = {node.node_type: node for node in nodes}
     reused = [ExpertType(node.node_type) for node in nodes if node.reused and node.node_type in EXPERTS]
     missing = SAY("sessions.no_node").in_locale(session.locale)
+    skipped = SAY("sessions.skipped_node").in_locale(session.locale)
     experts = [
-        _item(name, _read_result(rows.get(name)), rows[name].error_message if name in rows else missing)
+        _item(
+            name,
+            _read_result(rows.get(name)),
+            rows[name].error_message or skipped if name in rows else missing,
+        )
         for name in dict.fromkeys([*reused, *session.experts])
     ]
     return ResearchResult(

@@ -8,6 +8,7 @@ from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID, uuid4
 
+import structlog
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
@@ -15,7 +16,7 @@ from moot.modules.governance.application.decision_log import explain, make_recor
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
-from moot.modules.governance.application.execution_monitor import ExecutionMonitor
+from moot.modules.governance.application.execution_monitor import ExecutionMonitor, current_workflow_id
 from moot.modules.governance.application.goal_alignment_checker import OpinionOnAlignment
 from moot.modules.governance.domain.decisions import (
     BY_A_PERSON,
@@ -26,16 +27,19 @@ from moot.modules.governance.domain.decisions import (
     DecisionStatistics,
     KnownType,
     RecordedResult,
+    RuleViolation,
     ValidationResult,
     ValidationStatus,
 )
 from moot.modules.governance.domain.escalations import Escalation
+from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.domain.rulesets import Active, RulesetUnusable
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import Conflict, DecisionRejected
+from moot.shared.domain.errors import AppError, Conflict, DecisionRejected
 from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_context
+from moot.shared.infrastructure.redaction import error_text
 
 __all__ = [
     "DecisionRecord",
@@ -47,6 +51,11 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+
+logger = structlog.get_logger(__name__)
+
+ERROR_POLICY = "error_policy"
+"""Who asks for a person, where no rule does."""
 
 
 class RulesInForce(Protocol):
@@ -125,14 +134,30 @@ class CoordinatorAgent:
         result = await _work(aside, self.validator.validate_by, active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._apply_answer(active, request, result, session_id, workspace)
-        record = await _work(
-            aside, partial(make_record, session_id=session_id, workspace=workspace), request, result
-        )
-        if self.log is not None:
-            await self.log.write(record)
-        if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
-            return Decision(result, record)
-        return Decision(result, record, await self.escalations.open(request, record))
+        return await self._record(request, result, session_id, workspace, aside)
+
+    async def escalate(
+        self, node_id: str, error: Exception, *, symbol: str, options: Mapping[str, Any] | None = None
+    ) -> Decision | None:
+        """Put a node of the workflow under way before a person that failed, and that trying again would not mend.
+
+        None: nothing is kept there, or it could not be, which must not stop the work.
+        """
+        context, workflow = current_context(), self.monitor.get_context(current_workflow_id())
+        if not context.session_id or workflow is None or self.escalations is None:
+            return None
+        locale, workspace = workflow.locale, context.workspace
+        payload = {"node": node_id, "symbol": symbol, "options": options or {}}
+        facts = {**self.monitor.facts(), "workspace": workspace, "locale": locale}
+        request = DecisionRequest(f"error:{node_id}", "node", payload, facts, context.caller or ERROR_POLICY)
+        name = SAY("execution.escalated").in_locale(locale)
+        told = RuleViolation(ERROR_POLICY, name, RuleAction.REJECT, error_text(error, locale), escalates=True)
+        result = ValidationResult(ValidationStatus.ESCALATED, request, None, (told,), (), request.timestamp)
+        try:
+            return await self._record(request, result, UUID(context.session_id), workspace)
+        except AppError as e:
+            logger.warning("nobody asked about a failed node", node=node_id, error=str(e))
+            return None
 
     async def validate(
         self,
@@ -153,10 +178,26 @@ class CoordinatorAgent:
         return GovernanceStatus(
             decision_statistics=counted,
             rules_problem=await self._find_rules_problem(workspace, reader),
-            active_workflows=self.monitor.active_workflows,
+            active_workflows=self.monitor.count_active(workspace),
             circuit_breaker_state=self.breakers.worst(workspace).value,
             circuit_breakers=self.breakers.reports(workspace),
         )
+
+    async def _record(
+        self,
+        request: DecisionRequest,
+        result: ValidationResult,
+        session_id: UUID | None,
+        workspace: str,
+        aside: Executor | None = None,
+    ) -> Decision:
+        make = partial(make_record, session_id=session_id, workspace=workspace)
+        record = await _work(aside, make, request, result)
+        if self.log is not None:
+            await self.log.write(record)
+        if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
+            return Decision(result, record)
+        return Decision(result, record, await self.escalations.open(request, record))
 
     async def _find_rules_problem(self, workspace: str, reader: Locale) -> str | None:
         try:
@@ -189,10 +230,13 @@ class CoordinatorAgent:
 
     def _inform(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
+        known: dict[str, Any] = {}
+        if self.monitor.get_context(current_workflow_id()) is not None:
+            known = self.monitor.facts()
         broken = self.breakers.open_names(workspace)
-        if "open_breakers" in request.context or not broken:
-            return request
-        return replace(request, context={**request.context, "open_breakers": broken})
+        if broken or request.decision_type == "tool_call":
+            known["open_breakers"] = broken
+        return replace(request, context={**known, **request.context}) if known else request
 
 
 async def _work(aside: Executor | None, work: Callable[..., T], *given: Any) -> T:
@@ -252,7 +296,7 @@ class ToolCalls:
             str(uuid4()),
             "tool_call",
             {"tool": tool, "args": args},
-            {**context, "workspace": workspace},
+            {**self._agent.monitor.facts(), **context, "workspace": workspace},
             requester,
             self._clock.now(),
         )

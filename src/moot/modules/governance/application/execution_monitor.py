@@ -1,7 +1,7 @@
 """Watches workflows: where each node stands, what it was given and gave, what went wrong, what it all took."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import structlog
 
@@ -16,7 +16,7 @@ from moot.modules.governance.domain.workflow import (
     WorkflowStatus,
 )
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.redaction import error_text
 
 __all__ = ["ErrorEntry", "ExecutionContext", "NodeState", "WorkflowExecution", "WorkflowJournal"]
@@ -31,6 +31,19 @@ PLACES: dict[ErrorHandlingAction, NodeState] = {
     ErrorHandlingAction.SKIP: "skipped",
 }
 """Where a node stands after an error; after anything else, it has failed."""
+
+
+class Reaction(NamedTuple):
+    """What follows an error: again after `delay` seconds, again knowing `feedback`, or not."""
+
+    action: ErrorHandlingAction
+    delay: float = 0.0
+    feedback: dict[str, Any] | None = None
+
+
+def current_workflow_id() -> str:
+    """That of the session or turn under way; one that is not stored has no id, and is one of a kind all the same."""
+    return current_context().session_id or f"run-{id(current_context().tally)}"
 
 
 class ExecutionMonitor:
@@ -49,12 +62,13 @@ class ExecutionMonitor:
         self._workflows: dict[str, WorkflowExecution] = {}
         self._ended: dict[str, None] = {}
 
-    async def on_workflow_start(
-        self, workflow_id: str, node_ids: Iterable[str], *, locale: Locale = DEFAULT_LOCALE
-    ) -> None:
-        """Begins anew where a workflow of this id was known before."""
+    async def on_workflow_start(self, workflow_id: str, node_ids: Iterable[str]) -> None:
+        """Begins anew where a workflow of this id was known before. Language and workspace are those at work here."""
         self._forget(workflow_id)
-        workflow = WorkflowExecution(workflow_id, self._clock.now(), locale=locale)
+        here = current_context()
+        workflow = WorkflowExecution(
+            workflow_id, self._clock.now(), locale=here.locale, workspace=here.workspace
+        )
         for node_id in dict.fromkeys(node_ids):
             workflow.place(node_id, "pending")
         self._workflows[workflow_id] = workflow
@@ -84,6 +98,21 @@ class ExecutionMonitor:
         workflow.place(node_id, PLACES.get(action, "failed"))
         return action
 
+    async def react(
+        self, workflow_id: str, node_id: str, error: Exception, *, node_type: str | None = None
+    ) -> Reaction:
+        """As `on_node_error`, with what is needed to do it."""
+        action = await self.on_node_error(workflow_id, node_id, error, node_type=node_type)
+        if action is ErrorHandlingAction.RETRY:
+            attempt = self._handler.failures_of(workflow_id, node_id)
+            again = self._handler.create_retry_context(node_id, attempt, error)
+            return Reaction(action, again["delay_seconds"])
+        workflow = self.get_context(workflow_id)
+        if action is ErrorHandlingAction.FEEDBACK and workflow is not None:
+            told = self._handler.create_feedback_message(node_id, error, workflow)
+            return Reaction(action, feedback=dict(told))
+        return Reaction(action)
+
     async def on_workflow_complete(self, workflow_id: str, status: WorkflowStatus | None = None) -> None:
         """`status` is what the nodes come to, unless given. A node broken off before its end has yet to run."""
         if workflow := self._under_way(workflow_id):
@@ -95,6 +124,22 @@ class ExecutionMonitor:
             self._ended[workflow_id] = None
             if len(self._ended) > self._keep:
                 self._forget(next(iter(self._ended)))
+
+    def facts(self) -> dict[str, Any]:
+        """What rules may ask about what is under way here; nothing is spent where that is no workflow.
+
+        `running` are the other workflows of this process.
+        """
+        tally, workflow = current_context().tally, self.get_context(current_workflow_id())
+        return {
+            "iteration_count": max(tally.attempts.values(), default=0),
+            "token_used": tally.tokens,
+            "cost": tally.cost,
+            "execution_time": workflow.metrics.total_time_ms / 1000 if workflow else 0.0,
+            "consecutive_failures": workflow.consecutive_failures if workflow else 0,
+            "running": self.count_active()
+            - (workflow is not None and workflow.workflow_id not in self._ended),
+        }
 
     def set_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
         """As the audit has counted until now."""
@@ -121,9 +166,12 @@ class ExecutionMonitor:
             self._measure(workflow)
         return list(self._workflows.values())
 
-    @property
-    def active_workflows(self) -> int:
-        return len(self._workflows) - len(self._ended)
+    def count_active(self, workspace: str | None = None) -> int:
+        """Those under way in this process, of one workspace or of all."""
+        if workspace is None:
+            return len(self._workflows) - len(self._ended)
+        own = (name for name, workflow in self._workflows.items() if workflow.workspace == workspace)
+        return sum(name not in self._ended for name in own)
 
     def get_progress(self, workflow_id: str) -> WorkflowProgress | None:
         workflow = self.get_context(workflow_id)

@@ -9,6 +9,7 @@ from pydantic import Field
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.validation import Strict
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 WorkflowStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 NodeState = Literal["pending", "running", "executed", "failed", "skipped"]
@@ -79,7 +80,10 @@ class WorkflowProgress(TypedDict):
 
 @dataclass(slots=True)
 class WorkflowExecution:
-    """Every node is in exactly one of the five lists. `workflow_id` is the id of the session."""
+    """Every node is in exactly one of the five lists. `workflow_id` is the id of the session, or of the turn.
+
+    `consecutive_failures` are nodes that failed one after another, with none that succeeded since.
+    """
 
     workflow_id: str
     started_at: datetime
@@ -94,10 +98,16 @@ class WorkflowExecution:
     metrics: ExecutionMetrics = field(default_factory=ExecutionMetrics)
     status: WorkflowStatus = "running"
     locale: Locale = DEFAULT_LOCALE
+    workspace: str = DEFAULT_WORKSPACE
+    consecutive_failures: int = 0
 
     def place(self, node_id: str, state: NodeState) -> None:
         """Take the node out of the list it is in and put it at the end of another."""
         lists = self._lists()
+        if state == "executed":
+            self.consecutive_failures = 0
+        elif state == "failed" and node_id not in self.failed_nodes:
+            self.consecutive_failures += 1
         for nodes in lists.values():
             if node_id in nodes:
                 nodes.remove(node_id)

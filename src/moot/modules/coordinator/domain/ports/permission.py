@@ -49,6 +49,12 @@ class NodePolicy:
     async def session_begins(self, nodes: Sequence[str]) -> None:
         """The session under way begins, or goes on, with these nodes."""
 
+    async def node_begins(self, node_type: str, inputs: dict[str, Any]) -> None:
+        """The node is given `inputs`; one that is on the record already, too."""
+
+    async def node_ends(self, node_type: str, outputs: dict[str, Any] | None) -> None:
+        """What it came to: nothing when it was skipped, None when it failed."""
+
     def hear(self, event: SessionEvent) -> None:
         """The session under way tells this of itself."""
 

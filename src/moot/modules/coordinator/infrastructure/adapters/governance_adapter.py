@@ -7,6 +7,8 @@ from uuid import UUID
 
 import structlog
 
+from moot.modules.coordinator.application.results import from_columns
+from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNotFound, SessionStopped
 from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
@@ -27,6 +29,7 @@ from moot.modules.governance.application.execution_monitor import (
     NodeState,
     WorkflowExecution,
     WorkflowJournal,
+    current_workflow_id,
 )
 from moot.modules.judge.application.judge_service import restate
 from moot.modules.market_data.application.market_data import TradingStates
@@ -73,33 +76,47 @@ class GovernanceAdapter(NodePolicy):
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
-        await self._agent.monitor.on_workflow_start(_workflow_id(), nodes, locale=current_context().locale)
+        monitor, workflow_id, asked = self._agent.monitor, current_workflow_id(), _request_under_way()
+        reused = (asked.pre_populated_results if asked else None) or {}
+        await monitor.on_workflow_start(workflow_id, [*reused, *nodes])
+        for node_type, result in reused.items():
+            await monitor.on_node_complete(workflow_id, node_type, result)
+
+    async def node_begins(self, node_type: str, inputs: Payload) -> None:
+        if workflow := self._watched():
+            await self._agent.monitor.on_node_start(workflow.workflow_id, node_type, inputs)
+
+    async def node_ends(self, node_type: str, outputs: Payload | None) -> None:
+        workflow = self._watched()
+        if workflow and outputs:
+            await self._agent.monitor.on_node_complete(workflow.workflow_id, node_type, outputs)
+        elif workflow:
+            workflow.place(node_type, "failed" if outputs is None else "skipped")
 
     def hear(self, event: SessionEvent) -> None:
-        monitor, tally = self._agent.monitor, current_context().tally
-        workflow = monitor.get_context(_workflow_id())
-        if workflow is not None and event.type != "done":
-            _follow(workflow, event)
-            monitor.set_usage(workflow.workflow_id, tally.tokens, tally.cost)
+        tally = current_context().tally
+        if event.type != "done" and (workflow := self._watched()):
+            self._agent.monitor.set_usage(workflow.workflow_id, tally.tokens, tally.cost)
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
         if current_context().answers == "replay":
             return AfterError("abort")
-        monitor, handler, workflow_id = self._agent.monitor, self._agent.error_handler, _workflow_id()
-        action = await monitor.on_node_error(workflow_id, node_type, error)
-        if action == "retry":
-            attempt = handler.failures_of(workflow_id, node_type)
-            delay = handler.create_retry_context(node_type, attempt, error)["delay_seconds"]
-            return AfterError("retry", delay)
-        context = monitor.get_context(workflow_id)
-        if action == "feedback" and context is not None:
-            return AfterError(
-                "feedback", 0.0, dict(handler.create_feedback_message(node_type, error, context))
-            )
-        return AfterError(action.value)
+        after = await self._agent.monitor.react(current_workflow_id(), node_type, error)
+        if after.action == "escalate":
+            asked, context = _request_under_way(), current_context()
+            options = asked.options.get(node_type) if asked else None
+            symbol = asked.symbol if asked else ""
+            decision = await self._agent.escalate(node_type, error, symbol=symbol, options=options)
+            if decision is not None:
+                _tell(decision, f"error:{node_type}", context)
+        return AfterError(after.action.value, after.delay, after.feedback)
 
     async def session_ends(self) -> None:
-        await self._agent.monitor.on_workflow_complete(_workflow_id())
+        await self._agent.monitor.on_workflow_complete(current_workflow_id())
+
+    def _watched(self) -> WorkflowExecution | None:
+        """A replay is not watched."""
+        return self._agent.monitor.get_context(current_workflow_id())
 
     async def upkeep(self) -> None:
         """Sessions that wait for an answer that will not come any more are told."""
@@ -146,13 +163,9 @@ class GovernanceAdapter(NodePolicy):
             "locale": context.locale,
             "market": asked.market.value,
             "is_demo": asked.synthetic,
-            "token_used": context.tally.tokens,
-            "cost": context.tally.cost,
             "experts_asked": len(context.experts),
             "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
-        if workflow := self._agent.monitor.get_context(_workflow_id()):
-            known["execution_time"] = workflow.metrics.total_time_ms / 1000
         return known | (await self._trading_facts(asked, context) if kind == "verdict" else {})
 
     async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
@@ -164,6 +177,11 @@ class GovernanceAdapter(NodePolicy):
             logger.warning("trading facts not known", symbol=symbol.text, error=str(e))
             return {}
         return state.model_dump(exclude_none=True) if state else {}
+
+
+def _request_under_way() -> ResearchRequest | None:
+    run: Run | None = current_context().run
+    return run.request if run else None
 
 
 def _obey(decision: Decision, context: ExecutionContext) -> Payload:
@@ -207,11 +225,6 @@ def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> No
     )
 
 
-def _workflow_id() -> str:
-    """The session's id; a run that is not stored has none, and is one of a kind all the same."""
-    return current_context().session_id or f"run-{id(current_context().tally)}"
-
-
 class SessionWorkflows(WorkflowJournal):
     """A session as governance sees it: a workflow, its nodes where the events say they are."""
 
@@ -223,7 +236,9 @@ class SessionWorkflows(WorkflowJournal):
             session = await self._repository.require_session(UUID(workflow_id), None)
         except (ValueError, SessionNotFound):
             return None
-        workflow = WorkflowExecution(str(session.id), session.created_at, locale=session.locale)
+        workflow = WorkflowExecution(
+            str(session.id), session.created_at, locale=session.locale, workspace=session.workspace_id
+        )
         for node_type in session.node_types:
             workflow.place(node_type, "pending")
         for event in await self._repository.events_after(session.id, 0):
@@ -231,6 +246,8 @@ class SessionWorkflows(WorkflowJournal):
         for node in await self._repository.get_node_executions_by_session(session.id):
             if node.status == "failed":
                 workflow.error_log.append(_error(node))
+            elif node.status == "success":
+                workflow.node_outputs[node.node_type] = from_columns(node)
         workflow.status = session.status
         workflow.metrics.total_time_ms = session.duration_ms or 0
         return workflow

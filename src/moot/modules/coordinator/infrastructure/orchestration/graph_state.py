@@ -46,18 +46,36 @@ class Node(Protocol):
 
 OUTCOMES = {DEBATE: "debate_outcome", JUDGE: "verdict"}
 """Where in the state these two leave what they produced; the experts share `results`."""
+INPUTS = {DEBATE: "results", JUDGE: "debate_outcome"}
+"""Where in the state these two find what they work on; an expert has its options."""
+
+
+def inputs_of(node_type: str, state: ResearchGraphState) -> dict[str, Any]:
+    given: dict[str, Any] = dict(state)
+    place = INPUTS.get(node_type)
+    return {
+        "symbol": state["symbol"],
+        **({place: given[place]} if place else {"options": state["options"].get(node_type, {})}),
+    }
+
+
+def has_work(node_type: str, state: ResearchGraphState) -> bool:
+    """Without a finding there is nothing to debate, and without a debate nothing to judge."""
+    if node_type == DEBATE:
+        return state["overall_status"] != "failed"
+    return node_type != JUDGE or bool(state.get("debate_outcome"))
 
 
 def result_of(node_type: str, update: StateUpdate) -> dict[str, Any]:
     """What a node produced; empty when it skipped its work."""
     place = OUTCOMES.get(node_type)
-    return dict(update[place] if place else update["results"][node_type])
+    return dict(update[place] if place else update["results"].get(node_type, {}))
 
 
 def update_of(node_type: str, result: dict[str, Any]) -> StateUpdate:
-    """What a node that produced `result` leaves in the state."""
+    """What a node that produced `result` leaves in the state; an expert that was skipped, nothing."""
     place = OUTCOMES.get(node_type)
-    return {place: result} if place else {"results": {node_type: result}}
+    return {place: result} if place else {"results": {node_type: result} if result else {}}
 
 
 def failure_of(node_type: str, said: str) -> StateUpdate:

@@ -30,11 +30,14 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 )
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     DEBATE,
+    JUDGE,
     OUTCOMES,
     Node,
     ResearchGraphState,
     StateUpdate,
     failure_of,
+    has_work,
+    inputs_of,
     result_of,
     update_of,
 )
@@ -69,7 +72,7 @@ def create_debate_node(gateway: IDebateGateway) -> Node:
     """Lets bull and bear argue over what the experts found; without a single finding there is no debate."""
 
     async def debate_node(state: ResearchGraphState) -> StateUpdate:
-        if state["overall_status"] == "failed":
+        if not has_work(DEBATE, state):
             return {"debate_outcome": {}}
         return {"debate_outcome": await gateway.run_debate(state["symbol"], state["results"])}
 
@@ -80,7 +83,7 @@ def create_judge_node(gateway: IJudgeGateway) -> Node:
     """Asks for a verdict on the debate; without a debate there is none."""
 
     async def judge_node(state: ResearchGraphState) -> StateUpdate:
-        if not state.get("debate_outcome"):
+        if not has_work(JUDGE, state):
             return {"verdict": {}}
         return {"verdict": await gateway.run_verdict(state["symbol"], state["debate_outcome"])}
 
@@ -107,6 +110,7 @@ class NodeLayers:
         node = retry(work, node_type, self.policy, self.timeout)
         node = authorise(node, node_type, self.policy)
         node = persist_node_execution(node, node_type, self.repository, clock=self.clock)
+        node = watch(node, node_type, self.policy)
         return isolate(node, node_type)
 
 
@@ -123,6 +127,22 @@ def isolate(node: Node, node_type: str) -> Node:
             return failure_of(node_type, error_text(e, context.locale))
 
     return isolated_node
+
+
+def watch(node: Node, node_type: str, policy: NodePolicy) -> Node:
+    """Tells what the node is given and what it comes to, whether it runs now or had run before a crash."""
+
+    async def watched_node(state: ResearchGraphState) -> StateUpdate:
+        await policy.node_begins(node_type, inputs_of(node_type, state))
+        try:
+            update = await node(state)
+        except Exception:
+            await policy.node_ends(node_type, None)
+            raise
+        await policy.node_ends(node_type, result_of(node_type, update))
+        return update
+
+    return watched_node
 
 
 def persist_node_execution(
@@ -171,6 +191,8 @@ def authorise(node: Node, node_type: str, policy: NodePolicy) -> Node:
     """Asks the rules before and after; they may change what the node is asked, and what it came to."""
 
     async def authorised_node(state: ResearchGraphState) -> StateUpdate:
+        if not has_work(node_type, state):
+            return await node(state)
         asked = state["options"].get(node_type, {})
         allowed = await policy.authorise(node_type, state["symbol"], asked)
         if allowed is not None and allowed != asked:
@@ -200,7 +222,7 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Nod
                 # a timeout that is somebody else's is the work's own business
                 error = NodeTimeout(node_type, seconds) if deadline.expired() else e
                 after = await policy.after_error(node_type, error)
-                if after.action == "skip" and node_type in OUTCOMES:
+                if after.action == "skip":
                     return update_of(node_type, {})
                 again = after.action == "retry" or (after.action == "feedback" and not told)
                 if not again or time.monotonic() + after.delay >= ends:

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 import structlog
 
@@ -10,6 +11,7 @@ from moot.modules.intake.application.ports import Task
 from moot.modules.intake.domain.findings import Finding
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
+from moot.modules.intake.infrastructure.adapters.step_watch import StepWatch
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.shared.domain.errors import AppError
@@ -21,8 +23,11 @@ OnStep = Callable[[Step, Finding | None], None]
 
 
 class Team:
-    def __init__(self, researcher: Researcher, processor: Processor, equity: ResearchGraphDesk) -> None:
+    def __init__(
+        self, researcher: Researcher, processor: Processor, equity: ResearchGraphDesk, watch: StepWatch
+    ) -> None:
         self._researcher, self._processor, self._equity = researcher, processor, equity
+        self.watch = watch
 
     async def work(
         self, plan: Plan, task: Task, *, done: Mapping[str, Finding] | None = None, on_step: OnStep
@@ -43,9 +48,11 @@ class Team:
                     finding = await self._safely(step, usable, task)
             else:
                 finding = Finding(step_id=step.id, status="skipped", error=task.say("steps.skipped"))
+            await self.watch.ended(finding)
             on_step(step, finding)
             return finding
 
+        await self.watch.expect(plan.steps, (done or {}).values(), task.reader)
         async with asyncio.TaskGroup() as group:
             found = {
                 name: group.create_task(asyncio.sleep(0, finding)) for name, finding in (done or {}).items()
@@ -59,7 +66,7 @@ class Team:
         seconds = task.limits.step_timeout
         try:
             async with asyncio.timeout(seconds):
-                return await self._find(step, before, task)
+                return await self.watch.run(step, task, partial(self._find, step, before))
         except TimeoutError:
             error = task.say("steps.timeout", seconds=f"{seconds:g}")
         except AppError as e:

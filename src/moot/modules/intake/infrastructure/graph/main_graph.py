@@ -122,7 +122,8 @@ class LangGraphIntake(IntakeGraph):
     ) -> Stand:
         given: Any = Command(resume=dict(feedback)) if feedback is not None else state
         config: RunnableConfig = {"configurable": {"thread_id": keeper.thread}}
-        ended = await self._graph.ainvoke(given, config, context=keeper, durability="sync")
+        async with self._parts.team.watch.turn():
+            ended = await self._graph.ainvoke(given, config, context=keeper, durability="sync")
         waits = bool(ended.pop("__interrupt__", None))
         return Stand(cast(IntakeState, ended), waits)
 
