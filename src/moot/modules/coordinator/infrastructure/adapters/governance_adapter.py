@@ -40,6 +40,8 @@ REQUESTER = "coordinator"
 ASKED = {"symbol", "experts", "options", "skip_debate", "max_cost", "locale", "trigger_source"}
 CHANGEABLE = {"experts", "options", "skip_debate", "max_cost"}
 Payload = dict[str, Any]
+Allowed = tuple[Payload, Sequence[str]]
+"""What may be done, and what was said about it: a person's reason, where one was asked."""
 
 
 class GovernanceAdapter(NodePolicy):
@@ -50,23 +52,31 @@ class GovernanceAdapter(NodePolicy):
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         asked = request.model_dump(mode="json", include=ASKED)
-        allowed = await self._ask_rules("research_request", asked, request.symbol)
+        allowed, _ = await self._ask_rules("research_request", asked, request.symbol)
         changed = {name: allowed[name] for name in CHANGEABLE if allowed.get(name) != asked[name]}
         return ResearchRequest.model_validate(request.model_dump() | changed) if changed else request
 
     async def authorise(self, node_type: str, symbol: str, options: Payload) -> Payload:
         asked = {"node": node_type, "symbol": symbol, "options": options}
-        return dict((await self._ask_rules("node", asked, symbol, node_type))["options"])
+        allowed, _ = await self._ask_rules("node", asked, symbol, node_type)
+        return dict(allowed["options"])
 
     async def review(self, node_type: str, result: Payload) -> Payload:
         if node_type != "judge":
             return result
-        allowed = await self._ask_rules("verdict", result, result["symbol"])
+        allowed, notes = await self._ask_rules("verdict", result, result["symbol"])
         changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
-        if not changed:
-            return allowed
-        warning = SAY("changed_by_rules", fields=sorted(changed)).in_locale(current_context().locale)
-        return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
+        warnings = list(notes)
+        if changed:
+            said = SAY("changed_by_rules", fields=sorted(changed))
+            warnings.insert(0, said.in_locale(current_context().locale))
+        return {**allowed, "warnings": [*allowed.get("warnings", []), *warnings]} if warnings else allowed
+
+    async def waits_for(self, session_id: UUID, workspace: str) -> ApprovalNeeded | None:
+        if self._agent.escalations is None:
+            return None
+        found = await self._agent.escalations.find_waiting(session_id, workspace)
+        return ApprovalNeeded(" ".join(found.why), found.id) if found else None
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         await self._agent.monitor.on_workflow_start(_workflow_id(), nodes, locale=current_context().locale)
@@ -102,16 +112,16 @@ class GovernanceAdapter(NodePolicy):
         if self._agent.escalations is not None:
             await self._agent.escalations.sweep()
 
-    async def _ask_rules(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
+    async def _ask_rules(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Allowed:
         """`asked` as the rules allow it; what was decided already is not asked again."""
         decision_id = f"{kind}:{about}" if about else kind
         context = current_context()
         if context.answers != "live" and (known := await self._find_decision(context, decision_id)):
             if known.status in ("approved", "modified"):
-                return known.result.modified_payload or asked
+                return known.result.modified_payload or asked, known.result.notes
             raise _refusal(explain(known), known.result, context)
         if context.answers == "replay":
-            return asked
+            return asked, ()
         request = DecisionRequest(
             decision_id,
             kind,
@@ -123,7 +133,7 @@ class GovernanceAdapter(NodePolicy):
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         _tell(decision, decision_id, context)
-        return _obey(decision, context)
+        return _obey(decision, context), decision.record.result.notes
 
     async def _find_decision(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
         if self._agent.log is None or not context.session_id:
@@ -164,7 +174,7 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
     if decision.may_proceed:
         return dict(decision.payload)
     if decision.escalation is not None:
-        raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
+        raise ApprovalNeeded(explain(decision.record), decision.escalation.id)
     raise _refusal(explain(decision.record), decision.record.result, context)
 
 
