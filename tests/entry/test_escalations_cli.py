@@ -63,6 +63,21 @@ async def test_what_waits_is_listed_and_shown(moot, home):
     assert [item["id"] for item in page["items"]] == [escalation]
 
 
+async def test_what_was_decided_is_listed_with_who_and_why(moot, home):
+    assert (await moot("escalations", "list", "--decided")).stdout == "There is none.\n"
+    escalation = await waiting(moot, home)
+    await moot("escalations", "reject", escalation, "--reason", "not this quarter")
+    assert (await moot("escalations", "list")).stdout == "Nothing waits for a person.\n"
+    for flag, counted in (("--decided", "decided: 1."), ("--all", "1 in all.")):
+        listed = (await moot("escalations", "list", flag)).stdout
+        assert re.search(r"(?m)^  rejected: ada on 20\S+ \S+ UTC: not this quarter *$", listed)
+        assert listed.endswith(f"Page 1 of 1; {counted}\n")
+    chinese = (await moot("escalations", "list", "--decided", LANG="zh_CN.UTF-8")).stdout
+    assert "决定：not this quarter" in chinese
+    page = json.loads((await moot("escalations", "list", "--decided", "--json")).stdout)
+    assert [item["reason"] for item in page["items"]] == ["not this quarter"]
+
+
 async def test_an_approval_is_on_record_and_lets_the_same_through_once(moot, home):
     escalation = await waiting(moot, home)
     done = await moot("escalations", "approve", escalation, "--reason", "looked at it")
@@ -145,8 +160,13 @@ async def test_a_session_that_waits_goes_on_as_the_answer_says(moot, home):
     assert stopped.returncode == 1
     assert "waits for a person to decide. What it asks: moot escalations list." in stopped.stderr
     (item,) = json.loads((await moot("escalations", "list", "--json")).stdout)["items"]
+    assert f"moot escalations approve {item['id']} --reason TEXT" in stopped.stderr
+    waits = await moot("sessions", "resume", item["session_id"], "--json")
+    details = json.loads(waits.stdout)["details"]
+    assert (details["escalation_id"], details["reason"]) == (item["id"], item["why"][0])
     done = await moot("escalations", "approve", item["id"], "--reason", "looked at it")
     session = UUID(item["session_id"])
     assert f"otherwise run moot sessions resume {session}." in done.stdout
     resumed = json.loads((await moot("sessions", "resume", str(session), "--json")).stdout)
     assert resumed["verdict_status"] == "judged"
+    assert resumed["verdict"]["warnings"][-1] == "ada said: looked at it"

@@ -238,7 +238,25 @@ class TestAPersonIsAsked:
         await desk.governance.escalations.approve(escalation_id, WORKSPACE, by="Li", reason="small fund")
         result = await desk.sessions.outcome(session_id, WORKSPACE)
         assert (result.verdict_status, result.verdict["position_percent"]) == ("judged", 0.2)
+        assert result.verdict["warnings"][-1] == "Li said: small fund"
         assert (await verify(desk.trail, session_id)).intact
+        made = await desk.governance.decisions.of_session(session_id, WORKSPACE)
+        [told] = [record for record in made if record.result.notes == ("Li said: small fund",)]
+        assert explain(told).in_locale("en-US").endswith("; Li said: small fund")
+
+    async def test_and_whoever_looks_meanwhile_is_told_why_and_whom_to_ask(self, database: Database, hours):  # noqa: F811
+        desk = Desk(database, hours, self.asks)
+        with pytest.raises(SessionWaiting) as stopped:
+            await desk.ask()
+        session_id, escalation_id = (UUID(stopped.value.details[n]) for n in ("session_id", "escalation_id"))
+        for again in (desk.sessions.outcome, desk.sessions.resume):
+            with pytest.raises(SessionWaiting) as waits:
+                await again(session_id, WORKSPACE)
+            for seen in (stopped.value, waits.value):
+                assert seen.details["escalation_id"] == str(escalation_id)
+                assert "payload.position_percent > 0.1" in seen.details["reason"]
+                assert f"moot escalations approve {escalation_id}" in seen.in_locale("en-US")
+                assert seen.details["reason"] in seen.in_locale("en-US")
 
     async def test_and_what_they_write_instead_is_what_is_done(self, database: Database, hours):  # noqa: F811
         desk = Desk(database, hours, self.asks)
@@ -255,6 +273,7 @@ class TestAPersonIsAsked:
         await desk.governance.escalations.reject(escalation_id, WORKSPACE, by="Li", reason="not now")
         result = await desk.sessions.outcome(session_id, WORKSPACE)
         assert (result.verdict, result.verdict_status) == (None, "failed")
+        assert "Li said: not now" in (result.reason or "")
 
 
 def test_the_book_decides_without_a_database_or_a_desk():

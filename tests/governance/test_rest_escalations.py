@@ -18,6 +18,7 @@ READ = {"tool": "database", "args": {"sql": "SELECT 1"}}
 OTHER = {"tool": "database", "args": {"sql": "SELECT 2"}}
 DROP = {"tool": "database", "args": {"sql": "DROP TABLE bars"}}
 WHY = {"reason": "known outage"}
+SYMBOLS = ("900001.DEMO", "900002.DEMO")
 
 
 @pytest.fixture
@@ -141,6 +142,50 @@ async def test_what_waits_is_listed_oldest_first_until_it_is_answered(client):
     assert (await client.get(ESCALATIONS, params={"page_size": 0})).status_code == 400
 
 
+async def test_what_was_decided_is_listed_by_how_it_stands(client):
+    paths = {name: await waiting(client, requester=name) for name in ("waits", "yes", "no", "done")}
+    await client.post(f"{paths['no']}/reject", json={"reason": "not this quarter"})
+    for name in ("yes", "done"):
+        await client.post(f"{paths[name]}/approve", json=WHY)
+    assert (await ask(client, requester="done")).status_code == 200
+
+    async def listed(**asked: str) -> list[str]:
+        page = (await client.get(ESCALATIONS, params=asked)).json()
+        assert page["total"] == len(page["items"])
+        return [item["requester"] for item in page["items"]]
+
+    assert await listed() == await listed(status="pending") == ["waits"]
+    assert await listed(status="decided") == ["done", "yes", "no"]
+    assert sorted(await listed(status="all")) == ["done", "no", "waits", "yes"]
+    assert [await listed(status=s) for s in ("approved", "rejected", "used", "expired")] == [
+        ["yes"],
+        ["no"],
+        ["done"],
+        [],
+    ]
+    [no] = (await client.get(ESCALATIONS, params={"status": "rejected"})).json()["items"]
+    assert (no["decided_by"], no["reason"]) == ("local", "not this quarter")
+    unknown = await client.get(ESCALATIONS, params={"status": "open"})
+    assert (unknown.status_code, "decided" in unknown.json()["message"]) == (400, True)
+
+
+async def test_a_person_s_reason_is_told_to_whoever_asks_again(client):
+    path = await waiting(client)
+    await client.post(f"{path}/reject", json={"reason": "not this quarter", "by": "Li Ming"})
+    refused = await ask(client)
+    assert refused.json()["details"]["notes"] == ["Li Ming said: not this quarter"]
+    assert refused.json()["message"].endswith("; Li Ming said: not this quarter")
+    path = await waiting(client, payload=OTHER)
+    await client.post(f"{path}/approve", json={"reason": "known outage", "by": "Li Ming"})
+    done = (await ask(client, payload=OTHER)).json()
+    assert done["notes"] == ["Li Ming said: known outage"]
+    kept = (await client.get(f"{V1}/decisions")).json()["items"]
+    assert [item["result"]["notes"] for item in kept[:2]] == [
+        ["Li Ming said: known outage"],
+        [],
+    ]
+
+
 async def test_an_escalation_nobody_has_is_not_found(client):
     for answer in (
         await client.get(f"{ESCALATIONS}/{NOBODY}"),
@@ -158,3 +203,24 @@ async def test_who_may_ask_may_not_answer_for_that(app, client):
     async with await keyed(app, "person", "approve") as person:
         assert (await ask(person)).status_code == 403
         assert (await person.post(f"{path}/approve", json=WHY)).status_code == 200
+
+
+async def test_a_session_that_waits_says_why_and_for_which_escalation(client):
+    examples = [{"violates": symbol == "900001.DEMO", "payload": {"symbol": symbol}} for symbol in SYMBOLS]
+    asks = {
+        "id": "house.asks",
+        "name": "Ask first",
+        "category": "behavior",
+        "action": "reject",
+        "requires_human": True,
+        "condition": "payload.symbol == '900001.DEMO'",
+        "decision_types": ["research_request"],
+        "examples": examples,
+    }
+    assert (await client.post(f"{V1}/rules", json=asks)).status_code == 201
+    order = {"symbol": "900001.DEMO", "experts": ["macro_intelligence"], "locale": "en-US"}
+    receipt = await client.post(f"{V1}/research", json=order)
+    body = receipt.json()
+    [item] = (await client.get(ESCALATIONS)).json()["items"]
+    assert (receipt.status_code, body["status"], body["escalation_id"]) == (202, "waiting", item["id"])
+    assert body["reason"].startswith("waits for a person: Ask first (house.asks@1: payload.symbol == ")

@@ -14,7 +14,12 @@ from moot.cli.options import AsJson, argument, group, option, read_file, user_na
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import list_facts, minute, tell
 from moot.cli.texts import SAY, say
-from moot.modules.governance.application.escalations import Escalation, EscalationPage, EscalationService
+from moot.modules.governance.application.escalations import (
+    Escalation,
+    EscalationPage,
+    EscalationService,
+    Wanted,
+)
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -33,9 +38,17 @@ escalations = group("help.escalations")
 
 @escalations.command("list", help=say("escalations.help.list"))
 def list_waiting(
-    page: Annotated[int, option("escalations.help.page", min=1)] = 1, as_json: AsJson = False
+    page: Annotated[int, option("escalations.help.page", min=1)] = 1,
+    decided: Annotated[bool, option("escalations.help.decided", "--decided")] = False,
+    every: Annotated[bool, option("escalations.help.all", "--all")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    on_desk(lambda desk: _queue(desk).list_waiting(DEFAULT_WORKSPACE, page=page), _show_page, as_json=as_json)
+    wanted: Wanted = "all" if every else "decided" if decided else "pending"
+    on_desk(
+        lambda desk: _queue(desk).list_waiting(DEFAULT_WORKSPACE, wanted, page=page),
+        lambda found: _show_page(found, wanted),
+        as_json=as_json,
+    )
 
 
 @escalations.command("show", help=say("escalations.help.show"))
@@ -105,19 +118,28 @@ def _payload(file: Path) -> dict[str, Any]:
     return found[0]
 
 
-def _show_page(page: EscalationPage) -> None:
+def _show_page(page: EscalationPage, wanted: Wanted) -> None:
     if not page.total:
-        tell("escalations.none")
+        tell("escalations.none" if wanted == "pending" else "escalations.none_listed")
         return
     console = Console()
     for item in page.items:
         console.print(Text(str(item.id), "bold"))
         times = {"at": minute(item.requested_at), "until": minute(item.expires_at)}
         asked = say("escalations.asked", type=item.decision_type, requester=item.requester, **times)
-        console.print(Padding(Text("\n".join([asked, *item.why])), INDENTED))
+        console.print(Padding(Text("\n".join([asked, *item.why, *_answer(item)])), INDENTED))
     pages = -(-page.total // page.page_size)
-    tell("escalations.page", page=page.page, pages=pages, total=page.total)
-    tell("escalations.how")
+    tell(f"escalations.page_{wanted}", page=page.page, pages=pages, total=page.total)
+    if wanted == "pending":
+        tell("escalations.how")
+
+
+def _answer(item: Escalation) -> list[str]:
+    state = say(f"escalations.state.{item.status}")
+    if item.decided_at is None:
+        return [] if item.status == "pending" else [state]
+    about = {"by": item.decided_by, "at": minute(item.decided_at), "reason": item.reason}
+    return [say("escalations.answered", state=state, **about)]
 
 
 def _show_one(escalation: Escalation) -> None:

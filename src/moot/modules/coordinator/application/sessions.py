@@ -126,7 +126,7 @@ class Sessions:
         if session_id in self:
             raise SessionHeld(session_id)
         if session.status == "waiting":
-            raise SessionWaiting(session_id)
+            raise SessionWaiting(session_id, await self._policy.waits_for(session_id, workspace))
         return await self._carry_on(session_id, watch).result()
 
     async def wake(self, session_id: UUID) -> None:
@@ -168,7 +168,7 @@ class Sessions:
         """The answer of a session, when it has one; one that was left behind is run on here."""
         while not (session := await self._repository.require_session(session_id, workspace)).ended:
             if session.status == "waiting":
-                raise SessionWaiting(session_id)
+                raise SessionWaiting(session_id, await self._policy.waits_for(session_id, workspace))
             if session_id not in self and self.closing:
                 raise SessionInterrupted(session_id)
             self.submit(session_id)

@@ -14,7 +14,7 @@ from moot.shared.domain.errors import (
     TooManyRequests,
     Unavailable,
 )
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 
 
 class AllExpertsFailed(AppError):
@@ -113,7 +113,7 @@ class ApprovalNeeded(BaseException):
     Not an `Exception`: nothing that makes the best of an error on the way may do so here.
     """
 
-    def __init__(self, why: Message, escalation_id: UUID) -> None:
+    def __init__(self, why: str | Message, escalation_id: UUID) -> None:
         super().__init__(str(why))
         self.why, self.escalation_id = why, escalation_id
 
@@ -131,8 +131,19 @@ class SessionWaiting(OfSession, Conflict, code="SESSION_WAITING"):
 
     def __init__(self, session_id: object, needed: ApprovalNeeded | None = None) -> None:
         super().__init__(session_id)
+        self._needed = needed
         if needed is not None:
-            self.details |= {"escalation_id": str(needed.escalation_id), "why": str(needed.why)}
+            known = {"why": needed.why, "id": needed.escalation_id}
+            self.message = SAY("session_waits_for", session_id=session_id, **known)
+            self.details |= {"why": str(needed.why), **self.asked(LOG_LOCALE)}
+
+    def asked(self, locale: Locale) -> dict[str, str]:
+        """What the person is asked, where that is known."""
+        if self._needed is None:
+            return {}
+        why = self._needed.why
+        reason = why.in_locale(locale) if isinstance(why, Message) else why
+        return {"reason": reason, "escalation_id": str(self._needed.escalation_id)}
 
 
 class Abstention(AppError):

@@ -37,7 +37,7 @@ from moot.modules.governance.domain.rulesets import Active, RulesetUnusable
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, DecisionRejected
-from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, locale_of
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_context
 from moot.shared.infrastructure.redaction import error_text
 
@@ -219,13 +219,16 @@ class CoordinatorAgent:
     ) -> ValidationResult:
         """With what a person has said about this very decision, if anybody has."""
         assert self.escalations is not None
-        approved = await self.escalations.use(request, session_id=session_id, workspace=workspace)
+        here: dict[str, Any] = {"session_id": session_id, "workspace": workspace}
+        approved = await self.escalations.use(request, **here)
         if approved is not None:
             again = self.validator.validate_by(active, replace(request, payload=approved), waived=True)
-            return _as_approved(again, request, approved)
-        standing = await self.escalations.find_standing(request, session_id=session_id, workspace=workspace)
+            used = await self.escalations.find_used(request, **here)
+            return _with_reason(_as_approved(again, request, approved), used)
+        standing = await self.escalations.find_standing(request, **here)
         if standing is not None and standing.status in ("rejected", "expired"):
-            return replace(result, status=ValidationStatus.REJECTED, changes=(), approved_instead=None)
+            refused = replace(result, status=ValidationStatus.REJECTED, changes=(), approved_instead=None)
+            return _with_reason(refused, standing)
         return result
 
     def _inform(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
@@ -261,6 +264,15 @@ def _as_approved(
     )
 
 
+def _with_reason(result: ValidationResult, answer: Escalation | None) -> ValidationResult:
+    """Whoever waited is told what the person said."""
+    if answer is None or not answer.reason:
+        return result
+    said = SAY("decisions.person_said", by=answer.decided_by, reason=answer.reason)
+    reader = locale_of(str(result.original_request.context.get("locale") or ""))
+    return replace(result, notes=(*result.notes, said.in_locale(reader)))
+
+
 class PersonAsked(Conflict):
     """A person has to decide. Once one has approved, the same call goes on."""
 
@@ -268,7 +280,8 @@ class PersonAsked(Conflict):
 
     def __init__(self, escalation: Escalation) -> None:
         said = SAY("tool_calls.person_asked", why=escalation.why, id=escalation.id)
-        super().__init__(said, escalation_id=str(escalation.id))
+        reason = " ".join(escalation.why)
+        super().__init__(said, escalation_id=str(escalation.id), reason=reason)
 
 
 class Allowed(NamedTuple):

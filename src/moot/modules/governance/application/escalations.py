@@ -15,14 +15,20 @@ from moot.modules.governance.domain.decisions import (
     digest_json,
     plain,
 )
-from moot.modules.governance.domain.escalations import Escalation, EscalationPage, EscalationQueue, Question
+from moot.modules.governance.domain.escalations import (
+    Escalation,
+    EscalationPage,
+    EscalationQueue,
+    Question,
+    Wanted,
+)
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict, Forbidden, InvalidInput, NotFound
 
 logger = structlog.get_logger(__name__)
 
-__all__ = ["Escalation", "EscalationPage", "EscalationService"]
+__all__ = ["Escalation", "EscalationPage", "EscalationService", "Wanted"]
 
 Validate = Callable[[DecisionRequest, str], Awaitable[ValidationResult]]
 """What the rules of a workspace make of a decision about which a person was asked already."""
@@ -84,8 +90,23 @@ class EscalationService:
             raise NotFound(said, code="ESCALATION_NOT_FOUND", escalation_id=str(escalation_id))
         return found.at(self._clock.now())
 
-    async def list_waiting(self, workspace: str, *, page: int = 1, page_size: int = 20) -> EscalationPage:
-        return await self._queue.list_waiting(workspace, self._clock.now(), page=page, page_size=page_size)
+    async def list_waiting(
+        self, workspace: str, wanted: Wanted = "pending", *, page: int = 1, page_size: int = 20
+    ) -> EscalationPage:
+        """Those that wait, unless others are `wanted`."""
+        return await self._queue.page(workspace, self._clock.now(), wanted, page=page, page_size=page_size)
+
+    async def find_waiting(self, session_id: UUID, workspace: str) -> Escalation | None:
+        """What a session waits for."""
+        pending = {"workspace_id": workspace, "session_id": session_id, "status": "pending"}
+        return await self._queue.newest(pending)
+
+    async def find_used(
+        self, request: DecisionRequest, *, session_id: UUID | None, workspace: str
+    ) -> Escalation | None:
+        """The approval that this very decision went on with."""
+        used = {"status": "used", "used_for": names_of(request)["decision_id"]}
+        return await self._queue.newest({**_question(request, session_id, workspace), **used})
 
     async def find_standing(
         self, request: DecisionRequest, *, session_id: UUID | None, workspace: str

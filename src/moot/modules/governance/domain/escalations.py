@@ -8,6 +8,8 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel
 
 EscalationStatus = Literal["pending", "approved", "rejected", "expired", "used"]
+Wanted = Literal[EscalationStatus, "decided", "all"]
+"""Which to list: in one state, those that do not wait any more, or all."""
 OPEN: tuple[EscalationStatus, ...] = ("pending", "approved")
 """What can still run out of time: the question, and an approval that nobody has used."""
 Question = Mapping[str, Any]
@@ -61,10 +63,10 @@ class EscalationQueue(Protocol):
 
     async def get(self, escalation_id: UUID, workspace_id: str) -> Escalation | None: ...
 
-    async def list_waiting(
-        self, workspace_id: str, now: datetime, *, page: int, page_size: int
+    async def page(
+        self, workspace_id: str, now: datetime, wanted: Wanted, *, page: int, page_size: int
     ) -> EscalationPage:
-        """Pending ones that have not expired, the oldest first."""
+        """As they stand then: what waits the oldest first, all else by when it was decided, the newest first."""
 
     async def newest(self, question: Question) -> Escalation | None:
         """The last time this was asked."""

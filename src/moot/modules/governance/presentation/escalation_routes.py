@@ -7,7 +7,7 @@ from fastapi import APIRouter, Query
 from pydantic import Field
 
 from moot.modules.governance.domain.decisions import LAST_PAGE, MOST_PER_PAGE, Name
-from moot.modules.governance.domain.escalations import Escalation, EscalationPage
+from moot.modules.governance.domain.escalations import Escalation, EscalationPage, Wanted
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,
@@ -34,7 +34,8 @@ ANSWERED: Responses = {
 }
 
 
-class Pages(Strict):
+class Listed(Strict):
+    status: Wanted = Field(default="pending", description="`decided`: all that wait no more; `all`: all")
     page: int = Field(default=1, ge=1, le=LAST_PAGE)
     page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
 
@@ -55,9 +56,10 @@ class EditBody(AnswerBody):
 
 @router.get("", summary="List what waits for a person, oldest first", responses=BAD_REQUEST | NOT_KEPT)
 async def escalations(
-    waiting: Escalations, workspace: Workspace, asked: Annotated[Pages, Query()]
+    waiting: Escalations, workspace: Workspace, asked: Annotated[Listed, Query()]
 ) -> EscalationPage:
-    return await waiting.list_waiting(workspace, page=asked.page, page_size=asked.page_size)
+    """Or, by `status`, what was decided, the newest first."""
+    return await waiting.list_waiting(workspace, asked.status, page=asked.page, page_size=asked.page_size)
 
 
 @router.get("/{escalation_id}", summary="One of them", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT)

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
+from uuid import UUID
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
+from moot.modules.coordinator.domain.exceptions import ApprovalNeeded
 from moot.modules.coordinator.domain.model.session import SessionEvent
 from moot.shared.domain.symbol import Symbol
 
@@ -45,6 +47,10 @@ class NodePolicy:
     async def review(self, node_type: str, result: dict[str, Any]) -> dict[str, Any]:
         """What a node came to, as it may stand."""
         return result
+
+    async def waits_for(self, session_id: UUID, workspace: str) -> ApprovalNeeded | None:
+        """What a session that waits was put before a person for."""
+        return None
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         """The session under way begins, or goes on, with these nodes."""

@@ -44,6 +44,7 @@ REQUESTER = "coordinator"
 ASKED = {"symbol", "experts", "options", "skip_debate", "max_cost", "locale", "trigger_source"}
 CHANGEABLE = {"experts", "options", "skip_debate", "max_cost"}
 Payload = dict[str, Any]
+"""What may be done, and what was said about it: a person's reason, where one was asked."""
 
 
 class GovernanceAdapter(NodePolicy):
@@ -69,11 +70,18 @@ class GovernanceAdapter(NodePolicy):
         allowed, record = await self._ask_rules("verdict", result, result["symbol"])
         changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
         if record is None or not changed:
-            return allowed
+            notes = record.result.notes if record else ()
+            return {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
         locale = current_context().locale
         verdict = restate(result, allowed, locale)
         warning = SAY("changed_by_rules", how=explain(record), why=" ".join(_advice(record)))
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
+
+    async def waits_for(self, session_id: UUID, workspace: str) -> ApprovalNeeded | None:
+        if self._agent.escalations is None:
+            return None
+        found = await self._agent.escalations.find_waiting(session_id, workspace)
+        return ApprovalNeeded(" ".join(found.why), found.id) if found else None
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         monitor, workflow_id, asked = self._agent.monitor, current_workflow_id(), _request_under_way()
@@ -188,7 +196,7 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
     if decision.may_proceed:
         return dict(decision.payload)
     if decision.escalation is not None:
-        raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
+        raise ApprovalNeeded(explain(decision.record), decision.escalation.id)
     raise _refusal(explain(decision.record), decision.record.result, context)
 
 

@@ -15,7 +15,7 @@ from moot.modules.coordinator.application.session_history import ResearchSession
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Caller, Workspace, unless_gone
+from moot.shared.presentation.caller import Caller, Workspace, reader_of, unless_gone
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator")
@@ -51,11 +51,16 @@ Prefer = Annotated[str | None, Header(description="respond-async: as mode async 
 
 
 class Started(BaseModel):
-    """A receipt: the session is stored and will run, whatever happens to this process."""
+    """A receipt: the session is stored and will run, whatever happens to this process.
+
+    `reason` and `escalation_id` are there when it waits for a person.
+    """
 
     session_id: UUID
     status: str
     links: dict[str, str]
+    reason: str | None = Field(default=None, exclude_if=lambda told: told is None)
+    escalation_id: UUID | None = Field(default=None, exclude_if=lambda told: told is None)
 
 
 RECEIPT: dict[int | str, dict[str, Any]] = {
@@ -107,13 +112,14 @@ class Order:
         try:
             return await unless_gone(self._request, work)
         except SessionWaiting as e:
-            return self._receipt(UUID(e.details["session_id"]), "waiting")
+            locale = getattr(self._request.state, "locale", None) or reader_of(self._request)
+            return self._receipt(UUID(e.details["session_id"]), "waiting", **e.asked(locale))
 
-    def _receipt(self, session_id: UUID, status: str) -> JSONResponse:
+    def _receipt(self, session_id: UUID, status: str, **asked: Any) -> JSONResponse:
         """202 with where to look: the session, its events, its report, its decisions, and how to stop it."""
         here = str(self._request.app.url_path_for("session", session_id=str(session_id)))
         links = {"session": here} | {name: f"{here}/{name}" for name in FURTHER}
-        body = Started(session_id=session_id, status=status, links=links)
+        body = Started(session_id=session_id, status=status, links=links, **asked)
         headers = {"Location": here, "Preference-Applied": "respond-async"}
         return JSONResponse(body.model_dump(mode="json"), 202, headers)
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, func, select, update
+from sqlalchemy import ColumnElement, Connection, Table, and_, func, or_, select, true, update
 
 from moot.modules.governance.domain.escalations import (
     OPEN,
@@ -16,6 +16,7 @@ from moot.modules.governance.domain.escalations import (
     EscalationPage,
     EscalationQueue,
     Question,
+    Wanted,
 )
 from moot.modules.governance.infrastructure.persistence.tables import EscalationRow
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
@@ -42,22 +43,17 @@ class SqlEscalationQueue(EscalationQueue):
     async def newest(self, question: Question) -> Escalation | None:
         return await self._first(*_match(question))
 
-    async def list_waiting(
-        self, workspace_id: str, now: datetime, *, page: int, page_size: int
+    async def page(
+        self, workspace_id: str, now: datetime, wanted: Wanted, *, page: int, page_size: int
     ) -> EscalationPage:
-        mine = (ROW.workspace_id == workspace_id, ROW.status == "pending", ROW.expires_at > now)
-        oldest_first = (
-            select(TABLE)
-            .where(*mine)
-            .order_by(ROW.requested_at, ROW.id)
-            .limit(page_size)
-            .offset((page - 1) * page_size)
-        )
+        mine = (ROW.workspace_id == workspace_id, _stands(wanted, now))
+        newest_decided = func.coalesce(ROW.decided_at, ROW.expires_at).desc()
+        order = ROW.requested_at if wanted == "pending" else newest_decided
+        ordered = select(TABLE).where(*mine).order_by(order, ROW.id)
         async with transaction(self._database.session) as db:
             total = await db.scalar(select(func.count()).select_from(TABLE).where(*mine)) or 0
-            items = [
-                Escalation.model_validate(dict(row)) for row in (await db.execute(oldest_first)).mappings()
-            ]
+            rows = await db.execute(ordered.limit(page_size).offset((page - 1) * page_size))
+            items = [Escalation.model_validate(dict(row)).at(now) for row in rows.mappings()]
         return EscalationPage(total=total, page=page, page_size=page_size, items=items)
 
     async def settle(self, pending: Escalation, ruling: Mapping[str, Any]) -> Escalation | None:
@@ -102,6 +98,16 @@ class SqlEscalationQueue(EscalationQueue):
         async with transaction(self._database.session) as db:
             row = (await db.execute(newest_first)).mappings().first()
         return Escalation.model_validate(dict(row)) if row else None
+
+
+def _stands(wanted: Wanted, now: datetime) -> ColumnElement[bool]:
+    """What ran out of time is expired, whether or not somebody has written that down."""
+    late = and_(ROW.status.in_(OPEN), ROW.expires_at <= now)
+    if wanted == "all":
+        return true()
+    if wanted == "decided":
+        return or_(ROW.status != "pending", late)
+    return or_(ROW.status == wanted, late) if wanted == "expired" else and_(ROW.status == wanted, ~late)
 
 
 def _match(question: Question) -> list[ColumnElement[bool]]:
