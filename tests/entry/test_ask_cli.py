@@ -54,6 +54,7 @@ async def test_a_pipe_gets_plan_steps_and_the_answer_as_markdown(moot):
     before, title, answer = seen.stdout.partition("\n# Is 900001.DEMO cheap\n")
     assert before == (
         f"Plan: Is 900001.DEMO cheap\n{PLAN}"
+        "     Cost: free, no language model is configured.\n"
         "  … Research Mirage Hill Distillers (900001.DEMO)\n  ✓ Research Mirage Hill Distillers (900001.DEMO)\n"
     )
     parts = [
@@ -197,6 +198,80 @@ async def test_what_cannot_be_done_is_said_with_what_to_do(moot, arguments, code
 )
 async def test_a_missing_question_is_told_in_the_language_of_the_terminal(moot, lang, sentence):
     assert sentence in (await moot("ask", LANG=lang)).stderr
+
+
+async def test_a_question_goes_on_with_the_last_conversation_by_a_letter_or_by_the_beginning_of_its_id(moot):
+    first = thread_in((await moot("ask", ENGLISH, "--yes")).stdout)
+    later = thread_in((await moot("ask", CHINESE, "--yes")).stdout)
+    assert thread_in((await moot("ask", "-c", "那负债呢？", "--yes")).stdout) == later
+    assert thread_in((await moot("ask", "-c")).stdout) == later
+    assert thread_in((await moot("ask", "--thread", "last")).stdout) == later
+    assert thread_in((await moot("ask", "--thread", first[:13], "And its debt?", "--yes")).stdout) == first
+    assert thread_in((await moot("ask", "-c")).stdout) == first
+    listed = json.loads((await moot("ask", "--list", "--json")).stdout)
+    assert [len(each["turns"]) for each in listed] == [2, 2]
+
+
+async def test_the_beginning_of_no_id_and_of_several_is_said(moot):
+    assert (await moot("ask", "-c", "hi")).returncode == 1
+    ids = [thread_in((await moot("ask", "hi")).stdout) for _ in range(17)]  # of 16 digits, two begin alike
+    digit = next(each[0] for each in ids if sum(other[0] == each[0] for other in ids) > 1)
+    seen = await moot("ask", "--thread", digit)
+    assert (seen.returncode, "Give more digits" in seen.stderr) == (2, True)
+
+
+@pytest.mark.parametrize("arguments", [("-",), ()], ids=["a dash", "nothing"])
+async def test_a_question_may_be_piped_in(moot, arguments):
+    seen = await moot("ask", *arguments, "--yes", typed=f"{ENGLISH}\n")
+    assert seen.returncode == 0 and PLAN in seen.stdout
+
+
+async def test_a_dash_with_nothing_behind_it_is_an_empty_question(moot):
+    seen = await moot("ask", "-", typed="")
+    assert (seen.returncode, "question: must not be empty." in seen.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("priced", "said"),
+    [
+        (
+            {},
+            "Cost: no price known for the model; some 6 model calls and 30,000 tokens",
+        ),
+        (
+            {"MOOT_LLM_PRICE_IN": "2", "MOOT_LLM_PRICE_OUT": "8"},
+            "Cost: about 0.10 CNY, for some 6 model calls and 30,000 tokens",
+        ),
+    ],
+)
+async def test_a_plan_says_what_it_may_cost_before_anything_is_spent_on_it(moot, llm_server, priced, said):
+    llm_server.default = Say("I would rather not.")
+    model = {"MOOT_LLM_BASE_URL": llm_server.url, "MOOT_LLM_MODEL": "careless-1"}
+    seen = await moot("ask", ENGLISH, **model, **priced)
+    assert said in seen.stdout
+
+
+async def test_without_a_model_a_plan_costs_nothing(moot):
+    assert "Cost: free, no language model is configured." in (await moot("ask", ENGLISH)).stdout
+    assert "费用：免费" in (await moot("ask", CHINESE)).stdout
+
+
+@pytest.mark.parametrize(
+    ("question", "lang", "said"),
+    [
+        ("900001.DEMO", "zh_CN.UTF-8", "计划"),
+        ("900001.DEMO", "en_US.UTF-8", "Plan:"),
+        (CHINESE, "en_US.UTF-8", "计划"),
+        (ENGLISH, "zh_CN.UTF-8", "Plan:"),
+    ],
+)
+async def test_what_is_said_follows_the_question_and_then_the_environment(moot, question, lang, said):
+    assert said in (await moot("ask", question, LANG=lang)).stdout
+
+
+async def test_nothing_found_ends_with_1_and_says_so(moot):
+    seen = await moot("ask", "Is there news about 900011.DEMO?", "--yes", MOOT_ANALYST="llm")
+    assert (seen.returncode, "Nothing was found" in seen.stdout) == (1, True)
 
 
 async def test_a_question_that_fails_ends_with_1(moot, llm_server):

@@ -176,3 +176,36 @@ async def test_without_a_search_no_step_is_offered_that_needs_one(home, llm_serv
         ended = await desk.ask(TRENDS)
         assert (ended.status, ended.last.plan) == ("failed", None)
         assert "MOOT_SEARXNG_URL" in ended.last.error
+
+
+async def test_a_verdict_that_nobody_gave_is_not_written(desk, parts):
+    """The rules have taken it back, or a model wants it so: the answer tells what was ruled."""
+    share = {"id": "a", "type": "equity", "title": "It", "symbol": MIRAGE}
+    parts.play("coordinator", hands_over(f"Research {MIRAGE}", "en-US"))
+    parts.play("planner", plans(share, title=f"Buy {MIRAGE}?", locale="en-US"))
+    found: list[str] = []
+
+    def insist(body: dict[str, Any]) -> Say:
+        found.append(body["messages"][1]["content"])
+        made = next(each for each in ("SELL", "BUY", "HOLD") if each not in found[0])
+        return writes("An answer", f"{made} it at once [1].")
+
+    parts.play("reporter", insist, insist)
+    ended = await desk.ask(f"Should I buy {MIRAGE}?", auto_accepted_plan=True)
+    assert (ended.status, ended.last.answer.engine) == ("answered", "rules")
+    assert "it at once" not in ended.last.answer.markdown
+
+
+async def test_a_japanese_question_is_answered_in_japanese_by_a_model(desk, parts):
+    said = "小型モデルはスマートフォンで動作します。これは最近の傾向です [1]。"
+    parts.play("coordinator", hands_over("AIの最新トレンド", "ja-JP"))
+    parts.play(
+        "planner", plans(researching("a", "AIの最新トレンド"), title="AIの最新トレンド", locale="ja-JP")
+    )
+    parts.play("researcher", LOOKED_UP, Say(said))
+    parts.play("reporter", writes("AIの最新トレンド", said))
+    ended = await desk.ask("AIの最新トレンドは何ですか？", auto_accepted_plan=True)
+    answer = ended.last.answer
+    assert (ended.status, answer.locale, answer.engine) == ("answered", "ja-JP", "llm")
+    assert "## 概要" in answer.markdown and said.partition(" ")[0] in answer.markdown
+    assert not any("英語" in warning for warning in answer.warnings)

@@ -5,6 +5,7 @@ A terminal gets the answer laid out; a pipe gets it as the Markdown it is, to be
 
 import asyncio
 import json
+import re
 import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
@@ -23,6 +24,7 @@ from moot.cli.printing import Prose, find_breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.intake.application.intake_service import (
+    LAST,
     Conversation,
     Feedback,
     IntakeService,
@@ -30,10 +32,11 @@ from moot.modules.intake.application.intake_service import (
     Style,
     Turn,
 )
+from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.ports import Happening, Tell
 from moot.modules.intake.application.report_text import clip, drop_unseen
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
@@ -42,6 +45,8 @@ MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", 
 COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed": "red", "skipped": "dim"}
 YES, NO = ("y", "yes", "是", "好"), ("n", "no", "否", "不")
 LONGEST_CALL = 100
+DIGITS = re.compile(r"[0-9a-f-]{1,36}", re.IGNORECASE)
+"""Of an id, or its beginning."""
 
 Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
 
@@ -52,6 +57,7 @@ ask = lone()
 def run_ask(
     question: Annotated[str | None, argument("ask.question")] = None,
     thread: Annotated[str | None, option("ask.thread", metavar="ID")] = None,
+    go_on: Annotated[bool, option("ask.continue", "--continue", "-c")] = False,
     style: Annotated[str, option("ask.style", told={"styles": ", ".join(get_args(Style))})] = "research",
     yes: Annotated[bool, option("ask.yes", "--yes")] = False,
     accept: Annotated[bool, option("ask.accept_plan", "--accept")] = False,
@@ -66,6 +72,9 @@ def run_ask(
     if listed:
         on_desk(lambda desk: desk.intake.service.conversations(DEFAULT_WORKSPACE), show_list, as_json=as_json)
         return
+    thread = thread or (LAST if go_on else None)
+    answers = accept or edit is not None or reject or resume
+    question = _read_question(question, waits=not answers and thread in (None, LAST))
     wants = {
         "QUESTION": question is not None,
         "--accept": accept,
@@ -75,6 +84,7 @@ def run_ask(
     }
 
     async def begin(service: IntakeService, tell: Tell) -> Conversation:
+        known = None if thread is None else (await service.find(thread, DEFAULT_WORKSPACE)).id
         if question is not None or known is None:
             how = {"style": style, "auto_accepted_plan": yes, "max_step_num": steps, "locale": locale}
             asked = validate(Question, {"question": question, "thread_id": known, **how})
@@ -87,17 +97,31 @@ def run_ask(
             return await _answer(service, known, said, tell)
         return await service.conversation(known, DEFAULT_WORKSPACE)
 
-    with command(locale, as_json=as_json) as settings:
+    spoken = _reader(locale or detect(question or "") or environment_locale())
+    with command(spoken, as_json=as_json) as settings:
         _check([name for name, wanted in wants.items() if wanted], thread, edit)
-        known = None if thread is None else uuid_of("thread", thread)
-        screen = Screen(quiet=as_json)
-        ended = _talk(settings, begin, screen, decided=yes or accept)
+        if thread not in (None, LAST) and not DIGITS.fullmatch(str(thread)):
+            uuid_of("thread", str(thread))
+        screen = Screen(quiet=as_json, locale=spoken, currency=settings.currency)
+        here = settings.model_copy(update={"locale": environment_locale()})
+        ended = _talk(here, begin, screen, decided=yes or accept)
         if as_json:
             print_json(ended)
         else:
             screen.show(ended)
-        if ended.status == "failed":
+        if ended.status in ("failed", "nothing_found"):
             raise typer.Exit(1)
+
+
+def _reader(locale: str) -> Locale:
+    return next((known for known in LOCALES if known[:2] == locale[:2]), "en-US")
+
+
+def _read_question(question: str | None, *, waits: bool) -> str | None:
+    """`-`, or nothing where something is piped in: what is said there."""
+    if question == "-" or (question is None and waits and not sys.stdin.isatty()):
+        return sys.stdin.read().strip() or (question and "")
+    return question
 
 
 def _check(wants: list[str], thread: str | None, edit: str | None) -> None:
@@ -140,14 +164,14 @@ async def _answer(service: IntakeService, thread: UUID, said: Feedback, tell: Te
 class Screen:
     """In the language of the question once that is known. `quiet`: nobody looks on, and nobody can be asked."""
 
-    def __init__(self, *, quiet: bool) -> None:
+    def __init__(self, *, quiet: bool, locale: Locale, currency: str) -> None:
         self._console, self._errors, self._quiet = Console(), Console(stderr=True), quiet
-        self._locale = environment_locale()
+        self._locale, self._currency = locale, currency
         self._planned, self._warned = False, set[str]()
 
     def tell(self, what: Happening, about: dict[str, Any]) -> None:
         show: dict[str, Callable[[dict[str, Any]], None]] = {
-            "plan": lambda told: self._plan(told["plan"]),
+            "plan": lambda told: self._plan(told["plan"], told["estimate"]),
             "step": self._step,
             "tool_call": self._tool,
         }
@@ -183,18 +207,28 @@ class Screen:
     def _show_waiting(self, turn: Turn) -> None:
         """What a person has to know who is to say yes or no."""
         if turn.plan is not None and not self._planned:
-            self._plan(turn.plan.model_dump())
+            self._plan(turn.plan.model_dump(), turn.estimate.model_dump() if turn.estimate else None)
         for warning in turn.warnings:
             if warning not in self._warned:
                 self._line("  ! ", warning, "yellow")
         self._warned.update(turn.warnings)
 
-    def _plan(self, plan: Mapping[str, Any]) -> None:
+    def _plan(self, plan: Mapping[str, Any], estimate: Mapping[str, Any] | None) -> None:
         self._planned = True
         self._speak(plan["locale"])
         self._line("", self._say("plan", title=plan["title"]), "bold")
         for number, step in enumerate(plan["steps"], 1):
             self._line(f"{number:>3}. ", f"{step['title']} · {self._who(step)}")
+        if estimate is not None:
+            self._line("     ", self._cost(estimate), "dim")
+
+    def _cost(self, estimate: Mapping[str, Any]) -> str:
+        if not estimate["requests"]:
+            return self._say("cost.free")
+        took = {"calls": estimate["requests"], "tokens": f"{estimate['tokens']:,}"}
+        if estimate["cost"] is None:
+            return self._say("cost.unpriced", **took)
+        return self._say("cost.about", cost=f"{estimate['cost']:,.2f} {self._currency}", **took)
 
     def _who(self, step: Mapping[str, Any]) -> str:
         named, name_of = step.get("experts") or (), Wording(self._locale)
@@ -213,7 +247,7 @@ class Screen:
 
     def _speak(self, locale: str) -> None:
         if locale:
-            self._locale = next((known for known in LOCALES if known[:2] == locale[:2]), "en-US")
+            self._locale = _reader(locale)
 
     def _say(self, key: str, **values: Any) -> str:
         return SAY(f"ask.{key}", **values).in_locale(self._locale)

@@ -103,6 +103,7 @@ class IntakeContainer:
                 directory,
                 repairs=self._plan_repairs,
                 can_search=self._llm_platform.web_to_search() is not None,
+                choice=self._llm_platform.engine_choice(),
             ),
             team=Team(
                 Researcher(llm, toolbox, prompts, clock),

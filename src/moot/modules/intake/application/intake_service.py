@@ -24,7 +24,7 @@ from moot.modules.intake.domain.findings import Spent
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError, Conflict, NotFound
+from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
 from moot.shared.domain.leases import LeaseHolder, Loss
 from moot.shared.domain.validation import Strict, refuse
 from moot.shared.infrastructure.execution_context import Tally, on_behalf_of
@@ -35,6 +35,8 @@ logger = structlog.get_logger(__name__)
 
 LONGEST = 4000
 """Characters of a question."""
+LAST = "last"
+"""What the newest conversation is called."""
 LEASE_SECONDS = 30.0
 """Whoever runs a turn and has given no sign of life for so long is taken to be gone."""
 
@@ -170,6 +172,17 @@ class IntakeService:
         if found is None:
             raise NoSuchConversation(SAY("conversation.unknown", id=conversation_id))
         return found
+
+    async def find(self, name: str, workspace: str) -> Conversation:
+        """By its id, by the beginning of it that no other has, or as `last`."""
+        digits = "" if name == LAST else name.replace("-", "").lower()
+        found = await self._conversations.newest(workspace, limit=2, prefix=digits)
+        if not found:
+            raise NoSuchConversation(SAY("conversation.unknown", id=name))
+        if digits and len(found) > 1:
+            said = SAY("conversation.several", id=name, ids=[each.id for each in found])
+            raise InvalidInput(said, field="thread")
+        return found[0]
 
     async def conversations(self, workspace: str, *, limit: int = 20) -> list[Conversation]:
         return await self._conversations.newest(workspace, limit=limit)

@@ -34,7 +34,10 @@ LONGEST = 4000
 FRESH = timedelta(hours=12)
 """For so long what was found out about a company is not looked up again."""
 OPTIONS: tuple[PlanDecision, ...] = get_args(PlanDecision)
-OF_THE_TURN = ("handed_locale", "detected_locale", "understanding", "plan", "answer", "findings", "warnings")
+OF_THE_TURN = (
+    *("handed_locale", "detected_locale", "understanding", "plan", "estimate"),
+    *("answer", "findings", "warnings"),
+)
 """Fields of the state that are fields of the turn."""
 
 
@@ -70,6 +73,7 @@ class IntakeState(CoordinatorState, total=False):
     style: str
     background: list[dict[str, Any]]
     plan: dict[str, Any] | None
+    estimate: dict[str, Any] | None
     plan_iterations: int
     plan_repairs: int
     escalation: dict[str, Any] | None

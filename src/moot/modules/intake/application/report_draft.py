@@ -1,6 +1,7 @@
 """What an answer is written from, its text before it is dressed, and whether that holds against the material."""
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -32,6 +33,7 @@ MOST_SOURCES = 20
 """Of one step."""
 NAMED = 8
 """As many offenders are named; a reader or a model needs no longer list."""
+VERDICT = re.compile(r"\b(?:BUY|SELL|HOLD)\b")
 FEWEST_TO_TELL = 40
 """Of fewer characters, names among them, nobody can say which language they are in."""
 
@@ -199,6 +201,14 @@ def _place(citation: Citation) -> tuple[str, str]:
     return (citation.url, "") if citation.url else (citation.title, citation.source)
 
 
+def find_overruled(draft: Draft, material: Material) -> list[str]:
+    """Verdicts that the text speaks of and nothing it was shown does: the rules may have taken them back."""
+    shown = material.join_shown()
+    return [
+        verdict for verdict in set(VERDICT.findall("\n".join(draft.parts().values()))) if verdict not in shown
+    ]
+
+
 def find_faults(draft: Draft, material: Material) -> list[Message]:
     """What the writer should correct, and the reader must know if it is not."""
     say, parts, style = material.say, draft.parts(), material.style
@@ -211,6 +221,7 @@ def find_faults(draft: Draft, material: Material) -> list[Message]:
         *([SAY("report.missing", parts=absent)] if absent else []),
         *([SAY("report.invented", numbers=invented[:NAMED])] if invented else []),
         *([SAY("report.wrong_language", language=language, parts=foreign)] if foreign else []),
+        *([SAY("report.overruled", verdicts=made)] if (made := find_overruled(draft, material)) else []),
         *([] if cites(draft, material) else [SAY("report.uncited")]),
     ]
 

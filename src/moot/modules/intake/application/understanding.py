@@ -56,7 +56,8 @@ class Understander:
         unsure = next((mention for mention in mentions if not mention.certain), None)
         reader = reading_language(locale)
         title = _title(asked, mentions, reader)
-        notes = (*_tell_gone(mentions, reader), *await self._name_strangers(asked, named, reader))
+        strangers = [await self._tell_stranger(name, reader) for name in find_strangers(asked, named)]
+        notes = (*_tell_gone(mentions, reader), *strangers)
         left = any(mention.researchable for mention in mentions)
         gone = "\n\n".join(notes) if mentions and not left else None
         return Understanding(
@@ -69,9 +70,6 @@ class Understander:
             reply=_ask_which(unsure, locale) if unsure else gone,
             notes=notes,
         )
-
-    async def _name_strangers(self, text: str, known: Sequence[Mention], reader: Locale) -> list[str]:
-        return [await self._tell_stranger(name, reader) for name in find_strangers(text, known)]
 
     async def _tell_stranger(self, name: str, reader: Locale) -> str:
         near = await self._find_near(name)

@@ -47,7 +47,8 @@ class Turn(BaseModel, frozen=True):
     """One question. `handed_locale` is what a model said the language is, `detected_locale` what its letters say.
 
     What is done for it is on the record under its `id`. `left`: whoever ran it has stopped before its end.
-    `escalation_id`: the rules want somebody to approve its plan first. `spent` is beside its experts' sessions.
+    `escalation_id`: the rules want somebody to approve its plan first. `estimate` is what models
+    may take for the plan, and `spent` what they took beside its experts' sessions.
     """
 
     id: UUID = Field(default_factory=uuid4)
@@ -62,6 +63,7 @@ class Turn(BaseModel, frozen=True):
     detected_locale: str | None = None
     understanding: Understanding | None = None
     plan: Plan | None = None
+    estimate: Spent | None = None
     escalation_id: str | None = None
     findings: tuple[Finding, ...] = ()
     spent: Spent = Spent()
@@ -120,4 +122,5 @@ class Conversations(Leases):
     async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None: ...
 
     @abstractmethod
-    async def newest(self, workspace: str, *, limit: int) -> list[Conversation]: ...
+    async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
+        """Those whose id begins with these digits."""

@@ -66,8 +66,10 @@ class SqlConversations(SqlLeases, Conversations):
             row = await db.scalar(mine)
         return Conversation.model_validate(row, from_attributes=True) if row else None
 
-    async def newest(self, workspace: str, *, limit: int) -> list[Conversation]:
-        mine = select(ROW).where(ROW.workspace_id == workspace).order_by(ROW.updated_at.desc()).limit(limit)
+    async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
+        named = ROW.id.between(UUID(prefix.ljust(32, "0")), UUID(prefix.ljust(32, "f")))
+        mine = select(ROW).where(ROW.workspace_id == workspace, named)
+        mine = mine.order_by(ROW.updated_at.desc()).limit(limit)
         async with transaction(self._database.session) as db:
             return [Conversation.model_validate(row, from_attributes=True) for row in await db.scalars(mine)]
 
@@ -113,6 +115,7 @@ class MemoryConversations(Conversations):
         found = self._kept.get(conversation_id)
         return found if found and found.workspace_id == workspace else None
 
-    async def newest(self, workspace: str, *, limit: int) -> list[Conversation]:
-        mine = [kept for kept in self._kept.values() if kept.workspace_id == workspace]
+    async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
+        named = (kept for kept in self._kept.values() if kept.id.hex.startswith(prefix))
+        mine = [kept for kept in named if kept.workspace_id == workspace]
         return sorted(mine, key=lambda kept: kept.updated_at, reverse=True)[:limit]

@@ -20,7 +20,7 @@ from moot.modules.intake.application.plan_rules import (
     symbols_in,
 )
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.findings import Citation, Finding
+from moot.modules.intake.domain.findings import Citation, Finding, Spent
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
@@ -28,6 +28,7 @@ from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlan
 from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
+from moot.modules.llm_platform.application.speaker import EngineChoice
 from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, InvalidInput
@@ -43,6 +44,10 @@ AnyObject = RootModel[dict[str, Any]]
 Maker = Literal["model", "rules"]
 Ending = Literal["limit", "no_plan", "rejected", "refused", "escalated"]
 """`refused` by the rules like `rejected`, but with another word of a person it may become one they allow."""
+CALLS_AFTER_EXPERTS = 4
+"""Of a session: a bull, a bear, who sums them up, and a judge."""
+TOKENS_ASKED, TOKENS_SAID = 4000, 1000
+"""Of a call, as calls go here; to tell beforehand what a plan may cost."""
 REPAIRS = 2
 """Times that a plan which the rules reject goes back to the model."""
 
@@ -116,6 +121,7 @@ class Planned(NamedTuple):
     escalation_id: str | None = None
     draft: Plan | None = None
     sent_back: int = 0
+    estimate: Spent | None = None
 
 
 class Planner:
@@ -132,10 +138,12 @@ class Planner:
         *,
         repairs: int = REPAIRS,
         can_search: bool = True,
+        choice: EngineChoice | None = None,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
         self._clock, self._directory = clock, directory
         self._repairs, self._can_search = repairs, can_search
+        self._choice = choice or EngineChoice(llm)
 
     async def plan(self, inquiry: Inquiry) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""
@@ -147,7 +155,8 @@ class Planner:
             return Planned(previous, made, warnings=warnings, code="limit", reason=reason)
         planned = await self._until_allowed(inquiry, made)
         notes = () if previous else inquiry.understanding.notes
-        return planned._replace(warnings=(*notes, *planned.warnings))
+        estimate = self._estimate(planned.plan or planned.draft, inquiry.limits)
+        return planned._replace(warnings=(*notes, *planned.warnings), estimate=estimate)
 
     async def review_again(self, draft: Plan, inquiry: Inquiry) -> Planned:
         """A plan about which a person was asked: as they approved it, still waiting for them, or rejected."""
@@ -155,6 +164,20 @@ class Planner:
         if ruling.plan is not None:
             return Planned(ruling.plan, inquiry.iteration)
         return _tell_stop(inquiry, draft, ruling, inquiry.iteration)
+
+    def _estimate(self, plan: Plan | None, limits: Limits) -> Spent | None:
+        """What models may take to carry a plan out and write the answer; no cost where nobody knows a price."""
+        if plan is None or not self._llm.configured:
+            return Spent() if plan else None
+        calls = 1
+        for step in plan.steps:
+            experts = (
+                (len(step.experts) or len(ExpertType)) + CALLS_AFTER_EXPERTS if self._choice.by_model else 0
+            )
+            calls += {"equity": experts, "research": limits.max_tool_calls + 1, "processing": 1}[step.type]
+        prompts, answers = calls * TOKENS_ASKED, calls * TOKENS_SAID
+        cost = self._llm.candidates()[0].cost(prompts, answers)
+        return Spent(requests=calls, tokens=prompts + answers, cost=cost)
 
     async def _rule_on(self, plan: Plan, inquiry: Inquiry, made: int) -> PlanRuling:
         """A company that the rules refused to research is not planned in another way."""

@@ -13,6 +13,7 @@ from moot.modules.intake.application.report_draft import (
     Material,
     cites,
     find_faults,
+    find_overruled,
     fit_style,
     gather,
     keep_known,
@@ -94,7 +95,7 @@ class Reporter:
         return Written(fit_style(compose(material), material.style), material.sources, "rules", notes)
 
     async def _by_model(self, material: Material) -> Written:
-        """Of problems that stay the reader is told; what cites nothing at all is not: the rules cite everything."""
+        """Of problems that stay the reader is told. What cites nothing, or rules by itself, is left to the rules."""
 
         async def read(said: str) -> tuple[Draft, Problems]:
             draft = fit_style(parse_llm_json_output(said, Draft), material.style)
@@ -114,6 +115,8 @@ class Reporter:
         )
         if not cites(draft, material):
             raise UpstreamFailed(SAY("report.uncited"))
+        if overruled := find_overruled(draft, material):
+            raise UpstreamFailed(SAY("report.overruled", verdicts=overruled))
         text, citations, removed = keep_known(draft, material)
         return Written(text, citations, "llm", [*problems, *removed])
 

@@ -275,6 +275,7 @@ def _draw_up(known: Known, planned: Planned, errand: Errand) -> Update:
         "plan_repairs": known.plan_repairs + planned.sent_back,
         "warnings": warnings,
         "escalation": None,
+        **({"estimate": planned.estimate.model_dump()} if planned.estimate else {}),
     }
     if plan is None and known.findings:
         return update | {"warnings": [*warnings, planned.reason], "goto": REPORTER}
@@ -282,7 +283,8 @@ def _draw_up(known: Known, planned: Planned, errand: Errand) -> Update:
         return update | {"error": {"code": "NO_PLAN", "message": planned.reason}, "goto": END}
     update["plan"] = _join(known, plan).model_dump(mode="json")
     asked = {"escalation_id": planned.escalation_id} if planned.escalation_id else {}
-    errand.tell("plan", plan=update["plan"], iteration=planned.iteration, **asked)
+    told = {"iteration": planned.iteration, "estimate": update.get("estimate"), **asked}
+    errand.tell("plan", plan=update["plan"], **told)
     if held:
         escalation = {
             "id": planned.escalation_id,
