@@ -186,6 +186,7 @@ def test_all_failed_exits_1(moot):
     assert seen.stderr.startswith(
         "Error: No expert could say anything about 900001.DEMO. technical_analyst: "
     )
+    assert re.search(r"To run again what failed: moot sessions retry [0-9a-f-]{36}$", seen.stderr.strip())
 
 
 def test_a_wrong_setting_is_named(moot):

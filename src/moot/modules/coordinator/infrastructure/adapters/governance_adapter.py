@@ -146,7 +146,8 @@ class GovernanceAdapter(NodePolicy):
             "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
         if workflow := self._agent.monitor.get_context(_workflow_id()):
-            known["execution_time"] = workflow.metrics.total_time_ms / 1000
+            took = workflow.metrics.total_time_ms / 1000
+            known["execution_time"] = max(0.0, took - context.tally.waiting.seconds)
         return known | (await self._trading_facts(asked, context) if kind == "verdict" else {})
 
     async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
