@@ -160,7 +160,8 @@ async def test_a_failed_debate_or_verdict_is_logged_as_an_error(node):
 async def test_an_error_reads_in_the_language_of_the_session(in_session):
     node = NodeLayers(timeout=0.01).around(FINANCIAL, create_expert_node(FINANCIAL, Sleepy()))
     update = await node(state(FINANCIAL))
-    assert update == {"errors": {"financial_auditor": "Financial auditor gave no answer within 0.01 s."}}
+    said = "Financial auditor gave no answer within 0.01 s. To give it more time: MOOT_NODE_TIMEOUT."
+    assert update == {"errors": {"financial_auditor": said}}
 
 
 async def test_an_error_without_words_is_named():

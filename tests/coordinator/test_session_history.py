@@ -8,7 +8,7 @@ from uuid import uuid4
 import pytest
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.report import render_page, to_html
+from moot.modules.coordinator.application.report import Wording, render_page, spending, to_html
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory, SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
@@ -244,6 +244,18 @@ class TestAPastResult:
 
         assert usage(call(), failed, replayed) == ModelUsage(requests=2, tokens=10, cost=0.5, currency="CNY")
         assert usage(call(), call(cost=None)).cost is None
+
+    @pytest.mark.parametrize(
+        ("tokens", "why"),
+        [
+            (10, "unknown, a model has no price"),
+            (None, "unknown, a model did not say how many tokens it used"),
+        ],
+    )
+    def test_says_why_nobody_knows_what_it_cost(self, tokens: int | None, why: str) -> None:
+        call = {"origin": "live", "status": "success", "total_tokens": tokens, "cost": None}
+        result = past_result(a_session(status="completed"), [], [call], "CNY")
+        assert spending(result, Wording("en-US")).endswith(f"cost: {why}.")
 
 
 class Tags(HTMLParser):

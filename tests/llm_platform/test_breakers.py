@@ -118,7 +118,7 @@ class TestModels:
 
     async def test_after_a_minute_one_call_finds_out_and_the_others_wait_for_it(self, bench, llm_server):
         llm_server.default = NONSENSE
-        service = bench.service(a_model(llm_server))
+        service = bench.service(a_model(llm_server, concurrency=3))
         await fail(service, 5)
         bench.clock.move(60)
         llm_server.default = Say("back", delay=0.1)

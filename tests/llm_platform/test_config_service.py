@@ -39,6 +39,8 @@ FULL = {
     "price_in": 2,
     "price_out": 8.5,
     "context_size": 128_000,
+    "timeout": 90.5,
+    "concurrency": 4,
     "knowledge_cutoff": "2025-06-30",
     "capabilities": {"json_schema": True},
     "proxy": PROXY,
@@ -76,6 +78,30 @@ def open_desk(database: Database, clock) -> Callable[..., Desk]:
 @pytest.fixture
 def desk(open_desk) -> Desk:
     return open_desk()
+
+
+@pytest.mark.parametrize(
+    ("base_url", "model", "seconds", "at_once"),
+    [
+        ("https://api.openai.com/v1", "gpt-4o-mini", 120, None),
+        ("https://api.openai.com/v1", "o3-mini", 600, None),
+        ("https://api.deepseek.com/v1", "deepseek-reasoner", 600, None),
+        ("https://openrouter.ai/api/v1", "deepseek/deepseek-r1:free", 600, None),
+        ("https://api.deepseek.com/v1", "deepseek-chat", 120, None),
+        ("http://127.0.0.1:11434/v1", "llama3", 600, 1),
+        ("http://[::1]:8080/v1", "llama3", 600, 1),
+        ("http://192.168.1.20:8080/v1", "llama3", 600, 1),
+        ("http://localhost:8080/v1", "llama3", 600, 1),
+        ("http://ollama:11434/v1", "llama3", 600, 1),
+        ("http://host.docker.internal:11434/v1", "llama3", 600, 1),
+        ("https://8.8.8.8/v1", "llama3", 120, None),
+    ],
+)
+def test_a_model_has_the_limits_that_are_usual_for_its_kind(base_url, model, seconds, at_once):
+    config = LLMConfig(alias="main", base_url=base_url, model_name=model)
+    assert (config.seconds, config.at_once) == (seconds, at_once)
+    told = config.model_copy(update={"timeout": 33.0, "concurrency": 7})
+    assert (told.seconds, told.at_once) == (33.0, 7)
 
 
 class TestAModel:
@@ -364,6 +390,8 @@ class TestWhatIsEntered:
             ({"priority": 2**40}, "priority: 1099511627776 is out of range"),
             ({"priority": True}, "priority: must be a whole number, not True"),
             ({"context_size": 0}, "context_size: 0 is out of range"),
+            ({"timeout": 0}, "timeout: 0 is out of range"),
+            ({"concurrency": 0}, "concurrency: 0 is out of range"),
             ({"knowledge_cutoff": "last summer"}, "knowledge_cutoff: 'last summer' is not a date"),
             ({"is_active": "yes"}, "is_active: must be true or false, not 'yes'"),
             ({"provider_type": "grpc"}, "provider_type: 'grpc' is not known. Allowed: openai"),

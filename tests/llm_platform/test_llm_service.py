@@ -33,7 +33,7 @@ from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import CallAudit
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
-from tests.fakes.clock import leap, until
+from tests.fakes.clock import leap, settle, until
 from tests.fakes.llm_server import Hang, LLMServer, Raw, Say, Status, Trickle, running_llm_server
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
@@ -286,6 +286,63 @@ class TestPatience:
         with pytest.raises(LLMConnectionError, match=r"60 seconds"):
             await asking
         assert [row["status"] for row in await bench.rows()] == ["failed"]
+
+
+class TestTurns:
+    """A model that answers one request at a time is not asked more at once."""
+
+    async def test_waiting_for_a_turn_takes_none_of_the_time_for_the_answer(self, bench, llm_server):
+        doors = [asyncio.Event() for _ in range(3)]
+        llm_server.script(*(Say(f"answer {n}", held_until=door) for n, door in enumerate(doors)))
+        service = bench.service(a_model(llm_server, timeout=100))
+        asking = [asyncio.create_task(service.generate("hello")) for _ in doors]
+        for received, door in enumerate(doors, 1):
+            await until(lambda received=received: len(llm_server.requests) == received)
+            leap(90)
+            await settle()
+            door.set()
+        assert sorted(await asyncio.gather(*asking)) == ["answer 0", "answer 1", "answer 2"]
+        assert llm_server.most_in_flight == 1
+
+    async def test_as_many_as_the_model_may_be_asked_are_under_way(self, bench, llm_server):
+        door = asyncio.Event()
+        llm_server.default = Say(held_until=door)
+        service = bench.service(a_model(llm_server, concurrency=2))
+        asking = [asyncio.create_task(service.generate("hello")) for _ in range(4)]
+        await until(lambda: len(llm_server.requests) == 2)
+        door.set()
+        await asyncio.gather(*asking)
+        assert (len(llm_server.requests), llm_server.most_in_flight) == (4, 2)
+
+    async def test_a_deadline_that_was_set_holds_for_waiting_too(self, bench, llm_server):
+        llm_server.default = Hang()
+        service = bench.service(a_model(llm_server), deadline=60)
+        asking = [asyncio.create_task(service.generate("hello")) for _ in range(2)]
+        await until(lambda: llm_server.requests)
+        leap(60)
+        slow, waited = await asyncio.gather(*asking, return_exceptions=True)
+        assert "timed out: no answer within 60 seconds" in str(slow)
+        assert "To give it more time: MOOT_LLM_DEADLINE" in str(slow)
+        assert "no turn came in time" in str(waited)
+
+    @pytest.mark.parametrize(
+        ("model", "setting"),
+        [
+            ({}, r"--timeout of `moot llm add` \(`moot llm remove main` first\)"),
+            ({"alias": "default", "vendor": "environment"}, "MOOT_LLM_TIMEOUT"),
+        ],
+    )
+    async def test_one_that_is_too_slow_says_which_setting_gives_it_time(
+        self, bench, llm_server, model, setting
+    ):
+        llm_server.default = Hang()
+        asking = asyncio.create_task(
+            bench.service(a_model(llm_server, **model, timeout=45)).generate("hello")
+        )
+        await until(lambda: llm_server.requests)
+        leap(45)
+        with pytest.raises(LLMConnectionError, match=f"within 45 seconds. To give it more time: {setting}"):
+            await asking
 
 
 class TestStructure:

@@ -119,6 +119,25 @@ async def test_nonsense_around_a_good_answer_is_left_out(
     )
 
 
+async def test_a_refusal_is_the_answer_of_a_model_that_gave_none(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    message = {"content": None, "refusal": "I cannot help with that."}
+    answer = {"choices": [{"message": message, "finish_reason": "stop"}]}
+    llm_server.script(Raw(json.dumps(answer).encode()))
+    reply = await model.complete(config, QUESTION)
+    assert (reply.content, reply.finish_reason) == ("I cannot help with that.", "refusal")
+
+
+async def test_a_request_that_a_filter_refused_says_so(
+    llm_server: LLMServer, model: OpenAIChatModel, config: LLMConfig
+):
+    complaint = {"error": {"code": "content_filter", "message": "The prompt was flagged."}}
+    llm_server.script(Status(400, json.dumps(complaint)))
+    with pytest.raises(ModelTrouble, match=r"flagged\. The vendor's content filter refused the request"):
+        await model.complete(config, QUESTION)
+
+
 # What is asked
 
 

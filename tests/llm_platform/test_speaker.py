@@ -234,6 +234,18 @@ async def test_an_answer_cut_off_by_its_length_is_refused_even_if_it_reads_well(
     assert "回答不完整" in error.in_locale("zh-CN")
 
 
+@pytest.mark.parametrize(
+    ("stopped", "text", "told"),
+    [
+        ("content_filter", "", "The vendor's content filter withheld the answer."),
+        ("refusal", "I cannot help with that.", "The model refused to answer: I cannot help with that."),
+    ],
+)
+async def test_a_filter_and_a_refusal_are_called_by_their_names(stopped, text, told):
+    error = await refusal(spoken(text, finish_reason=stopped))
+    assert error.in_locale("en-US").endswith(f"not even after it was asked again. {told}")
+
+
 async def test_an_empty_answer_is_sent_back_as_an_empty_object():
     llm = FakeLLM("", said())
     await Speaker(llm).ask(brief())

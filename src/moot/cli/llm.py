@@ -72,6 +72,8 @@ def add_model(
     price_in: Annotated[float | None, option("help.llm_price_in")] = None,
     price_out: Annotated[float | None, option("help.llm_price_out")] = None,
     context_size: Annotated[int | None, option("help.llm_context_size")] = None,
+    timeout: Annotated[float | None, option("help.llm_timeout")] = None,
+    concurrency: Annotated[int | None, option("help.llm_concurrency")] = None,
     knowledge_cutoff: Annotated[str | None, option("help.llm_cutoff", metavar=DAY)] = None,
     proxy: Annotated[str | None, option("help.llm_proxy")] = None,
 ) -> None:
@@ -92,6 +94,8 @@ def add_model(
             price_in=price_in,
             price_out=price_out,
             context_size=context_size,
+            timeout=timeout,
+            concurrency=concurrency,
             knowledge_cutoff=knowledge_cutoff,
             proxy=proxy,
         )
@@ -173,6 +177,9 @@ def _show_models(views: Sequence[ConfigView]) -> None:
             "llm.column.price",
             lambda v: "\n".join("—" if cost is None else f"{cost:g}" for cost in (v.price_in, v.price_out)),
             justify="right",
+        ),
+        line_field(
+            "llm.column.limits", lambda v: f"{v.timeout:g} s\n{v.concurrency or '—'}", justify="right"
         ),
         line_field("llm.column.key", lambda v: f"{v.api_key or '—'}\n{say(f'llm.source.{v.source}')}"),
         line_field("llm.column.state", _state),
@@ -259,9 +266,14 @@ def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = N
             ms=trial.latency_ms,
             prompt=_count(trial.answer.usage.prompt_tokens),
             completion=_count(trial.answer.usage.completion_tokens),
-            cost=price(trial.answer.cost, currency),
+            cost=_cost(trial.answer, currency),
         )
     typer.echo(said.in_locale(locale or environment_locale()))
+
+
+def _cost(answer: ChatResult, currency: str) -> Message | str:
+    """Unknown for want of a price, or of anything to multiply it with."""
+    return SAY("llm.no_usage") if answer.usage.prompt_tokens is None else price(answer.cost, currency)
 
 
 def _count(tokens: int | None) -> str:

@@ -52,6 +52,8 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
         console.print(Text(label("gaps", count=result.audit_gaps, log=log), style="bold red"))
     if result.session_id:
         console.print(Text(label("session", session_id=result.session_id)))
+        if result.overall_status == "partial" or result.verdict_status == "failed":
+            console.print(Text(label("retry", session_id=result.session_id)))
     if isinstance(report, OSError):
         console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
     else:

@@ -14,7 +14,7 @@ from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
-from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, LLMConfig
+from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import (
     MODEL_ANSWER,
     MODEL_BODIES,
@@ -40,7 +40,7 @@ from moot.shared.infrastructure.execution_context import current_replay
 from moot.shared.infrastructure.settings import Settings
 
 ABANDONED_AFTER = 4
-"""Deadlines. A call older than that has nobody who waits for it any more."""
+"""Time-outs of the slowest model. A call older than that has nobody who waits for it any more."""
 
 CALL_KINDS, CALL_BODIES = MODEL_KINDS, MODEL_BODIES
 """For whoever verifies or prunes a record: what links vouch for in model calls, and the texts that may go."""
@@ -88,8 +88,8 @@ class LLMPlatformContainer:
     async def open(self) -> None:
         """Load the stored models, and close the calls a process that died left open."""
         await self.registry.refresh()
-        before = self._clock.now() - timedelta(seconds=ABANDONED_AFTER * self._settings.llm_deadline)
-        await self._close_calls(before=before)
+        longest = max((config.seconds for config in self.registry.known), default=0.0)
+        await self._close_calls(before=self._clock.now() - timedelta(seconds=ABANDONED_AFTER * longest))
 
     async def close_calls_of(self, session_id: UUID) -> None:
         """Those that nobody will complete: the process that ran the session is gone."""
@@ -145,13 +145,15 @@ def _environment_model(settings: Settings) -> list[LLMConfig]:
         return []
     given = {
         "alias": DEFAULT_ALIAS,
-        "vendor": "environment",
+        "vendor": ENVIRONMENT,
         "base_url": settings.llm_base_url,
         "model_name": settings.llm_model,
         "api_key": settings.llm_api_key.get_secret_value() or None,
         "price_in": settings.llm_price_in,
         "price_out": settings.llm_price_out,
         "proxy": settings.llm_proxy or None,
+        "timeout": settings.llm_timeout,
+        "concurrency": settings.llm_concurrency,
         "priority": 0,
     }
     return [validate(ConfigBody, given).config()]

@@ -15,6 +15,7 @@ from typing import Any, Literal, Self
 from pydantic import BaseModel, Field, InstanceOf
 
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.infrastructure.working_time import Stopwatch
 
 DEFAULT_WORKSPACE = "default"
 """Every row belongs to a workspace; until there are others, to this one."""
@@ -25,7 +26,8 @@ class Tally:
     """What is counted while a session runs, by all its parallel parts.
 
     `calls` are those of each agent, `requests` what they took over the wire; `unpriced` requests have a cost nobody
-    knows. `attempts` and `failures` are by node: how often it was tried, and what it failed with.
+    knows, of the `uncounted` not even the tokens. `attempts` and `failures` are by node: how often it was tried, and
+    what it failed with. `waiting` is the time in which models were waited for.
     """
 
     audit_gaps: int = 0
@@ -36,6 +38,8 @@ class Tally:
     tokens: int = 0
     cost: float = 0.0
     unpriced: int = 0
+    uncounted: int = 0
+    waiting: Stopwatch = field(default_factory=Stopwatch)
 
 
 class ExecutionContext(BaseModel, frozen=True):

@@ -33,7 +33,11 @@ class Settings(BaseSettings):
     locale: Locale | None = Field(
         default=None, description="language of the command line and the SDK; empty: the terminal's"
     )
-    node_timeout: float = Field(default=60.0, gt=0, description="seconds a node may take")
+    node_timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds a node may take; empty: 60 beside its model calls, which have limits of their own",
+    )
     optional_nodes: str = Field(
         default="",
         description="what is left out when it fails, by comma: experts, debate, judge, or steps of a plan by type",
@@ -61,8 +65,18 @@ class Settings(BaseSettings):
         default=None, ge=0, description="price of a million completion tokens of that model"
     )
     llm_proxy: str = Field(default="", description="HTTP proxy on the way to that model")
-    llm_deadline: float = Field(
-        default=50.0, gt=0, description="seconds a model call may take, retries included"
+    llm_timeout: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds a request to that model may take; empty: 120, for one that is local or thinks 600",
+    )
+    llm_concurrency: int | None = Field(
+        default=None, ge=1, description="requests to it at once; empty: 1 if it is local, else no limit"
+    )
+    llm_deadline: float | None = Field(
+        default=None,
+        gt=0,
+        description="seconds a call to any model may take, retries and waiting included; empty: no such limit",
     )
     llm_max_tokens: int = Field(default=4096, ge=1, description="tokens an agent's answer may have")
     analyst: Literal["auto", "rubric", "llm"] = Field(

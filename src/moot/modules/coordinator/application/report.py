@@ -159,7 +159,8 @@ def spending(result: ResearchResult, say: Wording) -> str:
     used = result.usage
     if not used.requests:
         return say("usage.none")
-    cost = say("usage.unpriced") if used.cost is None else f"{used.currency} {used.cost:.4f}"
+    unknown = "uncounted" if used.uncounted else "unpriced"
+    cost = say(f"usage.{unknown}") if used.cost is None else f"{used.currency} {used.cost:.4f}"
     return say("usage.some", requests=used.requests, tokens=f"{used.tokens:,}", cost=cost)
 
 

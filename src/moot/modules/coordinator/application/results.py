@@ -94,12 +94,19 @@ def tally_of(calls: Iterable[Mapping[str, Any]]) -> Tally:
         tokens=sum(call["total_tokens"] or 0 for call in live),
         cost=sum(call["cost"] or 0.0 for call in live),
         unpriced=sum(call["status"] == "success" and call["cost"] is None for call in live),
+        uncounted=sum(call["status"] == "success" and call["total_tokens"] is None for call in live),
     )
 
 
 def usage(tally: Tally, currency: str) -> ModelUsage:
     cost = None if tally.unpriced else tally.cost
-    return ModelUsage(requests=tally.requests, tokens=tally.tokens, cost=cost, currency=currency)
+    return ModelUsage(
+        requests=tally.requests,
+        tokens=tally.tokens,
+        cost=cost,
+        currency=currency,
+        uncounted=tally.uncounted,
+    )
 
 
 def notices(symbol: str, locale: Locale) -> list[str]:

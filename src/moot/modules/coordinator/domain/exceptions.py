@@ -24,8 +24,9 @@ class AllExpertsFailed(AppError):
 
     def __init__(self, result: ResearchResult) -> None:
         why = [f"{item.expert_type.value}: {item.error}" for item in result.expert_results]
+        again = SAY("all_failed_retry", session_id=result.session_id) if result.session_id else ""
         super().__init__(
-            SAY("all_failed", symbol=result.symbol, why="; ".join(why)),
+            SAY("all_failed", symbol=result.symbol, why="; ".join(why), again=again),
             overall_status=result.overall_status,
             expert_results=result.model_dump(mode="json")["expert_results"],
             session_id=result.session_id,

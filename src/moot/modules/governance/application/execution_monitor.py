@@ -131,11 +131,12 @@ class ExecutionMonitor:
         `running` are the other workflows of this process.
         """
         tally, workflow = current_context().tally, self.get_context(current_workflow_id())
+        took = workflow.metrics.total_time_ms / 1000 if workflow else 0.0
         return {
             "iteration_count": max(tally.attempts.values(), default=0),
             "token_used": tally.tokens,
             "cost": tally.cost,
-            "execution_time": workflow.metrics.total_time_ms / 1000 if workflow else 0.0,
+            "execution_time": max(0.0, took - tally.waiting.seconds),
             "consecutive_failures": workflow.consecutive_failures if workflow else 0,
             "running": self.count_active()
             - (workflow is not None and workflow.workflow_id not in self._ended),

@@ -78,6 +78,11 @@ class ModelRegistry:
             raise self._nobody(alias, tags, workspace)
         return fitting
 
+    @property
+    def known(self) -> Iterable[LLMConfig]:
+        """Those of all workspaces."""
+        return self._known.values()
+
     def list_known(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
         """All of a workspace, switched off ones too; who is asked first comes first."""
         mine = (config for config in self._known.values() if config.workspace_id == workspace)

@@ -34,15 +34,18 @@ from moot.modules.llm_platform.domain.chat import (
     Usage,
 )
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
-from moot.modules.llm_platform.domain.model_config import LLMConfig
+from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
+from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import (
     DEFAULT_WORKSPACE,
+    current_context,
     current_execution_ctx,
     tell_retry,
 )
+from moot.shared.infrastructure.working_time import off_the_clock
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool", "parse_llm_json_output"]
 
@@ -51,6 +54,8 @@ logger = structlog.get_logger(__name__)
 PAUSES = (1.0, 2.0)
 """Seconds before the second and third attempt with the same model, unless its vendor asks for more."""
 JITTER = 0.25
+LONGEST_PAUSE = 50.0
+"""Whoever asks for a longer one is not asked again."""
 PATIENCE = 5.0
 """Seconds to wait for a model while another could be asked."""
 
@@ -58,9 +63,13 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class Tries:
-    """The attempts of one call: the models left to ask, the time left, and what went wrong so far."""
+    """The attempts of one call: the models left to ask, the time left, and what went wrong so far.
 
-    def __init__(self, deadline: float) -> None:
+    `waiting_counts`: the time is for everything, and not for the models only.
+    """
+
+    def __init__(self, deadline: float, *, waiting_counts: bool = False) -> None:
+        self._waiting_counts = waiting_counts
         self.others_left = self.attempts = 0
         self._end = time.monotonic() + deadline
         self._troubles: dict[str, ModelTrouble] = {}
@@ -68,6 +77,27 @@ class Tries:
 
     def seconds_left(self) -> float:
         return self._end - time.monotonic()
+
+    @asynccontextmanager
+    async def turn(self, slots: asyncio.Semaphore | None, config: LLMConfig) -> AsyncIterator[None]:
+        """Wait for one and keep it for the length of the block. That is no fault of the model's, and takes none of
+        its time."""
+        if slots is None:
+            yield
+            return
+        came = time.monotonic()
+        try:
+            async with asyncio.timeout(self.seconds_left() if self._waiting_counts else None):
+                await slots.acquire()
+        except TimeoutError:
+            said = SAY("llm.no_turn", model=config.model_name, at_once=config.at_once)
+            raise ModelTrouble(said) from None
+        try:
+            if not self._waiting_counts:
+                self._end += time.monotonic() - came
+            yield
+        finally:
+            slots.release()
 
     def begin(self) -> None:
         """Another attempt; whoever watches is told when it is not the first, and why."""
@@ -137,6 +167,7 @@ class Request:
         context.tally.tokens += usage.total_tokens or 0
         context.tally.cost += self.cost or 0.0
         context.tally.unpriced += self.reply is not None and self.cost is None
+        context.tally.uncounted += usage.total_tokens is None
 
     def count_spent(self) -> Amount:
         """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
@@ -149,7 +180,8 @@ class Request:
 
 
 class LLMService:
-    """`deadline` is for a whole call with all its attempts, in seconds; each attempt passes `guard`."""
+    """`deadline` is for a whole call with all its attempts and all waiting, in seconds; without one, the time-outs of
+    the models that are asked hold. Each attempt passes `guard`."""
 
     def __init__(
         self,
@@ -158,7 +190,7 @@ class LLMService:
         journal: CallJournal,
         budget: Budget,
         *,
-        deadline: float = 50.0,
+        deadline: float | None = None,
         max_tokens: int = 4096,
         sleep: Sleep = asyncio.sleep,
         guard: Guard = let_through,
@@ -166,6 +198,7 @@ class LLMService:
         self._registry, self._model, self._max_tokens = registry, model, max_tokens
         self._journal, self._budget = journal, budget
         self._deadline, self._sleep, self._guard = deadline, sleep, guard
+        self._slots: dict[tuple[UUID, int], asyncio.Semaphore] = {}
 
     @property
     def configured(self) -> bool:
@@ -197,8 +230,10 @@ class LLMService:
             max_tokens=min(max_tokens or self._max_tokens, self._max_tokens),
         )
         key = CallKey.next(caller_module, caller_agent)
-        recorded = await self._from_record(key, request)
-        return recorded or await self._live(key, request, alias, tags)
+        if recorded := await self._from_record(key, request):
+            return recorded
+        with off_the_clock(current_context().tally.waiting):
+            return await self._live(key, request, alias, tags)
 
     async def generate(
         self,
@@ -229,7 +264,9 @@ class LLMService:
     async def _live(
         self, key: CallKey, request: ChatRequest, alias: str | None, tags: Sequence[str] | None
     ) -> ChatResult:
-        tries, candidates = Tries(self._deadline), self.candidates(alias, tags)
+        candidates = self.candidates(alias, tags)
+        each = sum(config.seconds for config in candidates)
+        tries = Tries(self._deadline or each, waiting_counts=self._deadline is not None)
         for place, candidate in enumerate(candidates, 1):
             tries.others_left = len(candidates) - place
             config, pauses = candidate, [*PAUSES, None]
@@ -256,27 +293,38 @@ class LLMService:
         called = Dependency(f"model:{config.alias}", config.workspace_id)
         try:
             async with (
+                tries.turn(self._slots_of(config), config),
                 self._guard(called, _is_outage),
                 self._on_record(key, config, request, tries.attempts) as call,
             ):
-                call.reply = await self._reply(config, request, tries.seconds_left())
+                call.reply = await self._reply(config, request, tries)
         except LeftAlone as alone:
             raise ModelTrouble(alone.message, retry_after=alone.retry_after) from None
         return call.result()
 
-    async def _reply(self, config: LLMConfig, request: ChatRequest, seconds: float) -> ModelReply:
+    def _slots_of(self, config: LLMConfig) -> asyncio.Semaphore | None:
+        most = config.at_once
+        return None if most is None else self._slots.setdefault((config.id, most), asyncio.Semaphore(most))
+
+    async def _reply(self, config: LLMConfig, request: ChatRequest, tries: Tries) -> ModelReply:
         """After others there may be little time left for this model: its silence is then no outage."""
+        left = tries.seconds_left()
+        seconds = min(left, config.seconds)
         try:
             async with asyncio.timeout(seconds):
                 return await self._model.complete(config, request)
         except TimeoutError:
-            said = SAY("llm.too_slow", model=config.model_name, seconds=f"{self._deadline:g}")
-            raise ModelTrouble(said, billed=True, outage=seconds >= self._deadline / 2) from None
+            whole, how = config.seconds, _how_to_wait(config)
+            if self._deadline is not None and left < config.seconds:
+                whole, how = self._deadline, "MOOT_LLM_DEADLINE"
+            said = SAY("llm.too_slow", model=config.model_name, seconds=f"{whole:g}", how=how)
+            raise ModelTrouble(said, billed=True, outage=seconds >= whole / 2) from None
 
     async def _wait(self, pause: float, trouble: ModelTrouble, tries: Tries) -> bool:
         """Wait and say yes, if another attempt with the same model is worth it."""
         seconds = max(trouble.retry_after or 0.0, pause * random.uniform(1 - JITTER, 1 + JITTER))  # noqa: S311
-        if seconds >= tries.seconds_left() or (seconds > PATIENCE and tries.others_left):
+        longest = min(tries.seconds_left(), PATIENCE if tries.others_left else LONGEST_PAUSE)
+        if seconds > longest:
             return False
         await self._sleep(seconds)
         return True
@@ -335,6 +383,12 @@ class LLMService:
             knowledge_cutoff=self._registry.knowledge_cutoff(alias, _workspace()),
             call_id=recorded.id,
         )
+
+
+def _how_to_wait(config: LLMConfig) -> Message | str:
+    """The setting by which such a model is given more time."""
+    of_environment = (config.alias, config.vendor) == (DEFAULT_ALIAS, ENVIRONMENT)
+    return "MOOT_LLM_TIMEOUT" if of_environment else SAY("llm.timeout_of", alias=config.alias)
 
 
 def _is_outage(error: Exception) -> bool:

@@ -64,6 +64,9 @@ def _read(path: Path) -> str:
 
 PROMPTS = Prompts(Path(__file__).parent / "answer_rules")
 NAMED_OFFENDERS = 5
+NO_ANSWERS = {"length": "cut_off", "content_filter": "filtered", "refusal": "refused"}
+"""Why a model stopped before it had answered."""
+SAID = 200
 
 
 @dataclass(frozen=True)
@@ -140,8 +143,10 @@ class Speaker:
         )
 
     def _check(self, brief: Brief[A], opening: list[ChatMessage], reply: ChatResult) -> Spoken[A]:
-        if reply.finish_reason == "length":
-            raise LLMOutputParseError(SAY("answer.cut_off"), raw_length=len(reply.content))
+        if why := NO_ANSWERS.get(reply.finish_reason):
+            raise LLMOutputParseError(
+                SAY(f"answer.{why}", said=reply.content[:SAID]), raw_length=len(reply.content)
+            )
         normalisers = [brief.normalise] if brief.normalise else []
         answer = parse_llm_json_output(
             reply.content, brief.answer, normalizers=normalisers, context_label=brief.agent

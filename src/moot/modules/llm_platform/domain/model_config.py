@@ -3,6 +3,7 @@
 import re
 from collections.abc import Collection, Iterable, Sequence
 from datetime import date
+from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import urlsplit
 from uuid import UUID, uuid4
@@ -30,6 +31,7 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 DEFAULT_ALIAS = "default"
 """The model of `MOOT_LLM_BASE_URL`, `MOOT_LLM_API_KEY` and `MOOT_LLM_MODEL`."""
+ENVIRONMENT = "environment"
 
 PRINTABLE = r"^[^\x00-\x08\x0b-\x1f\x7f]*$"
 
@@ -46,6 +48,13 @@ Tag = Annotated[str, _words(50)]
 Price = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
 Priority = Annotated[int, Field(ge=-10_000, le=10_000, strict=True)]
 ContextSize = Annotated[int, Field(ge=1, le=1_000_000_000, strict=True)]
+Seconds = Annotated[float, Field(gt=0, le=86_400, allow_inf_nan=False, strict=True)]
+AtOnce = Annotated[int, Field(ge=1, le=10_000, strict=True)]
+
+USUAL_TIMEOUT, LONG_TIMEOUT = 120.0, 600.0
+THINKS = re.compile(r"(^|[^a-z0-9])(o\d|r\d|qwq|reason(er|ing)?|think(er|ing)?)($|[^a-z0-9])", re.IGNORECASE)
+"""Names of models that think before they speak."""
+PRIVATE_NAMES = ("localhost", ".localhost", ".local", ".internal", ".lan")
 
 
 def _without_password(url: str) -> str:
@@ -68,8 +77,10 @@ class Capabilities(BaseModel, frozen=True, extra="forbid"):
 class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=True):
     """What anybody may see of a model. Of several models the one with the larger `priority` is asked first.
 
-    Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `unreadable` names
-    the fields that were encrypted with another secret: until they are entered again the model cannot be called.
+    Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `timeout` is for one
+    request, `concurrency` how many may be under way at once; without them what is usual for such a model holds.
+    `unreadable` names the fields that were encrypted with another secret: until they are entered again the model
+    cannot be called.
     """
 
     id: UUID = Field(default_factory=uuid4)
@@ -85,6 +96,8 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     price_in: Price | None = None
     price_out: Price | None = None
     context_size: ContextSize | None = None
+    timeout: Seconds | None = None
+    concurrency: AtOnce | None = None
     knowledge_cutoff: date | None = None
     capabilities: Capabilities = Capabilities()
     is_active: bool = True
@@ -95,6 +108,25 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     @property
     def usable(self) -> bool:
         return self.is_active and not self.unreadable
+
+    @property
+    def seconds(self) -> float:
+        """A model near by answers as fast as its machine can, and one that thinks takes its time."""
+        slow = self._is_near or THINKS.search(self.model_name)
+        return self.timeout or (LONG_TIMEOUT if slow else USUAL_TIMEOUT)
+
+    @property
+    def at_once(self) -> int | None:
+        """None: as many as there are. A model near by has one machine, where two would only slow each other down."""
+        return self.concurrency or (1 if self._is_near else None)
+
+    @property
+    def _is_near(self) -> bool:
+        host = urlsplit(self.base_url).hostname or ""
+        try:
+            return not ip_address(host).is_global
+        except ValueError:
+            return "." not in host or host.endswith(PRIVATE_NAMES)
 
     @property
     def preference(self) -> tuple[int, str]:
@@ -128,6 +160,7 @@ class Preset(BaseModel, frozen=True):
     base_url: str
     needs_key: bool = True
     suggested_model: str | None = None
+    concurrency: int | None = None
     capabilities: Capabilities = Capabilities()
 
 
@@ -138,10 +171,17 @@ def _cloud(name: str, base_url: str, suggested_model: str | None = None, **can: 
     )
 
 
-def _local_preset(name: str, port: int) -> Preset:
+def _local_preset(name: str, port: int, concurrency: int | None = None) -> Preset:
     """Servers that hold any model to a schema as it speaks; whether it uses tools depends on the model."""
     url, able = f"http://127.0.0.1:{port}/v1", Capabilities(json_schema=True)
-    return Preset(name=name, vendor=name, base_url=url, needs_key=False, capabilities=able)
+    return Preset(
+        name=name,
+        vendor=name,
+        base_url=url,
+        needs_key=False,
+        concurrency=concurrency,
+        capabilities=able,
+    )
 
 
 PRESETS: dict[str, Preset] = {
@@ -153,7 +193,7 @@ PRESETS: dict[str, Preset] = {
         _cloud("zhipu", "https://open.bigmodel.cn/api/paas/v4"),
         _cloud("moonshot", "https://api.moonshot.cn/v1"),
         _local_preset("ollama", 11434),
-        _local_preset("vllm", 8000),
+        _local_preset("vllm", 8000, concurrency=16),
         _local_preset("llamacpp", 8080),
     )
 }
@@ -224,6 +264,8 @@ class ConfigPatch(Strict):
     price_in: Price | None = Field(default=None, description="per million tokens of a prompt")
     price_out: Price | None = Field(default=None, description="per million tokens of an answer")
     context_size: ContextSize | None = None
+    timeout: Seconds | None = Field(default=None, description="seconds a request may take")
+    concurrency: AtOnce | None = Field(default=None, description="requests at once; more wait for their turn")
     knowledge_cutoff: Day | None = None
     capabilities: Capabilities | None = None
     proxy: Annotated[ProxyUrl, BeforeValidator(_url)] | None = Field(
@@ -242,7 +284,7 @@ class ConfigPatch(Strict):
         return LLMConfig(**kept | self.dump_given() | {"unreadable": ()})
 
 
-FILLED = {"vendor", "base_url", "capabilities"}
+FILLED = {"vendor", "base_url", "concurrency", "capabilities"}
 
 
 class ConfigBody(ConfigPatch):
@@ -268,7 +310,7 @@ class ConfigBody(ConfigPatch):
 
 
 class ConfigView(ModelCard):
-    """A config as it is shown, secrets masked. One of the `environment` is changed there."""
+    """A config as it is shown, secrets masked, limits as they hold. One of the `environment` is changed there."""
 
     api_key: str
     proxy: str | None
@@ -277,7 +319,8 @@ class ConfigView(ModelCard):
     @classmethod
     def of(cls, config: LLMConfig, source: Literal["stored", "environment"]) -> "ConfigView":
         key = mask_key(config.api_key.get_secret_value())
-        return cls(**config.model_dump() | {"api_key": key, "source": source})
+        limits = {"timeout": config.seconds, "concurrency": config.at_once}
+        return cls(**config.model_dump() | limits | {"api_key": key, "source": source})
 
 
 def mask_key(key: str) -> str:

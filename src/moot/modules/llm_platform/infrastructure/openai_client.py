@@ -92,6 +92,9 @@ class OpenAIChatModel:
             headers=self._headers_with(config.api_key.get_secret_value()),
             proxy=config.proxy or self._proxy_for(config.base_url),
             allow_redirects=False,
+            timeout=aiohttp.ClientTimeout(
+                sock_connect=CONNECT_TIMEOUT, sock_read=max(self._read_timeout, config.timeout or 0.0)
+            ),
         ) as response:
             if response.ok:
                 return response.status, response.headers, await read_body(response, self._max_bytes)
@@ -105,7 +108,6 @@ class OpenAIChatModel:
             self._opened = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN),
                 cookie_jar=aiohttp.DummyCookieJar(),
-                timeout=aiohttp.ClientTimeout(sock_connect=CONNECT_TIMEOUT, sock_read=self._read_timeout),
             )
         return self._opened
 

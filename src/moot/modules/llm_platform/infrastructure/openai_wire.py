@@ -16,6 +16,7 @@ from moot.shared.infrastructure.redaction import REDACT, make_storable
 
 MOST_TOKENS = 2**31
 EXCERPT = 300
+FILTER = "content_filter"
 PASSING = {408, 409, 425, 429}
 HINTS = {401: "client.hint.key", 403: "client.hint.key", 404: "client.hint.address"}
 FEATURES = {  # what a request may ask for, and the words by which a vendor says that it does not know it
@@ -78,6 +79,7 @@ class WireCall(BaseModel):
 
 class WireMessage(BaseModel):
     content: Annotated[str, BeforeValidator(_content)] = ""
+    refusal: Text = ""
     reasoning_content: Text = ""
     reasoning: Text = ""
     tool_calls: list[WireCall] | None = None
@@ -115,21 +117,25 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         ToolCall(id=call.id or f"call_{n}", **dict(call.function))
         for n, call in enumerate(message.tool_calls or [])
     ]
+    refused = bool(message.refusal) and not message.content and not calls
     return ModelReply(
-        content=message.content,
+        content=message.refusal if refused else message.content,
         reasoning=message.reasoning_content or message.reasoning,
         tool_calls=calls,
         usage=found.usage,
         model=found.model or config.model_name,
-        finish_reason=found.choices[0].finish_reason or ("tool_calls" if calls else "stop"),
+        finish_reason="refusal"
+        if refused
+        else found.choices[0].finish_reason or ("tool_calls" if calls else "stop"),
     )
 
 
 def make_refusal(
     config: LLMConfig, sent: Mapping[str, Any], status: int, body: bytes, retry_after: float | None = None
 ) -> ModelTrouble:
-    hint = SAY(HINTS[status]) if status in HINTS else ""
     complaint = body.decode("utf-8", "replace")
+    hint = SAY(HINTS[status]) if status in HINTS else ""
+    hint = SAY("client.hint.filter") if FILTER in complaint else hint
     return ModelTrouble(
         SAY("client.refused", **who(config), status=status, said=_excerpt(complaint), hint=hint),
         passing=status in PASSING or status >= 500,

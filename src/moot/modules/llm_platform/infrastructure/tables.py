@@ -31,6 +31,8 @@ class LLMConfigRow(Base):
     price_in: Mapped[float | None] = mapped_column(Float)
     price_out: Mapped[float | None] = mapped_column(Float)
     context_size: Mapped[int | None]
+    timeout: Mapped[float | None] = mapped_column(Float)
+    concurrency: Mapped[int | None]
     knowledge_cutoff: Mapped[date | None]
     capabilities: Mapped[dict[str, Any]]
     encrypted_proxy: Mapped[str | None] = mapped_column(Text)

@@ -38,12 +38,14 @@ class ExpertResultItem(BaseModel):
 
 
 class ModelUsage(BaseModel):
-    """What the run's model calls took; `cost` None: not every model has a price."""
+    """What the run's model calls took; `cost` None: not every model has a price. Of those `uncounted` the vendor did
+    not say how many tokens they took."""
 
     requests: int = 0
     tokens: int = 0
     cost: float | None = 0.0
     currency: str = ""
+    uncounted: int = 0
 
 
 class ResearchResult(BaseModel):

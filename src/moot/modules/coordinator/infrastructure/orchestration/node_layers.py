@@ -50,8 +50,12 @@ from moot.shared.infrastructure.execution_context import (
     tell_retry,
 )
 from moot.shared.infrastructure.redaction import error_text
+from moot.shared.infrastructure.working_time import WorkingTime
 
 logger = structlog.get_logger(__name__)
+
+OWN_WORK = 60.0
+"""Seconds a node may take for all that is not a model call."""
 
 
 def node_name(node_type: str) -> str:
@@ -103,7 +107,7 @@ class NodeLayers:
 
     repository: IResearchSessionRepository = NOTHING_KEPT
     policy: NodePolicy = field(default_factory=NodePolicy)
-    timeout: float = 60.0
+    timeout: float | None = None
     clock: Clock = field(default_factory=SystemClock)
 
     def around(self, node_type: str, work: Node) -> Node:
@@ -203,29 +207,29 @@ def authorise(node: Node, node_type: str, policy: NodePolicy) -> Node:
     return authorised_node
 
 
-def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float) -> Node:
+def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float | None = None) -> Node:
     """Tries again where the error is one that passes, and once more with what went wrong told to the agent.
 
-    All attempts together have `seconds`.
+    All attempts together have `seconds`, with everything; or else `OWN_WORK` beside their model calls.
     """
 
     async def retried_node(state: ResearchGraphState) -> StateUpdate:
-        context, ends, told = current_context(), time.monotonic() + seconds, False
+        time_for_it = WorkingTime(seconds or OWN_WORK, strict=seconds is not None)
+        context, told = current_context(), False
         attempts = context.tally.attempts
         while True:
             attempts[node_type] += 1
-            deadline = asyncio.timeout(ends - time.monotonic())
             try:
-                async with deadline:
+                async with time_for_it.counted():
                     return await node(state)
             except Exception as e:
                 # a timeout that is somebody else's is the work's own business
-                error = NodeTimeout(node_type, seconds) if deadline.expired() else e
+                error = NodeTimeout(node_type, seconds or OWN_WORK) if time_for_it.expired else e
                 after = await policy.after_error(node_type, error)
                 if after.action == "skip":
                     return update_of(node_type, {})
                 again = after.action == "retry" or (after.action == "feedback" and not told)
-                if not again or time.monotonic() + after.delay >= ends:
+                if not again or after.delay >= time_for_it.left:
                     if error is e:
                         raise
                     raise error from e

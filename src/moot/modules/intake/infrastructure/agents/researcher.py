@@ -20,6 +20,8 @@ from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatR
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.messages import Locale
+from moot.shared.infrastructure.execution_context import current_context
+from moot.shared.infrastructure.working_time import WorkingTime
 
 logger = structlog.get_logger(__name__)
 
@@ -43,7 +45,7 @@ class Notebook:
     step: Step
     task: Task
     opening: Sequence[ChatMessage]
-    began: float = field(default_factory=time.monotonic)
+    began: float = field(default_factory=lambda: _worked())  # noqa: PLW0108 - it stands below
     turns: list[ChatMessage] = field(default_factory=list)
     calls: int = 0
     tokens: int = 0
@@ -140,7 +142,7 @@ class Researcher:
         """The model's own last word; None where a limit came first."""
         say = notes.task.say
         try:
-            async with asyncio.timeout(notes.task.limits.step_timeout * LOOKING_UP):
+            async with WorkingTime(notes.task.limits.step_timeout * LOOKING_UP).counted():
                 while notes.limit is None:
                     reply = await self._ask(notes, self._toolbox.tools)
                     if reply.tool_calls:
@@ -187,7 +189,7 @@ class Researcher:
             read=tuple(notes.read),
             iteration_count=iteration,
             token_used=notes.tokens,
-            execution_time=time.monotonic() - notes.began,
+            execution_time=_worked() - notes.began,
         )
 
     async def _sum_up(self, notes: Notebook) -> str | None:
@@ -197,7 +199,7 @@ class Researcher:
             return None
         notes.turns.append(ChatMessage(role="user", content=notes.task.say("steps.sum_up", why=why)))
         try:
-            async with asyncio.timeout(notes.task.limits.step_timeout * SUMMING_UP):
+            async with WorkingTime(notes.task.limits.step_timeout * SUMMING_UP).counted():
                 text = (await self._ask(notes, [])).content.strip()
         except TimeoutError:
             return None
@@ -242,3 +244,8 @@ def _arguments(said: str) -> dict[str, Any] | str:
     except (ValueError, RecursionError):
         return said
     return given if isinstance(given, dict) else said
+
+
+def _worked() -> float:
+    """A clock that does not run while models are waited for."""
+    return time.monotonic() - current_context().tally.waiting.seconds

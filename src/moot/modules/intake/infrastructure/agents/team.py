@@ -15,6 +15,7 @@ from moot.modules.intake.infrastructure.adapters.step_watch import StepWatch
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.shared.domain.errors import AppError
+from moot.shared.infrastructure.working_time import WorkingTime
 
 logger = structlog.get_logger(__name__)
 
@@ -65,7 +66,7 @@ class Team:
     async def _safely(self, step: Step, before: Sequence[Finding], task: Task) -> Finding:
         seconds = task.limits.step_timeout
         try:
-            async with asyncio.timeout(seconds):
+            async with WorkingTime(seconds).counted():
                 return await self.watch.run(step, task, partial(self._find, step, before))
         except TimeoutError:
             error = task.say("steps.timeout", seconds=f"{seconds:g}")

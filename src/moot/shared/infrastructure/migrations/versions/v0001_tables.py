@@ -200,6 +200,8 @@ sa.Table(
     sa.Column("price_in", sa.Float),
     sa.Column("price_out", sa.Float),
     sa.Column("context_size", sa.Integer),
+    sa.Column("timeout", sa.Float),
+    sa.Column("concurrency", sa.Integer),
     sa.Column("knowledge_cutoff", sa.Date),
     sa.Column("capabilities", JSON, nullable=False),
     sa.Column("encrypted_proxy", sa.Text),

@@ -1,0 +1,92 @@
+"""Time for work, as against time in which somebody else is waited for whose own limits hold: a model."""
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager, suppress
+from contextvars import ContextVar
+
+
+class Stopwatch:
+    """How long anybody was away, of those who work side by side."""
+
+    def __init__(self) -> None:
+        self._away, self._since, self._total = 0, 0.0, 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self._total + (_now() - self._since if self._away else 0.0)
+
+    def leave(self) -> None:
+        if not self._away:
+            self._since = _now()
+        self._away += 1
+
+    def come_back(self) -> None:
+        if self._away == 1:
+            self._total = self.seconds
+        self._away -= 1
+
+
+class WorkingTime:
+    """So many seconds for a piece of work, in one go or several. It stands still while anybody is `off_the_clock`,
+    unless it is `strict`."""
+
+    def __init__(self, seconds: float, *, strict: bool = False) -> None:
+        self.left, self._strict, self._away = seconds, strict, 0
+        self._limit = asyncio.timeout(seconds)
+
+    @property
+    def expired(self) -> bool:
+        return self._limit.expired()
+
+    @asynccontextmanager
+    async def counted(self) -> AsyncIterator[None]:
+        """What is done in the block takes of the time; when there is none left it ends in a `TimeoutError`."""
+        running = CLOCKS.set(CLOCKS.get() if self._strict else (*CLOCKS.get(), self))
+        try:
+            async with asyncio.timeout(self.left) as self._limit:
+                try:
+                    yield
+                finally:
+                    self._stop()
+        finally:
+            CLOCKS.reset(running)
+
+    def leave(self) -> None:
+        if not self._away:
+            self._stop()
+            self._reschedule(None)
+        self._away += 1
+
+    def come_back(self) -> None:
+        self._away -= 1
+        if not self._away:
+            self._reschedule(_now() + self.left)
+
+    def _stop(self) -> None:
+        when = self._limit.when()
+        self.left = self.left if when is None else max(0.0, when - _now())
+
+    def _reschedule(self, when: float | None) -> None:
+        with suppress(RuntimeError):  # it has just run out, or what it was for is over
+            self._limit.reschedule(when)
+
+
+CLOCKS: ContextVar[tuple[WorkingTime, ...]] = ContextVar("the clocks that run here", default=())
+
+
+@contextmanager
+def off_the_clock(stopwatch: Stopwatch) -> Iterator[None]:
+    """Somebody else is waited for, within limits of their own."""
+    clocks: tuple[Stopwatch | WorkingTime, ...] = (stopwatch, *CLOCKS.get())
+    for clock in clocks:
+        clock.leave()
+    try:
+        yield
+    finally:
+        for clock in clocks:
+            clock.come_back()
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()
