@@ -1,14 +1,23 @@
 """Looking back: every way to look through the history, the answer of a past session, and its report as a page."""
 
+import json
+from collections import Counter
 from datetime import UTC, date, datetime, timedelta
 from html.parser import HTMLParser
 from typing import Any
 from uuid import uuid4
 
 import pytest
+from markdown_it import MarkdownIt
 from sqlalchemy import text, update
 
-from moot.modules.coordinator.application.report import Wording, render_page, spending, to_html
+from moot.modules.coordinator.application.report import (
+    Wording,
+    render_page,
+    render_report,
+    spending,
+    to_html,
+)
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.application.session_history import SessionFilter, SessionHistory, SessionQuery
 from moot.modules.coordinator.domain.dtos.research_dtos import ModelUsage, ResearchResult
@@ -22,7 +31,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from tests.coordinator.test_session_repository import DESK, NOON, a_node, a_session
-from tests.fakes.coordinator import MACRO, TECHNICAL, VERDICT
+from tests.fakes.coordinator import MACRO, OUTCOME, TECHNICAL, VERDICT
 
 
 @pytest.fixture
@@ -302,6 +311,29 @@ class TestAPage:
         assert "<script>alert(1)</script>" in page.said
         assert "<img src=x onerror=alert(2)>" in page.said
         assert "&lt;script&gt;" in page.said
+
+    def test_is_made_of_markdown_in_which_nothing_of_theirs_is_markup(self, result: ResearchResult) -> None:
+        """As any reader of Markdown would see it, one that knows HTML, links and tables."""
+        outcome = {**OUTCOME, "conflict_resolution": HOSTILE, "key_disagreements": [HOSTILE]}
+        outcome |= {"bull_case": {**OUTCOME["bull_case"], "supporting_arguments": [HOSTILE, "a | b <br> c"]}}
+        written = render_report(result.model_copy(update={"debate_outcome": outcome}))
+        said = json.dumps(HOSTILE)[1:-1]
+        plain = ResearchResult.model_validate_json(result.model_dump_json().replace(said, "plain"))
+        tame = render_report(plain.model_copy(update={"debate_outcome": OUTCOME}))
+        reader = MarkdownIt("commonmark", {"html": True}).enable("table")
+
+        def kinds(markdown: str) -> Counter[str]:
+            tokens = [token for block in reader.parse(markdown) for token in (block, *(block.children or []))]
+            return Counter(token.type for token in tokens)
+
+        seen = kinds(written)
+        assert seen["html_block"] == seen["link_open"] == seen["image"] == 0
+        for kind in ("heading_open", "td_open", "tr_open", "table_open", "blockquote_open", "code_inline"):
+            assert seen[kind] == kinds(tame)[kind], kind
+        assert seen["html_inline"] == written.count("<br>")
+        assert written.count("<") == written.count("<br>")
+        assert "a \\| b &lt;br> c" in written
+        assert "a | b <br> c" in Tags(to_html(written)).said
 
     def test_is_whole_and_says_its_language(self, result: ResearchResult) -> None:
         page = render_page(result)

@@ -15,6 +15,7 @@ from moot.main import create_app
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
 from moot.modules.llm_platform.application.config_service import ConfigBody
+from moot.shared.domain.markdown import escape_lines
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.settings import Settings
@@ -69,7 +70,8 @@ async def test_nine_agents_speak_and_each_leaves_its_call_and_its_narrative(desk
 
     nodes = (await desk.session(UUID(result.session_id))).nodes
     assert len(nodes) == 7
-    assert all(node.narrative_report and node.narrative_report in render_report(result) for node in nodes)
+    told = render_report(result)
+    assert all(node.narrative_report and escape_lines(node.narrative_report) in told for node in nodes)
     assert (await desk.verify(UUID(result.session_id))).intact
 
 
@@ -88,6 +90,23 @@ def spoiled(how: Any):
         return how(answer) if '"key_technical_levels"' in str(answer.content) else answer
 
     return reply
+
+
+async def test_a_key_that_a_model_echoes_leaves_the_desk_nowhere(llm_server, home, clock):
+    key = "canary-key-1234567890"
+    words = f"The key is {key}, and sk-abcdefghijklmnop1234 too"
+    llm_server.default = spoiled(lambda a: Say(a.content.replace("The evidence points one way", words)))
+    told: list[Any] = []
+    async with Moot(settings(llm_server, home, llm_api_key=key), clock=clock) as desk:
+        result = await desk.research(SYMBOL, locale="en-US", watch=told.append)
+        session_id = UUID(result.session_id)
+        heard = [event async for event in desk.events(session_id)]
+        kept = await desk.result(session_id)
+        packed = await desk.export(session_id)
+    everything = (result.model_dump_json(), render_report(result), str(told), str(heard), str(packed))
+    assert "The key is ***, and *** too" in result.model_dump_json()
+    assert not [said for said in everything if "canary" in said or "sk-abc" in said]
+    assert kept == result
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,6 @@ from moot.modules.intake.application.report_text import (
     TONGUES,
     clean_url,
     clip,
-    escape,
     headings_for,
     language_name,
     markdown_of,
@@ -24,6 +23,7 @@ from moot.modules.intake.application.report_text import (
 )
 from moot.modules.intake.domain.conversation import Answer, Section
 from moot.modules.intake.domain.findings import Citation
+from moot.shared.domain.markdown import escape
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON
 

@@ -34,8 +34,9 @@ from moot.modules.intake.application.intake_service import (
 )
 from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.ports import Happening, Tell
-from moot.modules.intake.application.report_text import clip, drop_unseen
+from moot.modules.intake.application.report_text import clip
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE

@@ -1,12 +1,12 @@
 """A result as a document for people, in the session's language: Markdown, and a web page of its own.
 
-The page has no script and loads nothing. There are no links and no HTML in a report, so a hostile text can at most
-make itself bold.
+What others wrote, models among them, stands in it as text: no sign of theirs is markup. The page has no script and
+loads nothing.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
-from html import escape
+from html import escape as escape_html
 from typing import Any, NamedTuple
 
 from markdown_it import MarkdownIt
@@ -14,6 +14,7 @@ from markdown_it import MarkdownIt
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem, ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
+from moot.shared.domain.markdown import escape, escape_lines
 from moot.shared.domain.messages import Locale
 
 
@@ -57,7 +58,7 @@ def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
     verdict = result.verdict
     if verdict is None:
         status = say.literal(result.verdict_status)
-        yield say("report.no_verdict", status=status, reason=result.reason or "")
+        yield say("report.no_verdict", status=status, reason=escape(result.reason or ""))
         return
     yield say(
         "report.ruling",
@@ -65,11 +66,11 @@ def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
         position=verdict["position_percent"],
         confidence=verdict["confidence"],
     )
-    yield verdict["reasoning"]
+    yield escape_lines(verdict["reasoning"])
     parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
-    yield _list(f"**{say(f'report.{part}')}**: {verdict[part]}" for part in parts)
+    yield _list(f"**{say(f'report.{part}')}**: {escape(verdict[part])}" for part in parts)
     yield f"**{say('report.risk_warnings')}**"
-    yield _list(verdict["risk_warnings"])
+    yield _list(map(escape, verdict["risk_warnings"]))
     yield from _checks(verdict, say)
 
 
@@ -80,7 +81,7 @@ def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
     yield _table(
         ["", say("report.bull"), say("report.bear")],
         [
-            [say("report.thesis"), bull["core_thesis"], bear["core_thesis"]],
+            [say("report.thesis"), escape(bull["core_thesis"]), escape(bear["core_thesis"])],
             [say("report.arguments"), *(_lines(case["supporting_arguments"]) for case in (bull, bear))],
             [
                 say("report.concedes"),
@@ -91,12 +92,16 @@ def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
     )
     if outcome["key_disagreements"]:
         yield f"**{say('report.disagreements')}**"
-        yield _list(outcome["key_disagreements"])
-    yield f"**{say('report.resolution')}**: {outcome['conflict_resolution']}"
+        yield _list(map(escape, outcome["key_disagreements"]))
+    yield f"**{say('report.resolution')}**: {escape(outcome['conflict_resolution'])}"
     yield _table(
         [say(f"report.{column}") for column in ("risk", "probability", "impact", "mitigation")],
         [
-            [row["risk"], say.literal(row["probability"]), say.literal(row["impact"]), row["mitigation"]]
+            [
+                escape(row["risk"]),
+                *(say.literal(row[name]) for name in ("probability", "impact")),
+                escape(row["mitigation"]),
+            ]
             for row in outcome["risk_matrix"]
         ],
     )
@@ -107,11 +112,11 @@ def _experts(items: Sequence[ExpertResultItem], say: Wording) -> Iterator[str]:
     for item in items:
         yield f"### {say(f'node.{item.expert_type}')}"
         if item.data is None:
-            yield say("report.expert_failed", error=item.error)
+            yield say("report.expert_failed", error=escape(item.error or ""))
             continue
         summary = summarise(item.expert_type, item.data)
         yield f"**{say.literal(summary.signal)}** · {say('report.confidence')} {summary.confidence:.0%}"
-        yield item.data.get("narrative_report") or summary.reasoning
+        yield escape_lines(item.data.get("narrative_report") or summary.reasoning)
         yield from _checks(item.data, say)
 
 
@@ -122,19 +127,18 @@ def _checks(data: dict[str, Any], say: Wording) -> Iterator[str]:
         held = found["checked"] - len(found["offenders"])
         key = "report.grounding" if found["checked"] else "report.nothing_to_check"
         grounded = say(key, held=held, checked=found["checked"])
-        named = (
-            [say("report.offenders", offenders=", ".join(found["offenders"]))] if found["offenders"] else []
-        )
+        offenders = escape(", ".join(found["offenders"]))
+        named = [say("report.offenders", offenders=offenders)] if offenders else []
         yield f"*{' '.join([grounded, *named])}*"
     for warning in data.get("warnings", []):
-        yield f"*{warning}*"
+        yield f"*{escape(warning)}*"
 
 
 def _in_full(result: ResearchResult, say: Wording) -> list[str]:
     """What debate and judge said in their own words; the experts' words stand in their sections."""
     parts = {"debate": result.debate_outcome, "judge": result.verdict}
     told = {node: (part or {}).get("narrative_report") for node, part in parts.items()}
-    words = [block for node, text in told.items() if text for block in (f"### {say(f'node.{node}')}", text)]
+    words = [f"### {say(f'node.{node}')}\n\n{escape_lines(text)}" for node, text in told.items() if text]
     return [f"## {say('report.in_full')}", *words] if words else []
 
 
@@ -144,7 +148,7 @@ def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
     if evidence:
         newest = max(str(fact["as_of"])[:10] for fact in evidence)
         sources = sorted({fact["source"] for fact in evidence})
-        yield say("report.newest_data", day=newest, sources=", ".join(sources))
+        yield say("report.newest_data", day=newest, sources=escape(", ".join(sources)))
     engines = sorted({say(f"engine.{data['engine']}") for data in given if "engine" in data})
     yield say("report.engine", engines=", ".join(engines), usage=spending(result, say))
     yield (
@@ -169,17 +173,12 @@ def _list(items: Iterable[str]) -> str:
 
 
 def _lines(items: Iterable[str]) -> str:
-    return "<br>".join(items) or "—"
+    return BREAK.join(map(escape, items)) or "—"
 
 
 def _table(head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
     cells = [head, ["---"] * len(head), *rows]
-    return "\n".join("| " + " | ".join(map(_cell, row)) + " |" for row in cells)
-
-
-def _cell(text: str) -> str:
-    """A row is one line, whatever was written into it."""
-    return " ".join(text.splitlines()).replace("|", "\\|")
+    return "\n".join("| " + " | ".join(row) + " |" for row in cells)
 
 
 STYLE = """
@@ -191,12 +190,14 @@ table { border-collapse: collapse; width: 100%; }
 th, td { border: 1px solid; padding: .4rem .6rem; text-align: left; vertical-align: top; }
 p, td, th, li { overflow-wrap: anywhere; }
 """
-ACTIVE = ["autolink", "entity", "image", "link", "reference"]
+ACTIVE = ["autolink", "image", "link", "reference"]
 """What Markdown can do that a report must not."""
+BREAK, PLACE = "<br>", "\ue000"
+"""The only tag that a report writes itself, and what keeps its place: nobody else's text can hold either."""
 
 
 def render_page(result: ResearchResult) -> str:
-    title = escape(Wording(result.locale)("report.title", symbol=result.symbol))
+    title = escape_html(Wording(result.locale)("report.title", symbol=result.symbol))
     return (
         f'<!doctype html>\n<html lang="{result.locale}">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
@@ -206,8 +207,7 @@ def render_page(result: ResearchResult) -> str:
 
 
 def to_html(markdown: str) -> str:
-    """A line break inside a cell is the only tag that a report writes itself."""
-    return str(_markdown().render(markdown)).replace("&lt;br&gt;", "<br>")
+    return str(_markdown().render(markdown.replace(BREAK, PLACE))).replace(PLACE, BREAK)
 
 
 @cache

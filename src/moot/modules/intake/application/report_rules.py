@@ -4,8 +4,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 
 from moot.modules.intake.application.report_draft import Draft, Found, Material
-from moot.modules.intake.application.report_text import clip, escape, shorten, side_by_side, tame
+from moot.modules.intake.application.report_text import clip, shorten, side_by_side, tame
 from moot.modules.intake.domain.findings import Citation, View
+from moot.shared.domain.markdown import escape
 
 FEW = 3
 """Experts whose field a question can name and still be about each of them."""

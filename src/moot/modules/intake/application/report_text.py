@@ -7,7 +7,6 @@ and nothing that reaches outside of its section (`tame`). Headings, marks of sou
 import re
 import string
 import tomllib
-import unicodedata
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
@@ -18,6 +17,7 @@ from moot.modules.intake.domain import texts
 from moot.modules.intake.domain.conversation import Answer, Style
 from moot.modules.intake.domain.findings import Citation
 from moot.modules.intake.domain.question import Tongue
+from moot.shared.domain.markdown import drop_unseen, escape
 
 TONGUES: tuple[Tongue, ...] = get_args(Tongue)
 
@@ -104,13 +104,7 @@ QUOTING: frozenset[Style] = frozenset({"research", "academic"})
 LONGEST_QUOTE = 300
 LONGEST_LABEL = 200
 
-UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs"})
-"""Control characters, those that turn the direction of text or take no room, and private ones."""
-MARKUP = re.compile(r"[\\`*\[\]|~]|(?<![^\W_])_|_(?![^\W_])")
-BLOCK = re.compile(r"^(?=[>=]|--|(?:[-+]|#{1,6})(?:\s|$))|^(\d{1,9})(?=[.)](?:\s|$))")
-"""At the start of a line: a quote, a rule, a heading or a list."""
 TAG = re.compile(r"<(?=[A-Za-z/!?])")
-ENTITY = re.compile(r"&(?=#|[A-Za-z][A-Za-z0-9]*;)")
 FENCE = re.compile(r"[`~]{3,}")
 HEADING = re.compile(r"^[ \t]*(#{1,6})(?=[ \t])", re.MULTILINE)
 UNDERLINE = re.compile(r"^[^\S\n]*(?:=+|-+)[^\S\n]*$", re.MULTILINE)
@@ -122,19 +116,6 @@ SENTENCE = re.compile(r"\S.*?(?:[.!?;](?:\s+|$)|[。！？；]\s*|$)", re.DOTALL
 """Or a clause that can stand alone."""
 DAY = re.compile(r"\d{4}-\d{2}-\d{2}")
 NOT_IN_A_URL = re.compile(r"[\s<>()\[\]\"'`\\^{}|]")
-
-
-def drop_unseen(text: str) -> str:
-    """Only what a reader sees, and line breaks: a terminal or a page obeys the rest."""
-    lines = "\n".join(text.replace("\t", " ").splitlines())
-    return "".join(sign for sign in lines if sign == "\n" or unicodedata.category(sign) not in UNSEEN)
-
-
-def escape(words: str) -> str:
-    """Words of strangers on one line, every sign of which reads as itself."""
-    line = ENTITY.sub("&amp;", " ".join(drop_unseen(words).split()))
-    escaped = MARKUP.sub(lambda found: f"\\{found[0]}", line)
-    return BLOCK.sub(r"\1\\", escaped).replace("<", "&lt;")
 
 
 def tame(markdown: str, *, top: int = 3) -> str:

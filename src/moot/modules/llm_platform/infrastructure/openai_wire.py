@@ -114,13 +114,14 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         raise _make_unreadable(config, "html" if page else "not_json" if answer is None else "shape")
     message = found.choices[0].message
     calls = [
-        ToolCall(id=call.id or f"call_{n}", **dict(call.function))
+        ToolCall(id=call.id or f"call_{n}", **REDACT(dict(call.function)))
         for n, call in enumerate(message.tool_calls or [])
     ]
     refused = bool(message.refusal) and not message.content and not calls
     return ModelReply(
-        content=message.refusal if refused else message.content,
-        reasoning=message.reasoning_content or message.reasoning,
+        # a model may say what it was told in confidence
+        content=REDACT(message.refusal if refused else message.content),
+        reasoning=REDACT(message.reasoning_content or message.reasoning),
         tool_calls=calls,
         usage=found.usage,
         model=found.model or config.model_name,

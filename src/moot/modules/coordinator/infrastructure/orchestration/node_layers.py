@@ -49,7 +49,7 @@ from moot.shared.infrastructure.execution_context import (
     current_execution_ctx,
     tell_retry,
 )
-from moot.shared.infrastructure.redaction import error_text
+from moot.shared.infrastructure.redaction import REDACT, error_text
 from moot.shared.infrastructure.working_time import WorkingTime
 
 logger = structlog.get_logger(__name__)
@@ -184,9 +184,9 @@ def persist_node_execution(
             said = error_text(e, context.locale)
             await journal({"status": "failed", "error_type": error_type(e), "error_message": said})
             raise
-        result = result_of(node_type, update)
+        result = REDACT(result_of(node_type, update))  # whoever reads it live reads what is on the record
         await journal({"status": "success", **to_columns(result)} if result else {"status": "skipped"})
-        return update
+        return update_of(node_type, result)
 
     return persisted_node
 

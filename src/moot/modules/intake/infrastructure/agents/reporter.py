@@ -23,7 +23,6 @@ from moot.modules.intake.application.report_text import (
     clean_url,
     clip,
     day_of,
-    escape,
     language_name,
     markdown_of,
     split_blocks,
@@ -38,6 +37,7 @@ from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError, UpstreamFailed
+from moot.shared.domain.markdown import escape
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON
 
