@@ -166,7 +166,7 @@ BAD = {
     "unknown field": (
         question(expert=["x"]),
         "body: has no field named expert. Allowed: symbol, experts, options, skip_debate, as_of, "
-        "locale, max_cost, mode. Did you mean experts?",
+        "locale, max_cost, mode.",
     ),
     "limit": (
         question(options={"financial_auditor": {"limit": 99}}),

@@ -64,9 +64,7 @@ def _problem(error: ErrorDetails) -> dict[str, Any]:
 def _quote(error: ErrorDetails) -> str:
     """Of what may be, or hold, a secret only what kind of thing it is."""
     hidden = not error["loc"] or error["loc"][-1] in MAY_HOLD_A_SECRET
-    if hidden and error["input"] is not None:
-        return type(error["input"]).__name__
-    return quote(error["input"])
+    return type(error["input"]).__name__ if hidden else quote(error["input"])
 
 
 def quote(value: Any) -> str:
