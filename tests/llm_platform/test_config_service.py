@@ -337,7 +337,10 @@ class TestWhatIsEntered:
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [
-            ({"preset": "opnai"}, "preset: 'opnai' is not known. Allowed: openai, deepseek, qwen"),
+            (
+                {"preset": "opnai"},
+                "preset: 'opnai' is not known. Did you mean openai\\? Allowed: openai, deepseek, qwen",
+            ),
             ({"base_url": "models.example/v1"}, "base_url: write a full address"),
             ({"base_url": "ftp://models.example"}, "base_url: write a full address"),
             ({"base_url": "https:///v1"}, "base_url: write a full address"),
