@@ -87,6 +87,15 @@ class TestASession:
 
         assert await repository.get_session_by_id(session.id, "another") is None
 
+    async def test_is_found_by_the_range_its_id_is_in(self, repository: SqlResearchSessionRepository) -> None:
+        ids = [UUID(f"{start}{'0' * (32 - len(start))}") for start in ("00", "ab0", "abf", "ac", "ff")]
+        for session_id in ids:
+            await repository.save_session(a_session(id=session_id))
+        for low, high, found in (("ab", "abffffff", ids[1:3]), ("0", "f" * 32, ids), ("ad", "ae", [])):
+            between = (UUID(low.ljust(32, "0")), UUID(high.ljust(32, "f")))
+            page = await repository.list_sessions(SessionFilter(workspace_id=DESK, ids=between))
+            assert sorted(session.id for session in page.items) == found
+
     async def test_nobody_stored_is_none(self, repository: SqlResearchSessionRepository) -> None:
         assert await repository.get_session_by_id(uuid4(), DESK) is None
 

@@ -56,6 +56,8 @@ async def test_what_waits_is_listed_and_shown(moot, home):
     assert "Ask about large ones: payload.position_percent > 0.3" in listed
     assert "Page 1 of 1; waiting: 1.\n" in listed
     shown = (await moot("escalations", "show", escalation)).stdout
+    assert (await moot("escalations", "show", escalation[:6])).stdout == shown
+    assert (await moot("escalations", "show", "last")).stdout == shown
     assert re.search(r"State +waiting", shown)
     assert re.search(r"(?m)^ +position_percent: 0\.34", shown)
     assert json.loads((await moot("escalations", "show", escalation, "--json")).stdout)["status"] == "pending"

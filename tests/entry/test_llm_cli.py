@@ -228,7 +228,7 @@ RESEARCH = ("research", "900001.DEMO", "--experts", "technical_analyst,macro_int
 async def test_a_run_by_models_is_announced_with_what_it_will_take(moot, llm_server):
     llm_server.default = Status(400, "{}")
     seen = await moot(*RESEARCH, **by_environment(llm_server, **PRICED))
-    first = seen.stdout.splitlines()[0]
+    first = seen.stderr.splitlines()[0]
     assert first.startswith("Estimate: 6 model calls, about 28,200 tokens, 0.0996 CNY, 80 s (typical values")
 
 

@@ -397,7 +397,10 @@ class TestGenerate:
         ("arguments", "said"),
         [
             (("--constraint", "max_rows"), "max_rows is not NAME=VALUE. Known are max_tokens,"),
-            (("--constraint", "max_row=1"), "constraints: has no field named max_row. Allowed: max_tokens,"),
+            (
+                ("--constraint", "max_row=1"),
+                "constraints: has no field named max_row. Did you mean max_rows? Allowed: max_tokens,",
+            ),
             (("--constraint", "max_rows=many"), "constraints.max_rows: "),
         ],
     )

@@ -44,6 +44,10 @@ def test_a_point_is_cut_to_what_a_screen_can_hold():
     assert rendered(Prose("x" * 10 + " " + "y" * 300, most=20)).strip() == "xxxxxxxxxx yyyyyyyy…"
 
 
+def test_a_number_is_never_cut_in_two():
+    assert rendered(Prose("价格为 1234.56 元" * 9, most=12)).strip() == "价格为…"
+
+
 def told(kind: str, **data) -> SessionEvent:
     return SessionEvent(seq=1, type=kind, at=datetime(2026, 6, 30, tzinfo=UTC), data=data)
 
@@ -57,18 +61,18 @@ def test_the_live_table_follows_the_run(locale):
         watch(told("node_started", node="macro_intelligence"))
         seen = {"status": "success", "signal": "Neutral (中性)", "confidence": 0.41, "reused": False}
         watch(told("node_finished", node="macro_intelligence", duration_ms=12, **seen))
-        watch(told("node_failed", node="valuation_modeler", duration_ms=3, error="no reports"))
+        watch(told("node_failed", node="valuation_modeler", duration_ms=3, error="no reports [red]"))
         watch(told("node_finished", node="judge", duration_ms=1, status="skipped", reused=False))
     last = console.file.getvalue().splitlines()[-5:]
     words = {
-        "zh-CN": ["宏观情报员", "完成", "中性 41%", "12 毫秒", "失败", "no reports", "等待", "跳过"],
+        "zh-CN": ["宏观情报员", "完成", "中性 41%", "12 毫秒", "失败", "no reports [red]", "等待", "跳过"],
         "en-US": [
             "Macro intelligence",
             "done",
             "neutral 41%",
             "12 ms",
             "failed",
-            "no reports",
+            "no reports [red]",
             "waiting",
             "skipped",
         ],

@@ -10,8 +10,9 @@ import pytest
 import structlog
 
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import nearest, shorten
 from moot.shared.domain.symbol import Market, Symbol
-from moot.shared.domain.validation import invalid_input
+from moot.shared.domain.validation import invalid_input, quote
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.infrastructure.logging import Unfailing, configure_logging
 from moot.shared.infrastructure.settings import load_settings
@@ -137,3 +138,38 @@ def test_the_sdk_is_one_import_away():
 def test_a_field_may_have_the_name_of_a_part_of_the_request(path, field):
     refused = invalid_input([{"type": "missing", "loc": path, "msg": "Field required", "input": {}}])
     assert refused.details["errors"][0]["field"] == field
+
+
+@pytest.mark.parametrize(
+    ("text", "most", "cut"),
+    [
+        ("short", 10, "short"),
+        ("the price is 1234.56 yuan", 18, "the price is…"),
+        ("the price is 1234.56 yuan", 21, "the price is 1234.56…"),
+        ("一共 12,345.6% 的", 9, "一共…"),
+        ("1234567890", 5, "…"),
+    ],
+)
+def test_a_text_is_cut_but_never_a_number_in_it(text, most, cut):
+    assert shorten(text, most) == cut
+    assert len(cut) <= max(most, 1)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (b"abc", "'abc'"),
+        ({"a": [1, None]}, '{"a":[1,null]}'),
+        ("x" * 500, 82),
+    ],
+)
+def test_what_somebody_sent_is_shown_without_pythons_words(value, shown):
+    told = quote(value)
+    assert told == shown if isinstance(shown, str) else len(told) <= shown
+
+
+def test_the_nearest_names_are_found_whatever_the_case():
+    assert nearest("Macro_Inteligence", ["macro_intelligence", "valuation_modeler"]) == ["macro_intelligence"]
+    assert nearest("x" * 10**6, ["y"]) == []

@@ -84,7 +84,8 @@ def find(text: Annotated[str, argument("help.data_text")]) -> None:
     for match in on_desk(work):
         company = match.company
         gone = say("data.delisted", day=company.delist_date) if company.delist_date else ""
-        found.add_row(company.symbol, company.name, company.name_en, company.industry, gone)
+        told = (company.symbol, company.name, company.name_en, company.industry, gone)
+        found.add_row(*map(Text, told))
     Console().print(found)
 
 

@@ -4,13 +4,14 @@ import json
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
+from uuid import UUID
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
 from moot.cli.decide import json_values
-from moot.cli.options import AsJson, argument, group, option, read_file, user_name, uuid_of
+from moot.cli.options import AsJson, argument, find_id, group, option, read_file, user_name
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import list_facts, minute, tell
 from moot.cli.texts import SAY, say
@@ -53,11 +54,10 @@ def list_waiting(
 
 @escalations.command("show", help=say("escalations.help.show"))
 def show(escalation_id: Id, as_json: AsJson = False) -> None:
-    on_desk(
-        lambda desk: _queue(desk).get(uuid_of("escalation_id", escalation_id), DEFAULT_WORKSPACE),
-        _show_one,
-        as_json=as_json,
-    )
+    async def work(desk: "Moot") -> Escalation:
+        return await _queue(desk).get(await _find(desk, escalation_id), DEFAULT_WORKSPACE)
+
+    on_desk(work, _show_one, as_json=as_json)
 
 
 @escalations.command("approve", help=say("escalations.help.approve"))
@@ -87,7 +87,7 @@ def _settle(answer: str, escalation_id: str, by: str | None, **given: Any) -> No
 
     async def work(desk: "Moot") -> Escalation:
         settle: Callable[..., Awaitable[Escalation]] = getattr(_queue(desk), answer)
-        known = uuid_of("escalation_id", escalation_id)
+        known = await _find(desk, escalation_id)
         return await settle(known, DEFAULT_WORKSPACE, by=user_name() if by is None else by, **given)
 
     on_desk(work, lambda settled: _tell(settled, given.get("payload")))
@@ -102,6 +102,14 @@ def _tell(settled: Escalation, payload: dict[str, Any] | None) -> None:
         tell("escalations.session_goes_on", session_id=settled.session_id)
     elif settled.status == "approved":
         tell("escalations.used_once")
+
+
+async def _find(desk: "Moot", text: str) -> UUID:
+    async def among(first: UUID, last: UUID) -> list[UUID]:
+        waiting = await _queue(desk).list_waiting(DEFAULT_WORKSPACE, page_size=200)
+        return [item.id for item in reversed(waiting.items) if first <= item.id <= last]
+
+    return await find_id("escalation_id", text, among)
 
 
 def _queue(desk: "Moot") -> EscalationService:

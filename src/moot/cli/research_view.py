@@ -178,7 +178,7 @@ def _live(console: Console, say: Wording, nodes: list[str]) -> Iterator[Watch]:
             phase = _phase(event)
             text = Text(state, style=COLOURS[phase])
             shown = Spinner("dots", text) if phase in ("started", "retrying") else text
-            table.add_row(name, shown, view, time)
+            table.add_row(name, shown, Text(view), time)
         return table
 
     live = Live(table(), console=console, refresh_per_second=10)

@@ -20,6 +20,7 @@ from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 
+EXTRAS = ["akshare", "yfinance"]
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 db = group("help.db")
@@ -98,7 +99,9 @@ def examine() -> None:
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
         for finding in findings:
-            table.add_row(Text(say(f"doctor.{finding.level}"), style=COLOURS[finding.level]), finding.text)
+            table.add_row(
+                Text(say(f"doctor.{finding.level}"), style=COLOURS[finding.level]), Text(finding.text)
+            )
         Console().print(table)
         well = all(finding.level != "problem" for finding in findings)
         tell("doctor.all_well" if well else "doctor.not_well")
@@ -182,9 +185,11 @@ def _search(settings: Settings) -> Finding:
 def _sources(settings: Settings) -> Finding:
     """Which sources are configured, and whether the extra that each of them needs is installed."""
     named = [name.strip() for name in settings.data_sources.split(",") if name.strip()]
-    missing = [name for name in named if not importlib.util.find_spec(name)]
-    if missing:
-        return Finding("problem", say("doctor.source_missing", name=missing[0]))
+    for name in named:
+        if name not in EXTRAS:
+            return Finding("problem", say("doctor.source_unknown", name=name, known=EXTRAS))
+        if not importlib.util.find_spec(name):
+            return Finding("problem", say("doctor.source_missing", name=name))
     tushare = ["tushare"] if settings.tushare_token.get_secret_value() else []
     files = ["files"] if settings.data_files else []
     sources = ", ".join([*tushare, *named, *files])

@@ -208,7 +208,7 @@ class SecretUnreadable(Unavailable):
 
 def _strip(raw: Any) -> str:
     if not isinstance(raw, str):
-        raise refuse("string_type", got=type(raw).__name__)
+        raise refuse("string_type", got="null" if raw is None else type(raw).__name__)
     return raw.strip()
 
 

@@ -1,0 +1,61 @@
+"""A verdict in which the rules changed figures: its words and levels follow, the judge's reasons stay."""
+
+import pytest
+
+from moot.modules.judge.application.judge_service import restate
+from moot.shared.domain.errors import InvalidInput
+from tests.fakes.judge import VERDICT
+
+WAS = VERDICT | {"symbol": "900001.DEMO", "position_percent": 0.35}
+
+
+def changed(locale="en-US", **changes):
+    return restate(WAS, WAS | changes, locale)
+
+
+def test_a_smaller_position_is_told_in_what_to_do_and_in_the_narrative():
+    now = changed(position_percent=0.2)
+    assert (
+        now["entry_strategy"] == "Build the position in parts, up to 20% of capital. Reference price 10.00."
+    )
+    assert "BUY, new position 20%" in now["narrative_report"]
+    assert now["narrative_report"] != WAS["narrative_report"]
+    kept = ("stop_loss", "take_profit", "time_horizon", "reasoning", "risk_warnings", "levels", "engine")
+    assert {name: now[name] for name in kept} == {name: WAS[name] for name in kept}
+
+
+def test_it_is_told_in_the_readers_language():
+    assert "20%" in changed("zh-CN", position_percent=0.2)["entry_strategy"]
+    assert "分批建仓" in changed("zh-CN", position_percent=0.2)["entry_strategy"]
+
+
+def test_a_hold_opens_nothing_and_is_watched_at_the_same_levels():
+    now = changed(action="HOLD")
+    assert (now["position_percent"], now["levels"]) == (0, WAS["levels"])
+    assert now["entry_strategy"].startswith("Open nothing new and keep what is held.")
+    assert now["stop_loss"] == "For what is held: look again on a close below 9.00."
+    assert "capital" not in now["narrative_report"]
+
+
+def test_levels_that_were_meant_for_the_other_direction_are_not_told():
+    now = changed(action="SELL")
+    assert now["levels"] == {"entry": 10.0, "stop": None, "target": None}
+    assert now["entry_strategy"].startswith("Sell what is held")
+    assert "12.00" not in now["take_profit"] + now["narrative_report"]
+
+
+def test_a_stop_that_was_moved_is_told():
+    now = changed(levels={"entry": 10.0, "stop": 9.5, "target": 12.0})
+    assert now["stop_loss"] == "Leave on a close below 9.50."
+    assert now["entry_strategy"] == WAS["entry_strategy"]
+
+
+def test_what_the_rules_wrote_themselves_stays_as_they_wrote_it():
+    now = changed(position_percent=0.2, entry_strategy="Ask the committee.")
+    assert now["entry_strategy"] == "Ask the committee."
+    assert "What to do: Ask the committee." in now["narrative_report"]
+
+
+def test_what_is_no_verdict_any_more_is_refused():
+    with pytest.raises(InvalidInput, match="action"):
+        changed(action="MAYBE")
