@@ -17,6 +17,7 @@ from moot.modules.llm_platform.application.config_service import (
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.database import Database
@@ -61,7 +62,7 @@ class Desk:
         stored = SqlConfigRepository(database, Cipher(secret), clock) if database else None
         self.repository = stored
         self.registry = ModelRegistry(stored, [DEFAULT])
-        self.service = ConfigService(stored, self.registry)
+        self.service = ConfigService(stored, self.registry, leads_outside)
 
     def aliases(self) -> list[str]:
         return [config.alias for config in self.registry.usable()]
@@ -93,6 +94,7 @@ class TestAModel:
             "workspace_id": "default",
             "provider_type": "openai",
             "unreadable": [],
+            "public_only": False,
             "source": "stored",
         }
 
@@ -337,7 +339,10 @@ class TestWhatIsEntered:
     @pytest.mark.parametrize(
         ("wrong", "said"),
         [
-            ({"preset": "opnai"}, "preset: 'opnai' is not known. Allowed: openai, deepseek, qwen"),
+            (
+                {"preset": "opnai"},
+                r"preset: 'opnai' is not known. Did you mean openai\? Allowed: openai, deepseek",
+            ),
             ({"base_url": "models.example/v1"}, "base_url: write a full address"),
             ({"base_url": "ftp://models.example"}, "base_url: write a full address"),
             ({"base_url": "https:///v1"}, "base_url: write a full address"),
@@ -345,13 +350,14 @@ class TestWhatIsEntered:
             ({"base_url": "http://[::1/v1"}, "base_url: write a full address"),
             ({"base_url": "http://m/v1?key=1"}, "base_url: write a full address"),
             ({"base_url": "http://m\n.example"}, "base_url: write a full address"),
-            ({"base_url": None}, "base_url: must be text, not NoneType"),
+            ({"base_url": 1}, "base_url: must be text, not number"),
+            ({"base_url": None}, "base_url: is required, unless a preset is chosen"),
             ({"base_url": "https://me:pw@m/v1"}, "base_url: must not hold a user or a password"),
             ({"proxy": "socks5://p:1"}, "proxy: write a full address"),
             ({"alias": "-a"}, "alias: .* holds signs that are not allowed"),
             ({"alias": "a" * 65}, "alias: .* holds signs that are not allowed"),
             ({"alias": "a\n"}, "alias: .* holds signs that are not allowed"),
-            ({"alias": None}, "alias: must be text, not None"),
+            ({"alias": None}, "alias: must be text, not null"),
             ({"model_name": "  "}, "model_name: must not be empty"),
             ({"model_name": "m" * 101}, "model_name: is too long. Allowed: length <= 100"),
             ({"vendor": ""}, "vendor: must not be empty"),
@@ -362,7 +368,7 @@ class TestWhatIsEntered:
             ({"price_in": -0.01}, r"price_in: -0.01 is out of range. Allowed: >= 0"),
             ({"price_out": float("nan")}, "price_out"),
             ({"priority": 2**40}, "priority: 1099511627776 is out of range"),
-            ({"priority": True}, "priority: must be a whole number, not True"),
+            ({"priority": True}, "priority: must be a whole number, not true"),
             ({"context_size": 0}, "context_size: 0 is out of range"),
             ({"knowledge_cutoff": "last summer"}, "knowledge_cutoff: 'last summer' is not a date"),
             ({"is_active": "yes"}, "is_active: must be true or false, not 'yes'"),

@@ -7,6 +7,7 @@ from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import shorten
 from moot.shared.domain.texts import SAY
 
 
@@ -41,7 +42,9 @@ class Symbol:
         for market, spelling in SPELLINGS.items():
             if spelling.fullmatch(canonical):
                 return cls(canonical, market)
-        raise InvalidInput(SAY("symbol_malformed", symbol=text), code="SYMBOL_UNKNOWN", field="symbol")
+        raise InvalidInput(
+            SAY("symbol_malformed", symbol=shorten(text)), code="SYMBOL_UNKNOWN", field="symbol"
+        )
 
     @property
     def synthetic(self) -> bool:

@@ -23,8 +23,10 @@ from pydantic import (
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import shorten
 from moot.shared.domain.moments import Day
-from moot.shared.domain.validation import Strict, refuse, refuse_field
+from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.domain.validation import Strict, find_nearest, name_kind, quote, refuse, refuse_field
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 DEFAULT_ALIAS = "default"
@@ -69,6 +71,7 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
 
     Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `unreadable` names
     the fields that were encrypted with another secret: until they are entered again the model cannot be called.
+    `public_only`: somebody with a key said where it is, so it must not be in the desk's own network.
     """
 
     id: UUID = Field(default_factory=uuid4)
@@ -87,6 +90,7 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     knowledge_cutoff: date | None = None
     capabilities: Capabilities = Capabilities()
     is_active: bool = True
+    public_only: bool = False
     unreadable: tuple[str, ...] = ()
     created_at: AwareDatetime | None = None
     updated_at: AwareDatetime | None = None
@@ -167,7 +171,7 @@ class SecretUnreadable(Unavailable):
 
 def _strip(raw: Any) -> str:
     if not isinstance(raw, str):
-        raise refuse("string_type", got=type(raw).__name__)
+        raise refuse("string_type", got=name_kind(raw))
     return raw.strip()
 
 
@@ -203,7 +207,7 @@ def _no_credentials(url: str) -> str:
 
 def _preset(raw: str) -> str:
     if raw not in PRESETS:
-        raise refuse("literal_error", got=repr(raw)[:80], allowed=list(PRESETS))
+        raise refuse("literal_error", got=quote(raw), allowed=list(PRESETS))
     return raw
 
 
@@ -219,7 +223,7 @@ class ConfigPatch(Strict):
     api_key: Annotated[SecretStr, BeforeValidator(_key)] | None = None
     description: Description | None = None
     priority: Priority | None = Field(default=None, description="larger is asked first")
-    tags: list[Tag] | None = None
+    tags: Annotated[list[Tag], Field(max_length=100)] | None = None
     price_in: Price | None = Field(default=None, description="per million tokens of a prompt")
     price_out: Price | None = Field(default=None, description="per million tokens of an answer")
     context_size: ContextSize | None = None
@@ -301,5 +305,6 @@ class ConfigRepository(Protocol):
         """Raises `ConfigNotFound`."""
 
 
-def no_such_config(alias: str) -> ConfigNotFound:
-    return ConfigNotFound(SAY("config.not_found", alias=alias))
+def no_such_config(alias: str, known: Sequence[str] = ()) -> ConfigNotFound:
+    said, nearest = SAY("config.not_found", alias=shorten(alias)), find_nearest(alias, known)
+    return ConfigNotFound(COMMON("did_you_mean", problem=said, nearest=nearest) if nearest else said)
