@@ -7,7 +7,7 @@ CLI, REST and whatever comes later get their services from here.
 """
 
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Self
@@ -57,6 +57,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
 
@@ -157,6 +158,8 @@ class Moot(Desk):
 
     async def __aenter__(self) -> Self:
         """A database that is not ready does not keep the desk from opening: research goes on without a record."""
+        with suppress(OSError):  # whoever needs a place there says so
+            make_private_folder(self.settings.home.expanduser())
         if self.database is not None:
             try:
                 await self.database.prepare()
@@ -260,8 +263,8 @@ class Moot(Desk):
         day = f"{result.as_of:%Y%m%d}" if result.as_of else "undated"
         name = "-".join(part for part in (result.symbol, day, result.session_id[:8]) if part)
         path = self.settings.home.expanduser() / "reports" / f"{name}.md"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(render_report(result), encoding="utf-8")
+        make_private_folder(path.parent)
+        write_private(path, render_report(result))
         return path
 
     async def readiness(self) -> dict[str, dict[str, Any]]:

@@ -45,11 +45,13 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     app.state.desk = serving
     app.state.access = serving.access
     app.state.open_to_loopback = True
+    app.state.open_with_keys = serving.settings.open
     app.state.coordinator = serving.coordinator
     app.state.market_data = serving.market_data
     app.state.llm_platform = serving.llm_platform
     app.state.governance = serving.governance
     app.state.streams = Streams()
+    app.state.locale = serving.settings.locale
     app.add_middleware(BodyLimit, most=bound_body)
     app.add_middleware(Guard)
     install_error_handlers(app)

@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import httpx
 from fastapi import FastAPI
@@ -18,8 +19,8 @@ ELSEWHERE = "203.0.113.9"
 
 
 @asynccontextmanager
-async def open_app(home: Path, clock: Clock) -> AsyncIterator[FastAPI]:
-    app = create_app(Moot(Settings(home=home, log_level="info"), clock=clock))
+async def open_app(home: Path, clock: Clock, **settings: Any) -> AsyncIterator[FastAPI]:
+    app = create_app(Moot(Settings(home=home, log_level="info", **settings), clock=clock))
     async with app.router.lifespan_context(app):
         yield app
 

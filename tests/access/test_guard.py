@@ -43,10 +43,132 @@ async def test_a_server_that_others_can_reach_asks_this_machine_for_a_key_too(ap
         assert (await client.get(SESSIONS)).status_code == 200
 
 
-@pytest.mark.parametrize("header", [{"X-Forwarded-For": "10.0.0.1"}, {"Forwarded": "for=10.0.0.1"}])
+PROXY_HEADERS = [
+    "Forwarded",
+    "Forwarded-For",
+    "X-Forwarded",
+    "X-Forwarded-For",
+    "X-Forwarded-Host",
+    "X-Forwarded-Proto",
+    "X-Forwarded-Port",
+    "X-Forwarded-Server",
+    "X-Original-Forwarded-For",
+    "X-Real-IP",
+    "Via",
+    "CF-Connecting-IP",
+    "CF-Ray",
+    "True-Client-IP",
+    "X-Client-IP",
+    "X-Cluster-Client-IP",
+    "Fastly-Client-IP",
+    "Fly-Client-IP",
+    "X-Remote-IP",
+    "X-Remote-Addr",
+    "X-Originating-IP",
+    "X-Azure-ClientIP",
+    "X-ARR-ClientIP",
+    "X-AppEngine-User-IP",
+    "X-Envoy-External-Address",
+    "X-Original-Host",
+    "X-Original-URL",
+    "CDN-Loop",
+    "Proxy-Connection",
+    "X-ProxyUser-Ip",
+]
+
+
+@pytest.mark.parametrize(
+    "header",
+    PROXY_HEADERS,
+)
 async def test_what_a_proxy_on_this_machine_delivers_is_not_from_this_machine(app, header):
     async with calling(app, address=HERE) as client:
-        assert (await client.get(SESSIONS, headers=header)).status_code == 401
+        assert (await client.get(SESSIONS, headers={header: "10.0.0.1"})).status_code == 401
+        assert (await client.get("/healthz", headers={header: "10.0.0.1"})).status_code == 200
+
+
+async def test_what_a_browser_on_this_machine_sends_is_from_this_machine(app):
+    browser = {
+        "User-Agent": "Mozilla/5.0",
+        "Accept": "text/html",
+        "Accept-Encoding": "gzip, br",
+        "Connection": "keep-alive",
+        "Cookie": "a=b",
+        "DNT": "1",
+        "Priority": "u=0, i",
+        "Referer": "http://localhost/docs",
+        "Sec-Fetch-Site": "same-origin",
+        "Sec-CH-UA-Platform": "x",
+        "Upgrade-Insecure-Requests": "1",
+        "X-Requested-With": "XMLHttpRequest",
+        "X-Request-Id": "1",
+        "Traceparent": "00-1",
+    }
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(SESSIONS, headers=browser)).status_code == 200
+
+
+async def test_once_there_are_keys_this_machine_needs_one_too(app):
+    async with calling(app, address=HERE) as client:
+        assert (await client.get(SESSIONS)).status_code == 200
+        issued = await app.state.access.create("first", ["read"])
+        refused = await client.get(SESSIONS)
+        assert (refused.status_code, refused.headers["www-authenticate"]) == (401, "Bearer")
+        assert refused.json()["message"].endswith("moot serve --open asks for none.")
+        assert (await client.get(SESSIONS, headers={"X-API-Key": issued.secret})).status_code == 200
+        app.state.open_with_keys = True
+        assert (await client.get(SESSIONS)).status_code == 200
+        app.state.open_with_keys = False
+        await app.state.access.revoke(issued.key.id)
+        assert (await client.get(SESSIONS)).status_code == 200, "nobody could get in any other way"
+
+
+@pytest.mark.parametrize("sent", ["Basic dTpw", "Bearer", "Bearer x", "Negotiate abc", "", "moot"])
+async def test_whoever_says_who_they_are_has_to_be_it_also_where_nobody_has_to(app, sent):
+    async with calling(app, address=HERE) as client:
+        answer = await client.get(SESSIONS, headers={"Authorization": sent})
+        assert (answer.status_code, answer.json()["code"]) == (401, "UNAUTHENTICATED")
+        app.state.open_with_keys = True
+        key = {"X-API-Key": await new_key(app, "read")}
+        assert (await client.get(SESSIONS, headers={"Authorization": sent, **key})).status_code == 401
+
+
+LOCAL = {"alias": "local", "base_url": "http://127.0.0.1:11434/v1", "model_name": "m"}
+WITHIN = [
+    {},
+    {"base_url": "http://10.1.2.3/v1"},
+    {"base_url": "http://[::1]:8000/v1"},
+    {"base_url": "http://localhost:8000/v1"},
+    {"base_url": "http://169.254.169.254/latest"},
+    {"base_url": "http://0x7f000001/v1"},
+    {"base_url": None, "preset": "ollama"},
+    {"base_url": "https://203.0.113.1/v1"},
+    {"base_url": "https://8.8.8.8/v1", "proxy": "http://192.168.1.1:3128"},
+]
+
+
+@pytest.mark.parametrize("change", WITHIN, ids=str)
+async def test_with_a_key_no_model_can_be_had_inside_the_desks_network(app, change):
+    async with calling(app, await new_key(app, "admin")) as client:
+        answer = await client.post(CONFIGS, json={**LOCAL, **change})
+        (problem,) = answer.json()["details"]["errors"]
+        field = "proxy" if "proxy" in change else "base_url"
+        assert (answer.status_code, problem["field"], problem["problem"]) == (400, field, "not_public")
+        assert "MOOT_PRIVATE_URLS=on" in answer.json()["message"]
+        outside = {**LOCAL, "base_url": "https://8.8.8.8/v1"}
+        assert (await client.post(CONFIGS, json=outside)).json()["public_only"] is True
+        moved = await client.patch(f"{CONFIGS}/local", json={"base_url": "http://127.0.0.1/v1"})
+        assert moved.status_code == 400
+        renamed = await client.patch(f"{CONFIGS}/local", json={"description": "x"})
+        assert (renamed.json()["base_url"], renamed.json()["public_only"]) == ("https://8.8.8.8/v1", True)
+
+
+async def test_the_owner_of_the_desk_has_local_models_and_may_allow_them_to_keys(app):
+    async with calling(app, address=HERE) as client:
+        assert (await client.post(CONFIGS, json=LOCAL)).json()["public_only"] is False
+    async with calling(app, await new_key(app, "admin")) as client:
+        app.state.llm_platform.private_urls = True
+        assert (await client.post(CONFIGS, json={**LOCAL, "alias": "theirs"})).status_code == 201
 
 
 @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:8000", "127.0.0.1:8000", "127.8.8.8", "[::1]:8000"])
@@ -123,8 +245,6 @@ async def test_who_keeps_coming_without_a_valid_key_is_sent_away_and_a_right_key
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
         assert refused.json()["code"] == "TOO_MANY_REQUESTS"
     async with calling(app, await new_key(app, "read")) as client:
-        assert (await client.get(SESSIONS)).status_code == 200
-    async with calling(app, address=HERE) as client:
         assert (await client.get(SESSIONS)).status_code == 200
 
 
@@ -204,6 +324,7 @@ async def test_questions_have_one_door_where_keys_limits_and_checks_stand(app, m
 
 async def test_a_key_works_in_its_workspace_also_on_this_machine(app):
     mine = await new_key(app, "research", workspace="team-a")
+    app.state.open_with_keys = True
     async with calling(app, mine, address=HERE) as client:
         done = (await client.post(RESEARCH, json=MACRO)).json()
         assert (await client.get(f"{SESSIONS}/{done['session_id']}")).status_code == 200
@@ -216,9 +337,9 @@ async def test_a_key_works_in_its_workspace_also_on_this_machine(app):
 async def test_health_and_documentation_are_open_to_all(app):
     app.state.open_to_loopback = False
     async with calling(app) as client:
-        for path in ("/healthz", "/readyz", "/docs", "/openapi.json", "/docs/assets/swagger-ui.css"):
+        for path in ("/", "/healthz", "/readyz", "/docs", "/openapi.json", "/docs/assets/swagger-ui.css"):
             assert (await client.get(path)).status_code == 200, path
-        for path in ("/", "/docs/x", "/healthz/", "/docs/assets/../../api/v1/x", "/nothing"):
+        for path in ("/x", "/docs/x", "/healthz/", "/docs/assets/../../api/v1/x", "/nothing"):
             assert (await client.get(path)).status_code == 401, path
 
 

@@ -17,7 +17,7 @@ import pytest
 from moot import __version__
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from tests.entry.forked import server
-from tests.entry.serving import RESEARCH
+from tests.entry.serving import RESEARCH, SESSIONS
 from tests.fakes.clock import PATIENCE
 
 ALL = [expert.value for expert in ExpertType]
@@ -237,6 +237,25 @@ def test_serve_refuses_a_port_in_use(moot):
         taken.listen()
         seen = moot("serve", "--port", str(taken.getsockname()[1]))
     assert (seen.returncode, "Choose another with --port" in seen.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(("options", "env"), [(["--open"], {}), ([], {"MOOT_OPEN": "on"}), ([], {})])
+async def test_serve_asks_this_machine_for_a_key_once_there_are_some_unless_it_is_open(
+    moot, forge, home, options, env
+):
+    assert moot("keys", "create", "first").returncode == 0
+    async with server(forge, home, *options, **env) as serving:
+        is_open = bool(options or env)
+        assert (await serving.http.get(SESSIONS)).status_code == (200 if is_open else 401)
+        serving.signal(SIGTERM)
+        assert await serving.exit_code() == 0
+    (log,) = home.glob("serve-*.txt")
+    assert ("Open: whoever is on this machine needs no key" in log.read_text("utf-8")) == is_open
+
+
+def test_serve_is_open_on_this_machine_alone(moot):
+    seen = moot("serve", "--open", "--host", "0.0.0.0")
+    assert (seen.returncode, "--open is for this machine alone" in seen.stderr) == (2, True)
 
 
 async def test_serve_answers_over_http_what_the_command_line_prints(moot, forge, home):

@@ -129,7 +129,10 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
             {"status": "done"},
             "status: 'done' is not known. Allowed: queued, running, waiting, completed, partial, failed, cancelled.",
         ),
-        ({"verdict_action": "buy"}, "verdict_action: 'buy' is not known. Allowed: BUY, SELL, HOLD."),
+        (
+            {"verdict_action": "buy"},
+            "verdict_action: 'buy' is not known. Did you mean BUY? Allowed: BUY, SELL, HOLD.",
+        ),
         ({"symbol": "??"}, "symbol: '??' is not a symbol Moot can read."),
         ({"trigger_source": " "}, "trigger_source: must not be blank."),
         ({"start_date": "soon"}, "start_date: 'soon' is not a date; write YYYY-MM-DD."),
@@ -152,7 +155,10 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
         ({"page_size": "201"}, "page_size: '201' is out of range. Allowed: <= 200."),
         ({"skip": "-1"}, "skip: '-1' is out of range. Allowed: >= 0."),
         ({"skip": "1", "page": "2"}, "skip: give either skip or page, not both."),
-        ({"state": "failed"}, "query: has no field named state. Allowed: symbol, status, verdict_action,"),
+        (
+            {"state": "failed"},
+            "query: has no field named state. Did you mean status? Allowed: symbol, status,",
+        ),
     ],
 )
 async def test_what_cannot_be_looked_for_is_a_400_that_says_why(client, asked, sentence):

@@ -3,6 +3,7 @@
 import asyncio
 import json
 from typing import Any, NamedTuple
+from uuid import UUID
 
 import pytest
 
@@ -285,7 +286,7 @@ async def test_another_workspace_knows_nothing_of_a_conversation(desk: Served):
         theirs = await http.post(INTAKE, json={"question": "hi"})
     assert [answer.status_code for answer in answers] == [404] * 4
     assert (listed.json(), theirs.json()["requested_by"]) == ([], "theirs")
-    assert (await desk.http.get(f"{INTAKE}/{thread}")).json()["status"] == "waiting"
+    assert (await desk.desk.conversation(UUID(thread))).status == "waiting"
 
 
 async def test_the_newest_conversations_come_first(desk: Served):

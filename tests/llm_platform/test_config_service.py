@@ -17,6 +17,7 @@ from moot.modules.llm_platform.application.config_service import (
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.database import Database
@@ -63,7 +64,7 @@ class Desk:
         stored = SqlConfigRepository(database, Cipher(secret), clock) if database else None
         self.repository = stored
         self.registry = ModelRegistry(stored, [DEFAULT])
-        self.service = ConfigService(stored, self.registry)
+        self.service = ConfigService(stored, self.registry, leads_outside)
 
     def aliases(self) -> list[str]:
         return [config.alias for config in self.registry.usable()]
@@ -119,6 +120,7 @@ class TestAModel:
             "workspace_id": "default",
             "provider_type": "openai",
             "unreadable": [],
+            "public_only": False,
             "source": "stored",
         }
 
@@ -365,7 +367,7 @@ class TestWhatIsEntered:
         [
             (
                 {"preset": "opnai"},
-                "preset: 'opnai' is not known. Did you mean openai\\? Allowed: openai, deepseek, qwen",
+                r"preset: 'opnai' is not known. Did you mean openai\? Allowed: openai, deepseek",
             ),
             ({"base_url": "models.example/v1"}, "base_url: write a full address"),
             ({"base_url": "ftp://models.example"}, "base_url: write a full address"),
@@ -374,7 +376,8 @@ class TestWhatIsEntered:
             ({"base_url": "http://[::1/v1"}, "base_url: write a full address"),
             ({"base_url": "http://m/v1?key=1"}, "base_url: write a full address"),
             ({"base_url": "http://m\n.example"}, "base_url: write a full address"),
-            ({"base_url": None}, "base_url: must be text, not null"),
+            ({"base_url": 1}, "base_url: must be text, not number"),
+            ({"base_url": None}, "base_url: is required, unless a preset is chosen"),
             ({"base_url": "https://me:pw@m/v1"}, "base_url: must not hold a user or a password"),
             ({"proxy": "socks5://p:1"}, "proxy: write a full address"),
             ({"alias": "-a"}, "alias: .* holds signs that are not allowed"),

@@ -503,3 +503,27 @@ async def test_cancelling_a_call_is_not_trouble(
     with pytest.raises(asyncio.CancelledError):
         await call
     await until(lambda: llm_server.in_flight == 0)
+
+
+async def test_a_model_that_is_held_to_the_public_web_is_looked_at_when_it_is_connected_to(llm_server):
+    """Whatever its name led to when it was added: here it leads to this machine."""
+    held = config_for(llm_server.url.replace("127.0.0.1", "localhost"), public_only=True)
+    for allowed in (False, True):
+        model = OpenAIChatModel(private_urls=allowed)
+        if allowed:
+            assert (await model.complete(held, QUESTION)).content
+        else:
+            trouble = await trouble_of(model, held)
+            assert not trouble.passing
+            assert str(trouble).startswith("acme (acme-1) leads to this machine or its network")
+            assert CANARY not in str(trouble)
+            assert llm_server.requests == []
+        await model.aclose()
+
+
+async def test_through_the_environments_proxy_it_is_looked_at_before(llm_server, monkeypatch, model):
+    monkeypatch.setenv("http_proxy", llm_server.url)
+    monkeypatch.setenv("no_proxy", "")
+    trouble = await trouble_of(model, config_for("http://10.0.0.1/v1", public_only=True))
+    assert "leads to this machine or its network" in str(trouble)
+    assert llm_server.requests == []

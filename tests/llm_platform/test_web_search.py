@@ -251,7 +251,7 @@ class TestOverHttp:
     async def test_what_cannot_be_asked_is_refused_by_name(self, field, value):
         answer = await self.post(FakeSearch([]), {"query": "x", field: value})
         assert answer.status_code == 400
-        assert answer.json()["details"]["errors"][0]["field"] == field
+        assert field in answer.json()["message"]
 
     @pytest.mark.parametrize(
         ("error", "status", "code"),

@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import os
 import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -63,13 +64,19 @@ class DrainingServer(uvicorn.Server):
 def run_server(
     host: Annotated[str, option("help.host")] = "127.0.0.1",
     port: Annotated[int, option("help.port", min=1, max=65535)] = 8000,
+    open_: Annotated[bool, option("help.open", "--open")] = False,
 ) -> None:
     with command() as settings:
         private = is_loopback(host)
+        if open_ and not private:
+            raise InvalidInput(SAY("serve.open_elsewhere", host=host))
         if not private and not at_desk(settings, lambda desk: desk.access.has_keys()):
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
         tell("serve.listening", host=host, port=port)
+        if private and (open_ or settings.open):
+            os.environ["MOOT_OPEN"] = "on"  # the application is made from the environment
+            tell("serve.open")
         config = uvicorn.Config(
             f"moot.main:{'create_app' if private else 'create_closed_app'}",
             factory=True,

@@ -41,6 +41,7 @@ from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.infrastructure.private_files import write_private
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 if TYPE_CHECKING:
@@ -287,13 +288,10 @@ def _resume_one(settings: Settings, session_id: str, *, as_json: bool) -> None:
 
 
 def _write(path: Path, data: bytes) -> None:
-    """Whole or not at all."""
-    part = path.with_name(f".{path.name}.part")
+    """Whole or not at all, and for nobody else to read: who may is for its owner to say."""
     try:
-        part.write_bytes(data)
-        part.replace(path)
+        write_private(path, data)
     except OSError as e:
-        part.unlink(missing_ok=True)
         reason = e.strerror or e
         raise Unavailable(SAY("session_files.not_written", path=path, reason=reason)) from e
 

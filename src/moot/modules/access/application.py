@@ -5,6 +5,7 @@ import math
 import re
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import NamedTuple
 
 import structlog
@@ -61,6 +62,7 @@ class AccessService:
     ) -> None:
         self._keys, self._clock, self._seconds, self._pause = keys, clock, seconds, pause
         self._known: set[str] = set()
+        self._any_keys = False
         self._requests, self._attempts = Buckets(REQUESTS_A_MINUTE), Buckets(ATTEMPTS_A_MINUTE)
         self._noted: dict[str, float] = {}
         self._writing: set[asyncio.Task[None]] = set()
@@ -94,8 +96,11 @@ class AccessService:
         return key
 
     async def has_keys(self) -> bool:
-        """Whether anybody could get in with one."""
-        return self._keys is not None and any(key.revoked_at is None for key in await self._keys.list())
+        """Whether anybody could get in with one; while nobody can look, what was seen last."""
+        if self._keys is not None:
+            with suppress(Unavailable):
+                self._any_keys = await self._keys.any_valid()
+        return self._any_keys
 
     async def admit(self, presented: str | None, needed: Scope, address: str) -> ApiKey:
         """Whose key this is. Raises `Unauthenticated`, `TooManyRequests` or `Forbidden`."""

@@ -46,6 +46,11 @@ class SqlKeyRepository(KeyRepository):
         async with transaction(self._database.session) as db:
             return [ApiKey.model_validate(row) for row in await db.scalars(wanted)]
 
+    async def any_valid(self) -> bool:
+        wanted = select(ApiKeyRow.id).where(ApiKeyRow.revoked_at.is_(None)).limit(1)
+        async with transaction(self._database.session) as db:
+            return await db.scalar(wanted) is not None
+
     async def revoke(self, key_id: str, at: datetime) -> None:
         valid = (ApiKeyRow.id == key_id, ApiKeyRow.revoked_at.is_(None))
         await self._write(update(ApiKeyRow).where(*valid).values(revoked_at=at))

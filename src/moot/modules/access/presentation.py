@@ -1,7 +1,7 @@
 """Stands before every route, whoever adds it: lets a request in, and says for which workspace it is.
 
-This machine needs no key while nobody else can reach the server; everybody else does, always. A browser on this
-machine also carries what pages of other sites ask for: those are not this machine.
+This machine needs no key while nobody else can reach the server and no key was ever given out; everybody else does,
+always. A browser on this machine also carries what pages of other sites ask for: those are not this machine.
 """
 
 import ipaddress
@@ -15,15 +15,18 @@ from moot.modules.access.application import AccessService
 from moot.modules.access.domain.keys import Scope as KeyScope
 from moot.modules.access.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Forbidden, Unauthenticated
+from moot.shared.domain.messages import shorten
 from moot.shared.presentation.errors import answer
 
 logger = structlog.get_logger(__name__)
 
-FORWARDED = ("forwarded", "x-forwarded-for")
-"""Signs of a proxy: the request is not from the machine that delivers it."""
+BY_A_PROXY = re.compile(
+    r".*forward.*|.*proxy.*|via|(x-)?(cf|cdn|envoy|original|real|remote)-.*|.*(ip|addr|address)"
+)
+"""Headers that tell of somebody in between, or for whom: the request is not from the machine that delivers it."""
 PORT = re.compile(r":\d+$")
 
-OPEN = re.compile(r"/healthz|/readyz|/openapi\.json|/docs(/assets/.*)?")
+OPEN = re.compile(r"/|/healthz|/readyz|/openapi\.json|/docs(/assets/.*)?")
 """For everybody: they tell nothing about anybody's work."""
 
 READING = frozenset({"GET", "HEAD", "OPTIONS"})
@@ -42,7 +45,7 @@ NEEDS: tuple[tuple[frozenset[str], str, KeyScope], ...] = (
 
 
 class Guard:
-    """ASGI middleware. Needs `access` and `open_to_loopback` in the application's state."""
+    """ASGI middleware. Needs `access`, `open_to_loopback` and `open_with_keys` in the application's state."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -72,7 +75,7 @@ async def _admit(request: Request) -> None:
     if is_open(path):
         return
     key = _find_key(request)
-    if key is None and _needs_none(request):
+    if key is None and await _needs_none(request):
         _refuse_other_sites(request)
         return
     access: AccessService = request.app.state.access
@@ -90,25 +93,33 @@ async def _refuse(request: Request, error: AppError, receive: Receive, send: Sen
 
 
 def _find_key(request: Request) -> str | None:
-    scheme, _, bearer = request.headers.get("authorization", "").partition(" ")
-    return bearer.strip() if scheme.lower() == "bearer" else request.headers.get("x-api-key")
+    """Whatever stands there as `Authorization` has to be one: nobody is let in who says who they are and is not."""
+    authorization = request.headers.get("authorization")
+    if authorization is None:
+        return request.headers.get("x-api-key")
+    scheme, _, bearer = authorization.partition(" ")
+    return bearer.strip() if scheme.lower() == "bearer" else ""
 
 
-def _needs_none(request: Request) -> bool:
-    if not request.app.state.open_to_loopback or any(name in request.headers for name in FORWARDED):
+async def _needs_none(request: Request) -> bool:
+    state, client = request.app.state, request.client
+    if not state.open_to_loopback or any(map(BY_A_PROXY.fullmatch, request.headers)):
         return False
-    return request.client is not None and is_loopback(request.client.host)
+    if client is None or not is_loopback(client.host):
+        return False
+    return bool(state.open_with_keys or not await state.access.has_keys())
 
 
 def _refuse_other_sites(request: Request) -> None:
     """A page may have had its own name point here, to read (DNS rebinding), or may send without reading (forgery)."""
-    host = request.headers.get("host", "").lower()
+    host = shorten(request.headers.get("host", "").lower())
     if not is_loopback(PORT.sub("", host).removeprefix("[").removesuffix("]")):
         raise Forbidden(SAY("sites.host", host=host), code="HOST_REFUSED", host=host)
     origin = request.headers.get("origin")
     if request.method in READING or origin is None or origin.lower().partition("://")[2] == host:
         return
-    raise Forbidden(SAY("sites.origin", origin=origin, host=host), code="ORIGIN_REFUSED", origin=origin)
+    said = shorten(origin)
+    raise Forbidden(SAY("sites.origin", origin=said, host=host), code="ORIGIN_REFUSED", origin=said)
 
 
 def is_loopback(host: str) -> bool:

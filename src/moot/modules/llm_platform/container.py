@@ -26,6 +26,7 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
+from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.modules.llm_platform.infrastructure.web_searches import (
     BochaSearch,
@@ -67,7 +68,8 @@ class LLMPlatformContainer:
             SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
-        self._model = OpenAIChatModel()
+        self.private_urls = settings.private_urls
+        self._model = OpenAIChatModel(private_urls=settings.private_urls)
         self._reader = SqlCallJournal(audit) if audit else None
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
         self._llm = LLMService(
@@ -115,7 +117,7 @@ class LLMPlatformContainer:
         return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
     def config_service(self) -> ConfigService:
-        return ConfigService(self._repository, self.registry)
+        return ConfigService(self._repository, self.registry, leads_outside)
 
     def usage_service(self) -> UsageService:
         return UsageService(self._reader, self._clock, self._settings.currency)

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from moot.shared.domain.validation import refuse
+from moot.shared.domain.validation import quote, refuse
 
 FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(9998, 12, 31)
 """From before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
@@ -16,7 +16,7 @@ def read_day(value: Any) -> date:
     """No numbers, no times."""
     day = _read(date.fromisoformat, value) if isinstance(value, str) else value
     if type(day) is not date:
-        raise refuse("date_malformed", got=repr(value))
+        raise refuse("date_malformed", got=quote(value))
     return _within_calendar(day, value)
 
 
@@ -29,7 +29,7 @@ def read_moment(value: Any) -> date | datetime:
         return moment
     if type(moment) is date:
         return _within_calendar(moment, value)
-    raise refuse("moment_malformed", got=repr(value))
+    raise refuse("moment_malformed", got=quote(value))
 
 
 Day = Annotated[date, BeforeValidator(read_day)]
@@ -45,7 +45,7 @@ def _read(parse: Callable[[str], date], text: str) -> date | None:
 
 def _within_calendar(day: date, value: Any) -> date:
     if day < FIRST_DAY:
-        raise refuse("too_early", got=repr(value), allowed=[f">= {FIRST_DAY}"])
+        raise refuse("too_early", got=quote(value), allowed=[f">= {FIRST_DAY}"])
     if day > LAST_DAY:
-        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_DAY}"])
+        raise refuse("out_of_range", got=quote(value), allowed=[f"{FIRST_DAY} - {LAST_DAY}"])
     return day

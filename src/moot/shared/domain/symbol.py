@@ -44,7 +44,7 @@ class Symbol:
             if spelling.fullmatch(canonical):
                 return cls(canonical, market)
         raise InvalidInput(
-            SAY("symbol_malformed", symbol=repr(shorten(text, 80))), code="SYMBOL_UNKNOWN", field="symbol"
+            SAY("symbol_malformed", symbol=repr(shorten(text))), code="SYMBOL_UNKNOWN", field="symbol"
         )
 
     @property

@@ -107,7 +107,12 @@ def _cut(got: Any) -> Any:
 def _quote(error: ErrorDetails) -> str:
     """Of what may be, or hold, a secret only what kind of thing it is."""
     hidden = not error["loc"] or error["loc"][-1] in MAY_HOLD_A_SECRET
-    return KINDS.get(type(error["input"]), "object") if hidden else quote(error["input"])
+    return name_kind(error["input"]) if hidden else quote(error["input"])
+
+
+def name_kind(value: Any) -> str:
+    """As JSON calls it."""
+    return KINDS.get(type(value), "object")
 
 
 KINDS = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", type(None): "null"}

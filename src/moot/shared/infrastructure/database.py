@@ -15,7 +15,7 @@ from typing import Any
 
 import aiosqlite
 from pydantic_core import to_json
-from sqlalchemy import URL, AdaptedConnection, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, AdaptedConnection, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import (
@@ -30,6 +30,7 @@ from sqlalchemy.pool import ConnectionPoolEntry, NullPool
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure import migrations
+from moot.shared.infrastructure.private_files import make_private_database
 from moot.shared.infrastructure.transactions import GroupCommit, Work, store_errors, transaction
 
 DRIVERS = {
@@ -189,7 +190,7 @@ class _OneWriter:
             max_overflow=0,
             connect_args={"check_same_thread": False},
         )
-        event.listen(self._engine, "connect", partial(_set_pragmas, SQLITE_PRAGMAS))
+        _listen(self._engine, url, SQLITE_PRAGMAS)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="moot-writer")
         self.write = GroupCommit(self._hand_over)
 
@@ -234,9 +235,16 @@ def _open(url: URL, pragmas: Mapping[str, object], **pool: Any) -> AsyncEngine:
         raise Unavailable(SAY("database.driver_missing"), code="DRIVER_MISSING") from e
     if url.get_backend_name() == "sqlite":
         _make_folder(Path(str(url.database)).parent)
-        event.listen(engine.sync_engine, "connect", partial(_set_pragmas, pragmas))
+        _listen(engine.sync_engine, url, pragmas)
         event.listen(engine.sync_engine, "connect", _use_wal)
     return engine
+
+
+def _listen(engine: Engine, url: URL, pragmas: Mapping[str, object]) -> None:
+    """To every connection: the file is its owner's before it is opened, and is used in one way by all."""
+    file = Path(str(url.database))
+    event.listen(engine, "do_connect", lambda *_connecting: make_private_database(file))
+    event.listen(engine, "connect", partial(_set_pragmas, pragmas))
 
 
 def _make_folder(folder: Path) -> None:

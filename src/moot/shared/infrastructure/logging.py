@@ -17,7 +17,7 @@ def configure_logging(level: str, file: Path | None = None) -> None:
     """Log to `file`, or to stderr when there is none."""
     stream: TextIO = sys.stderr
     if file is not None:
-        file.parent.mkdir(parents=True, exist_ok=True)
+        file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         stream = file.open("a", encoding="utf-8", buffering=1)
     # Plain tracebacks: richer ones print local variables, and those may hold what must not be logged.
     render: list[Processor] = (

@@ -42,6 +42,12 @@ class Settings(BaseSettings):
         default="",
         description="what is left out when it fails, by comma: experts, debate, judge, or steps of a plan by type",
     )
+    open: bool = Field(
+        default=False, description="over HTTP this machine needs no key, even where there are keys"
+    )
+    private_urls: bool = Field(
+        default=False, description="key holders may add models at private addresses of this network"
+    )
     max_sessions: int = Field(default=256, ge=1, description="sessions a process runs at once")
     max_waiting: int = Field(
         default=256, ge=0, description="sessions that may wait for their turn; more are refused for now (429)"

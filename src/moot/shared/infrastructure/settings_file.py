@@ -1,15 +1,15 @@
 """`settings.toml`: what it says, and changes to some of its keys that leave the rest as it was, comments included."""
 
 import json
-import os
 import re
-import tempfile
 import tomllib
 from collections.abc import Mapping
 from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+from moot.shared.infrastructure.private_files import make_private_folder, write_private
 
 SETTINGS_FILE = "settings.toml"
 TABLE = re.compile(r"\s*\[")
@@ -42,6 +42,7 @@ def change_settings(file: Path, changes: Mapping[str, str | None]) -> None:
     after = _change(before, changes)
     with suppress(tomllib.TOMLDecodeError):
         if tomllib.loads(after) == wanted:
+            make_private_folder(target.parent)
             return write_private(target, after)
     raise NotSimple(file)
 
@@ -61,24 +62,3 @@ def _change(text: str, changes: Mapping[str, str | None]) -> str:
 
 def _assign(name: str, value: str | None) -> list[str]:
     return [] if value is None else [f"{name} = {json.dumps(value, ensure_ascii=False)}"]
-
-
-def write_private(file: Path, text: str, *, unless_there: bool = False) -> None:
-    """The file appears under its name once it is whole, and only its owner can read it.
-
-    `unless_there`: of several that try at once, the first one's stays.
-    """
-    file.parent.mkdir(parents=True, exist_ok=True)
-    descriptor, name = tempfile.mkstemp(dir=file.parent, prefix=f".{file.name}.")  # O_EXCL, 0600
-    try:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        if not unless_there:
-            Path(name).replace(file)
-            return
-        with suppress(FileExistsError):
-            file.hardlink_to(name)
-    finally:
-        Path(name).unlink(missing_ok=True)

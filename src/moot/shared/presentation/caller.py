@@ -1,12 +1,13 @@
 """Who asks over HTTP, for which workspace, in which language; and whether they still wait for the answer."""
 
 import asyncio
+import re
 from collections.abc import Coroutine
 from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Request, Response
 
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Locale
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 
@@ -22,12 +23,38 @@ def workspace_of(request: Request) -> str:
     return getattr(request.state, "workspace", DEFAULT_WORKSPACE)
 
 
+QUALITY = re.compile(r";\s*q\s*=\s*([^;\s]*)")
+
+
+def read_wishes(header: str | None) -> dict[str, float]:
+    """What a header names that may be wanted more or less, each with how much, from 0 to 1."""
+    parts = [part.strip() for part in (header or "").lower().split(",")]
+    return {part.partition(";")[0].strip(): _quality(part) for part in parts if part}
+
+
+def _quality(part: str) -> float:
+    stated = QUALITY.search(part)
+    try:
+        return min(max(float(stated[1]), 0.0), 1.0) if stated else 1.0
+    except ValueError:
+        return 0.0
+
+
+def preferred_by(request: Request) -> Locale | None:
+    """The language asked for most: every kind of Chinese is Chinese, everything else English. None: no word of it."""
+    wishes = read_wishes(request.headers.get("accept-language"))
+    wanted = {name: weight for name, weight in wishes.items() if weight > 0 and name != "*"}
+    if not wanted:
+        return None
+    return "zh-CN" if max(wanted, key=wanted.__getitem__).partition("-")[0] == "zh" else "en-US"
+
+
 def reader_of(request: Request) -> Locale:
-    """The language the reader prefers, or ours."""
-    preferred = request.headers.get("accept-language", "")[:2].lower()
-    return next((locale for locale in LOCALES if locale[:2] == preferred), DEFAULT_LOCALE)
+    """The language the reader prefers, else the desk's, else ours."""
+    return preferred_by(request) or getattr(request.app.state, "locale", None) or DEFAULT_LOCALE
 
 
+Preferred = Annotated[Locale | None, Depends(preferred_by)]
 Reader = Annotated[Locale, Depends(reader_of)]
 
 Workspace = Annotated[str, Depends(workspace_of)]

@@ -8,6 +8,7 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
+from starlette.routing import Match
 
 from moot.shared.domain.errors import (
     AppError,
@@ -22,7 +23,7 @@ from moot.shared.domain.errors import (
     Unavailable,
     UpstreamFailed,
 )
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.messages import LOCALES, Locale, shorten
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
 from moot.shared.presentation.caller import reader_of
@@ -64,13 +65,32 @@ def install_error_handlers(app: FastAPI) -> None:
 
     @app.exception_handler(HTTPException)
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
-        message = SAY("no_such_page", method=request.method, path=request.url.path)
-        return answer(request, NotFound(message, code=f"HTTP_{error.status_code}"), error.status_code)
+        here = {"method": shorten(request.method), "path": shorten(request.url.path)}
+        if error.status_code != 405:
+            code = f"HTTP_{error.status_code}"
+            return answer(request, NotFound(SAY("no_such_page", **here), code=code), error.status_code)
+        allowed = _find_methods(request)
+        refused = InvalidInput(
+            SAY("no_such_method", **here, allowed=allowed), code="HTTP_405", allowed=allowed
+        )
+        response = answer(request, refused, 405)
+        response.headers["Allow"] = ", ".join(allowed)
+        return response
 
     @app.exception_handler(Exception)
     async def on_defect(request: Request, error: Exception) -> JSONResponse:
         logger.error("unexpected error", path=request.url.path, exc_info=error)
         return answer(request, AppError(SAY("unexpected")))
+
+
+def _find_methods(request: Request) -> list[str]:
+    """Those that some route has at this path: each route knows only its own."""
+    routes, scope = request.app.routes, request.scope
+    return [
+        method
+        for method in ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE")
+        if any(route.matches({**scope, "method": method})[0] is Match.FULL for route in routes)
+    ]
 
 
 def answer(

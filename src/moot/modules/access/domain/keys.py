@@ -73,6 +73,9 @@ class KeyRepository(Protocol):
     async def list(self) -> Sequence[ApiKey]:
         """All of them, revoked ones too, oldest first."""
 
+    async def any_valid(self) -> bool:
+        """Whether there is one that was not revoked."""
+
     async def revoke(self, key_id: str, at: datetime) -> None:
         """From `at` on; a key revoked before keeps its moment."""
 

@@ -16,7 +16,7 @@ from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.moments import FIRST_DAY, read_moment
-from moot.shared.domain.validation import quote, refuse
+from moot.shared.domain.validation import Strict, quote, refuse
 
 
 class ValidationStatus(StrEnum):
@@ -133,7 +133,7 @@ def moment(value: Any, at: time = time.min) -> datetime:
     """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
     found = read_moment(value)
     if found.year > LAST_YEAR:
-        raise refuse("out_of_range", got=repr(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
+        raise refuse("out_of_range", got=quote(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
     return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
 
 
@@ -213,7 +213,7 @@ def _binds(violation: RuleViolation) -> bool:
     return violation.mode == "enforce" and violation.action is not RuleAction.LOG_WARNING
 
 
-class DecisionFilter(BaseModel, frozen=True, extra="forbid", populate_by_name=True):
+class DecisionFilter(Strict, populate_by_name=True):
     """All conditions must hold."""
 
     status: ValidationStatus | None = None

@@ -1,7 +1,7 @@
 """The models at hand: which there are, which of them fit a request, and changes that take effect at once."""
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import date, datetime
 from uuid import UUID
 
@@ -21,6 +21,7 @@ from moot.modules.llm_platform.domain.model_config import (
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
+from moot.shared.domain.validation import refuse_field
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 __all__ = ["PRESETS", "ConfigBody", "ConfigPatch", "ConfigService", "ConfigView", "ModelRegistry", "Preset"]
@@ -129,11 +130,22 @@ def _tell_state(config: LLMConfig) -> Message:
     return SAY(f"config.{state}", model=config.alias)
 
 
-class ConfigService:
-    """`repository` None: nothing is stored on this desk, and there is only what the environment says."""
+WHERE = frozenset({"base_url", "proxy"})
 
-    def __init__(self, repository: ConfigRepository | None, registry: ModelRegistry) -> None:
-        self._repository, self._registry = repository, registry
+
+class ConfigService:
+    """`repository` None: nothing is stored on this desk, and there is only what the environment says.
+
+    `leads_outside` tells whether a URL is on the public web. Whoever changes a model `as_guest` may name no other.
+    """
+
+    def __init__(
+        self,
+        repository: ConfigRepository | None,
+        registry: ModelRegistry,
+        leads_outside: Callable[[str], Awaitable[bool]],
+    ) -> None:
+        self._repository, self._registry, self._leads_outside = repository, registry, leads_outside
 
     async def list(self, workspace: str = DEFAULT_WORKSPACE) -> Views:
         """All of them as they are stored now, switched off ones too; who is asked first comes first."""
@@ -144,21 +156,34 @@ class ConfigService:
         ]
 
     async def get(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
-        views = await self.list(workspace)
-        for view in views:
-            if view.alias == alias:
-                return view
-        raise no_such_config(alias, [view.alias for view in views])
+        known = {view.alias: view for view in await self.list(workspace)}
+        if alias not in known:
+            raise no_such_config(alias, list(known))
+        return known[alias]
 
-    async def create(self, body: ConfigBody, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
+    async def create(
+        self, body: ConfigBody, workspace: str = DEFAULT_WORKSPACE, *, as_guest: bool = False
+    ) -> ConfigView:
         """Raises `DuplicateConfig`. A model of the environment is no duplicate: the new one takes its place."""
-        await self._writable.add(body.config(workspace))
+        await self._writable.add(await self._vet(body.config(workspace), as_guest))
         return await self.get(body.alias, workspace)
 
-    async def update(self, alias: str, patch: ConfigPatch, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
-        config = await self._require_changeable(alias, workspace)
-        await self._writable.update(patch.apply_to(config), patch.model_fields_set)
+    async def update(
+        self, alias: str, patch: ConfigPatch, workspace: str = DEFAULT_WORKSPACE, *, as_guest: bool = False
+    ) -> ConfigView:
+        config, fields = await self._require_changeable(alias, workspace), patch.model_fields_set
+        changed = patch.apply_to(config)
+        if fields & WHERE:
+            changed, fields = await self._vet(changed, as_guest), {*fields, "public_only"}
+        await self._writable.update(changed, fields)
         return await self.get(alias, workspace)
+
+    async def _vet(self, config: LLMConfig, as_guest: bool) -> LLMConfig:
+        """Held to the public web from now on, if a guest says where it is."""
+        for name, url in (("base_url", config.base_url), ("proxy", config.proxy)):
+            if as_guest and url and not await self._leads_outside(url):
+                raise refuse_field("not_public", name, None)
+        return config.model_copy(update={"public_only": as_guest})
 
     async def remove(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> None:
         await self._writable.remove(await self._require_changeable(alias, workspace))

@@ -1,7 +1,7 @@
 """A language model the desk may call, what is known about it, and where such knowledge is kept."""
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from datetime import date
 from ipaddress import ip_address
 from typing import Annotated, Any, Literal, Protocol
@@ -24,9 +24,10 @@ from pydantic import (
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.messages import nearest
+from moot.shared.domain.messages import shorten
 from moot.shared.domain.moments import Day
-from moot.shared.domain.validation import Strict, refuse, refuse_field
+from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.domain.validation import Strict, find_nearest, name_kind, quote, refuse, refuse_field
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 DEFAULT_ALIAS = "default"
@@ -80,7 +81,7 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     Prices are per million tokens, in the desk's currency; without them a call's cost is unknown. `timeout` is for one
     request, `concurrency` how many may be under way at once; without them what is usual for such a model holds.
     `unreadable` names the fields that were encrypted with another secret: until they are entered again the model
-    cannot be called.
+    cannot be called. `public_only`: who said where it is has a key, so it must not be in the desk's own network.
     """
 
     id: UUID = Field(default_factory=uuid4)
@@ -101,6 +102,7 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
     knowledge_cutoff: date | None = None
     capabilities: Capabilities = Capabilities()
     is_active: bool = True
+    public_only: bool = False
     unreadable: tuple[str, ...] = ()
     created_at: AwareDatetime | None = None
     updated_at: AwareDatetime | None = None
@@ -208,7 +210,7 @@ class SecretUnreadable(Unavailable):
 
 def _strip(raw: Any) -> str:
     if not isinstance(raw, str):
-        raise refuse("string_type", got="null" if raw is None else type(raw).__name__)
+        raise refuse("string_type", got=name_kind(raw))
     return raw.strip()
 
 
@@ -244,7 +246,7 @@ def _no_credentials(url: str) -> str:
 
 def _preset(raw: str) -> str:
     if raw not in PRESETS:
-        raise refuse("literal_error", got=repr(raw)[:80], allowed=list(PRESETS))
+        raise refuse("literal_error", got=quote(raw), allowed=list(PRESETS))
     return raw
 
 
@@ -260,7 +262,7 @@ class ConfigPatch(Strict):
     api_key: Annotated[SecretStr, BeforeValidator(_key)] | None = None
     description: Description | None = None
     priority: Priority | None = Field(default=None, description="larger is asked first")
-    tags: list[Tag] | None = None
+    tags: Annotated[list[Tag], Field(max_length=100)] | None = None
     price_in: Price | None = Field(default=None, description="per million tokens of a prompt")
     price_out: Price | None = Field(default=None, description="per million tokens of an answer")
     context_size: ContextSize | None = None
@@ -345,6 +347,6 @@ class ConfigRepository(Protocol):
         """Raises `ConfigNotFound`."""
 
 
-def no_such_config(alias: str, known: Iterable[str] = ()) -> ConfigNotFound:
-    near = nearest(alias, known)
-    return ConfigNotFound(SAY("config.near" if near else "config.not_found", alias=alias, near=near))
+def no_such_config(alias: str, known: Sequence[str] = ()) -> ConfigNotFound:
+    said, nearest = SAY("config.not_found", alias=shorten(alias)), find_nearest(alias, known)
+    return ConfigNotFound(COMMON("did_you_mean", problem=said, nearest=nearest) if nearest else said)

@@ -10,6 +10,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
+from moot.shared.domain.validation import Strict
 
 Freshness = Literal["oneDay", "oneWeek", "oneMonth", "oneYear", "noLimit"]
 
@@ -18,7 +19,7 @@ UNDATED = datetime.min.replace(tzinfo=UTC)
 DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-class WebSearchRequest(BaseModel, frozen=True, extra="forbid"):
+class WebSearchRequest(Strict):
     query: Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=400)]
     freshness: Freshness | None = None
     summary: bool = True

@@ -32,8 +32,8 @@ from moot.modules.llm_platform.infrastructure.tables import LLMConfigRow
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
-from moot.shared.infrastructure.settings_file import write_private
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -139,6 +139,7 @@ def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:
 def _keep_secret(file: Path) -> str:
     try:
         if not file.exists():
+            make_private_folder(file.parent)
             write_private(file, secrets.token_urlsafe(32), unless_there=True)
         _tighten(file)
         secret = file.read_text(encoding="utf-8").strip()

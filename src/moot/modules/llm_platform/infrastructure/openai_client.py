@@ -17,6 +17,12 @@ from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_wire import chat_body, make_refusal, read_answer, who
+from moot.modules.llm_platform.infrastructure.public_web import (
+    CheckedResolver,
+    NotPublicError,
+    leads_outside,
+    require_public,
+)
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -47,16 +53,22 @@ NEVER_SENT = (
 class OpenAIChatModel:
     """Speaks to every configured model over one pool of connections.
 
+    `private_urls`: models that are held to the public web may be anywhere all the same.
     `read_timeout` bounds the silence between two reads, not the call: that is the caller's to bound. Answers larger
     than `max_bytes` are not read to the end.
     """
 
     def __init__(
-        self, *, max_bytes: int = 8_000_000, read_timeout: float = READ_TIMEOUT, clock: Clock | None = None
+        self,
+        *,
+        max_bytes: int = 8_000_000,
+        read_timeout: float = READ_TIMEOUT,
+        clock: Clock | None = None,
+        private_urls: bool = False,
     ) -> None:
-        self._max_bytes, self._read_timeout = max_bytes, read_timeout
+        self._max_bytes, self._read_timeout, self._private_urls = max_bytes, read_timeout, private_urls
         self._clock = clock or SystemClock()
-        self._opened: aiohttp.ClientSession | None = None
+        self._opened: dict[bool, aiohttp.ClientSession] = {}
         self._proxies: dict[str, str | None] = {}
         self._headers: dict[str, dict[str, str]] = {}
 
@@ -80,17 +92,24 @@ class OpenAIChatModel:
         raise trouble
 
     async def aclose(self) -> None:
-        if self._opened is not None:
-            await self._opened.close()
-            self._opened = None
+        for session in self._opened.values():
+            await session.close()
+        self._opened.clear()
 
     async def _post(self, config: LLMConfig, sent: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """The status, the headers, and as much of the body as may be read, or a little more."""
-        async with self._session().post(
+        proxy = config.proxy or self._proxy_for(config.base_url)
+        held = config.public_only and not self._private_urls
+        ours = (
+            proxy is not None and proxy != config.proxy
+        )  # the environment's: it may lie anywhere, and asks for us
+        if held and ours and not await leads_outside(config.base_url):
+            raise NotPublicError(config.base_url)
+        async with self._session(checked=held and not ours).post(
             f"{config.base_url}/chat/completions",
             data=json.dumps(sent, ensure_ascii=False).encode(errors="replace"),
             headers=self._headers_with(config.api_key.get_secret_value()),
-            proxy=config.proxy or self._proxy_for(config.base_url),
+            proxy=proxy,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(
                 sock_connect=CONNECT_TIMEOUT, sock_read=max(self._read_timeout, config.timeout or 0.0)
@@ -103,13 +122,15 @@ class OpenAIChatModel:
                 body = await read_body(response, COMPLAINT_BYTES)
             return response.status, response.headers, body
 
-    def _session(self) -> aiohttp.ClientSession:
-        if self._opened is None:
-            self._opened = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN),
+    def _session(self, *, checked: bool) -> aiohttp.ClientSession:
+        """`checked`: every address is looked at when it is connected to, whatever the name led to before."""
+        if checked not in self._opened:
+            resolver = CheckedResolver(aiohttp.ThreadedResolver(), require_public) if checked else None
+            self._opened[checked] = aiohttp.ClientSession(
+                connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN, resolver=resolver),
                 cookie_jar=aiohttp.DummyCookieJar(),
             )
-        return self._opened
+        return self._opened[checked]
 
     def _proxy_for(self, base_url: str) -> str | None:
         """The environment's. aiohttp would look for it in a thread, anew for each call, and for keys in `.netrc`."""
@@ -139,6 +160,8 @@ async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
 def _transport_failed(config: LLMConfig, error: Exception) -> ModelTrouble:
     """Told by the kind of the error only: its text may quote the request."""
     said = who(config) | {"error": type(error).__name__}
+    if isinstance(error, NotPublicError):
+        return ModelTrouble(SAY("client.not_public", **said))
     if isinstance(error, NEVER_SENT):
         ours = isinstance(error, MISTAKEN)
         return ModelTrouble(SAY("client.unreachable", **said), passing=not ours, outage=not ours)

@@ -4,38 +4,16 @@ import asyncio
 import codecs
 import html
 import re
-import socket
 from collections.abc import Callable
-from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 
 import aiohttp
-from aiohttp.abc import AbstractResolver, ResolveResult
+from aiohttp.abc import AbstractResolver
 from yarl import URL
 
 from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_client import read_body
-
-Address = IPv4Address | IPv6Address
-Check = Callable[[str, Address, int], None]
-"""Raises when the host must not be reached at that address and port."""
-
-PUBLIC_V6 = ip_network("2000::/3")
-"""All that was ever given out. Loopback, mapped, translated, local and multicast addresses lie outside of it."""
-
-NOT_PUBLIC = [
-    ip_network(block)
-    for block in (  # beside those that Python knows, in every version of it
-        "168.63.129.16/32",  # a cloud's own host, in a public range
-        "192.0.0.0/24",
-        "192.88.99.0/24",  # relays to 6to4
-        "224.0.0.0/4",
-        "2001::/23",  # protocols, among them Teredo, which wraps an IPv4 address
-        "2002::/16",  # 6to4, which wraps an IPv4 address
-        "3fff::/20",
-    )
-]
-NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
+from moot.modules.llm_platform.infrastructure.public_web import Address, CheckedResolver, is_public, literal
 
 HTML = ("text/html", "application/xhtml+xml")
 READABLE = (*HTML, "text/plain")
@@ -65,45 +43,6 @@ READ_AS = re.compile(
     r"iso2022_jp|cp949|koi8-r"
 )
 """Python knows encodings that are none of text, and some that are slow; a page has no say in that."""
-
-
-def is_public(address: Address) -> bool:
-    given_out = address.version == 4 or address in PUBLIC_V6
-    return given_out and address.is_global and not any(address in block for block in NOT_PUBLIC)
-
-
-def literal(host: str) -> Address | None:
-    """The address a host spells out; None when it is a name.
-
-    Raises `ValueError` for a number that is no plain address (`127.1`, `0x7f000001`, `0177.0.0.1`): what such a
-    spelling means depends on who reads it. An address with a zone (`fe80::1%eth0`) is none either.
-    """
-    if ":" in host:
-        if "%" in host:
-            raise ValueError(host)
-        return IPv6Address(host)
-    last = host.rstrip(".").rpartition(".")[2]
-    return IPv4Address(host) if NUMERIC_LABEL.fullmatch(last) else None
-
-
-class CheckedResolver(AbstractResolver):
-    """What it returns is what the connection is made to, so a name that changes its mind afterwards gains nothing."""
-
-    def __init__(self, resolver: AbstractResolver, check: Check) -> None:
-        self._resolver, self._check = resolver, check
-
-    async def resolve(
-        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
-    ) -> list[ResolveResult]:
-        found = await self._resolver.resolve(host, port, family)
-        if not found:
-            raise OSError("no address")
-        for answer in found:
-            self._check(host, ip_address(answer["host"]), answer["port"])
-        return found
-
-    async def close(self) -> None:
-        await self._resolver.close()
 
 
 class PageFetcher:

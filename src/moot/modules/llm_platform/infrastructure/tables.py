@@ -4,7 +4,7 @@ from datetime import date, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Float, Index, String, Text, UniqueConstraint, text, true
+from sqlalchemy import BigInteger, Float, Index, String, Text, UniqueConstraint, false, text, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -37,6 +37,7 @@ class LLMConfigRow(Base):
     capabilities: Mapped[dict[str, Any]]
     encrypted_proxy: Mapped[str | None] = mapped_column(Text)
     is_active: Mapped[bool] = mapped_column(server_default=true())
+    public_only: Mapped[bool] = mapped_column(server_default=false())
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

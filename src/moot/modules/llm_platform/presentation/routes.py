@@ -23,7 +23,7 @@ from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import on_behalf_of
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/llm-platform", tags=["models"])
@@ -51,6 +51,14 @@ def config_service(platform: Platform) -> ConfigService:
 Configs = Annotated[ConfigService, Depends(config_service)]
 
 
+def is_guest(platform: Platform, caller: Caller) -> bool:
+    """Whoever comes with a key may know the desk's network only from outside, unless its owner says otherwise."""
+    return caller is not None and not platform.private_urls
+
+
+Guest = Annotated[bool, Depends(is_guest)]
+
+
 @router.get("/presets", summary="Vendors and local servers known by name")
 async def presets() -> list[Preset]:
     return list(PRESETS.values())
@@ -62,8 +70,8 @@ async def configs(service: Configs, workspace: Workspace) -> list[ConfigView]:
 
 
 @router.post("/configs", summary="Add a model", status_code=201, responses=BAD_REQUEST | DUPLICATE)
-async def create(body: ConfigBody, service: Configs, workspace: Workspace) -> ConfigView:
-    return await service.create(body, workspace)
+async def create(body: ConfigBody, service: Configs, workspace: Workspace, as_guest: Guest) -> ConfigView:
+    return await service.create(body, workspace, as_guest=as_guest)
 
 
 @router.post("/configs/refresh", summary="Read the stored models again")
@@ -77,9 +85,11 @@ async def config(alias: str, service: Configs, workspace: Workspace) -> ConfigVi
 
 
 @router.patch("/configs/{alias}", summary="Change a model", responses=BAD_REQUEST | NOT_FOUND)
-async def change(alias: str, patch: ConfigPatch, service: Configs, workspace: Workspace) -> ConfigView:
+async def change(
+    alias: str, patch: ConfigPatch, service: Configs, workspace: Workspace, as_guest: Guest
+) -> ConfigView:
     """Only the fields sent change; a null puts one back to its default."""
-    return await service.update(alias, patch, workspace)
+    return await service.update(alias, patch, workspace, as_guest=as_guest)
 
 
 @router.delete(
@@ -110,7 +120,9 @@ class GenerateBody(Strict):
     prompt: str = Field(min_length=1)
     system_message: str | None = None
     alias: str | None = Field(default=None, description="this model alone")
-    tags: list[str] | None = Field(default=None, description="a model that holds all of these")
+    tags: list[str] | None = Field(
+        default=None, max_length=100, description="a model that holds all of these"
+    )
     temperature: float = Field(default=0.7, ge=0, le=2)
 
     def messages(self) -> list[ChatMessage]:

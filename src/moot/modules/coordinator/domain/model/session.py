@@ -30,7 +30,7 @@ class Question(BaseModel, frozen=True):
     """`options` holds, per expert, only what that expert understands."""
 
     symbol: str = Field(examples=["900001.DEMO"])
-    experts: list[ExpertType] = Field(examples=[["technical_analyst", "valuation_modeler"]])
+    experts: list[ExpertType] = Field(max_length=100, examples=[["technical_analyst", "valuation_modeler"]])
     options: dict[str, dict[str, Any]] = Field(default_factory=dict)
     skip_debate: StrictBool = False
     as_of: Moment | None = Field(

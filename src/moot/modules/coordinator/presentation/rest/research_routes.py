@@ -15,7 +15,7 @@ from moot.modules.coordinator.application.session_history import ResearchSession
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
-from moot.shared.presentation.caller import Caller, Workspace, reader_of, unless_gone
+from moot.shared.presentation.caller import Caller, Reader, Workspace, reader_of, unless_gone
 from moot.shared.presentation.errors import ErrorBody
 
 router = APIRouter(prefix="/coordinator")
@@ -152,12 +152,11 @@ class ResearchOrder(ResearchBody):
     },
 )
 async def research(
-    request: Request, body: ResearchOrder, service: Service, order: Ordered
+    request: Request, body: ResearchOrder, service: Service, order: Ordered, reader: Reader
 ) -> ResearchResult | Response:
     """Ask the selected experts in parallel, let bull and bear argue over the findings, and have a judge rule."""
-    if "locale" in body.model_fields_set:
-        request.state.locale = body.locale
-    asked = body.model_dump(exclude_unset=True, exclude={"mode"})
+    asked = {"locale": reader, **body.model_dump(exclude_unset=True, exclude={"mode"})}
+    request.state.locale = asked["locale"]
     return await order.answer(body.mode, service.execute, service.start, asked)
 
 

@@ -1,6 +1,5 @@
 """Sessions over HTTP: what they tell while they run, how to stop them, and the record and report of each."""
 
-import re
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any
 from uuid import UUID
@@ -20,7 +19,7 @@ from moot.modules.coordinator.presentation.rest.research_routes import Coordinat
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
-from moot.shared.presentation.caller import Caller, Workspace
+from moot.shared.presentation.caller import Caller, Preferred, Workspace, read_wishes
 from moot.shared.presentation.errors import ErrorBody, answer
 from moot.shared.presentation.limits import Streams
 
@@ -77,10 +76,11 @@ async def verification(
     session_id: UUID,
     coordinator: Coordinator,
     workspace: Workspace,
+    preferred: Preferred,
     locale: Annotated[Locale | None, Query()] = None,
 ) -> Verification:
     """Checks the chain over calls, nodes and the session itself, and names the first entry that does not hold."""
-    return await coordinator.session_history().verify(session_id, workspace, locale)
+    return await coordinator.session_history().verify(session_id, workspace, locale or preferred)
 
 
 REPORTS: dict[str, Callable[[ResearchResult], str]] = {
@@ -95,13 +95,9 @@ AS_TEXT_ONLY = {
 }
 
 
-QUALITY = re.compile(r";\s*q\s*=\s*([^;\s]*)")
-
-
 def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
     """The type wanted most; among equals what was named more precisely, then what is offered first."""
-    parts = [part.strip() for part in (accept or "").lower().split(",")]
-    ranges = {part.partition(";")[0].strip(): _quality(part) for part in parts if part} or {"*/*": 1.0}
+    ranges = read_wishes(accept) or {"*/*": 1.0}
 
     def weigh(media_type: str) -> tuple[float, int]:
         covering = (media_type, f"{media_type.partition('/')[0]}/*", "*/*")
@@ -111,14 +107,6 @@ def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
 
     favourite = max(offered, key=weigh)
     return favourite if weigh(favourite)[0] > 0 else None
-
-
-def _quality(part: str) -> float:
-    stated = QUALITY.search(part)
-    try:
-        return min(max(float(stated[1]), 0.0), 1.0) if stated else 1.0
-    except ValueError:
-        return 0.0
 
 
 @router.get(

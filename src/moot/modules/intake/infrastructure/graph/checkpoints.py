@@ -12,6 +12,7 @@ from sqlalchemy import make_url
 
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
+from moot.shared.infrastructure.private_files import make_private_database, make_private_folder
 
 if TYPE_CHECKING:
     from psycopg_pool import AsyncConnectionPool
@@ -39,7 +40,8 @@ async def checkpointer(url: str | None, home: Path) -> AsyncIterator[Saver]:
 async def _in_file(path: Path) -> AsyncIterator[Saver]:
     from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: PLC0415
 
-    path.parent.mkdir(parents=True, exist_ok=True)
+    make_private_folder(path.parent)
+    make_private_database(path)
     async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
         await saver.setup()
         yield saver

@@ -206,6 +206,7 @@ sa.Table(
     sa.Column("capabilities", JSON, nullable=False),
     sa.Column("encrypted_proxy", sa.Text),
     sa.Column("is_active", sa.Boolean, server_default=sa.true(), nullable=False),
+    sa.Column("public_only", sa.Boolean, server_default=sa.false(), nullable=False),
     sa.Column("created_at", MOMENT, nullable=False),
     sa.Column("updated_at", MOMENT, nullable=False),
     sa.UniqueConstraint("workspace_id", "alias"),
