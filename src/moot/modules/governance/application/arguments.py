@@ -1,24 +1,40 @@
 """The arguments of a call, taken apart: every value at any depth, with the names that lead to it."""
 
 import json
+import re
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple
+
+PLAIN = frozenset({str, int, float, bool, type(None)})
+OPENS = re.compile(r"\s*[{\[]")
 
 
 class Leaf(NamedTuple):
-    """`names` are those of the maps on the way, `path` tells a reader where it is.
+    """`names` are those of the maps on the way, `steps` also the places in lists.
 
-    `pointer` is the JSON pointer; None: it stands in a text, so that nothing can be put in its place.
+    `in_text`: it stands in a text that is JSON, so that nothing can be put in its place.
     """
 
     names: tuple[str, ...]
-    path: str
+    steps: tuple[str | int, ...]
     value: Any
-    pointer: str | None
+    in_text: bool = False
 
     @property
     def name(self) -> str:
         return self.names[-1] if self.names else ""
+
+    @property
+    def path(self) -> str:
+        """Where it is, for a reader: `request.urls[0]`."""
+        said = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps)
+        return "".join(said).removeprefix(".")
+
+    @property
+    def pointer(self) -> str:
+        """Where it is, as a JSON pointer."""
+        return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in self.steps)
 
     def belongs_to(self, arguments: Collection[str]) -> bool:
         """Whether it is, or is part of, one of these."""
@@ -27,40 +43,32 @@ class Leaf(NamedTuple):
 
 def leaves(tree: Any) -> Iterator[Leaf]:
     """In their order. A text that is JSON is what it holds; a name of a map that no program would give is a value."""
-    ahead = [Leaf((), "", tree, "")]
+    ahead: list[tuple[tuple[str, ...], tuple[str | int, ...], Any, bool]] = [((), (), tree, False)]
     while ahead:
-        leaf = ahead.pop()
-        value = _unpack(leaf.value)
-        if not isinstance(value, Mapping | list | tuple):
-            yield leaf
-            continue
-        pointer = leaf.pointer if value is leaf.value else None
-        if isinstance(value, Mapping):
-            yield from (leaf._replace(value=name, pointer=None) for name in value if _is_odd(name))
-            inner = [_named(leaf, str(name), part, pointer) for name, part in value.items()]
+        names, steps, value, in_text = ahead.pop()
+        if type(value) is str and OPENS.match(value):
+            held = _unpack(value)
+            value, in_text = held, in_text or held is not value
+        if type(value) in PLAIN:
+            yield Leaf(names, steps, value, in_text)
+        elif isinstance(value, Mapping):
+            yield from (Leaf(names, steps, name, in_text) for name in value if _is_odd(name))
+            inner = [((*names, str(n)), (*steps, str(n)), part, in_text) for n, part in value.items()]
+            ahead += reversed(inner)
+        elif isinstance(value, list | tuple):
+            ahead += [(names, (*steps, n), value[n], in_text) for n in reversed(range(len(value)))]
         else:
-            inner = [
-                Leaf(leaf.names, f"{leaf.path}[{n}]", part, None if pointer is None else f"{pointer}/{n}")
-                for n, part in enumerate(value)
-            ]
-        ahead += reversed(inner)
+            yield Leaf(names, steps, value, in_text)
 
 
-def _named(leaf: Leaf, name: str, value: Any, pointer: str | None) -> Leaf:
-    path = f"{leaf.path}.{name}" if leaf.path else name
-    escaped = name.replace("~", "~0").replace("/", "~1")
-    return Leaf((*leaf.names, name), path, value, None if pointer is None else f"{pointer}/{escaped}")
-
-
-def _unpack(value: Any) -> Any:
-    if not isinstance(value, str) or not value.lstrip().startswith(("{", "[")):
-        return value
+def _unpack(text: str) -> Any:
     try:
-        held = json.loads(value)
+        held = json.loads(text)
     except (ValueError, RecursionError):
-        return value
-    return held if isinstance(held, dict | list) else value
+        return text
+    return held if isinstance(held, dict | list) else text
 
 
+@lru_cache(maxsize=4096)
 def _is_odd(name: Any) -> bool:
     return isinstance(name, str) and not name.replace("-", "_").isidentifier()

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Protocol
 
+from moot.modules.governance.application.arguments import leaves
 from moot.modules.governance.application.provenance import assess, check_form
 from moot.modules.governance.domain.conditions import (
     DECISION_TYPES,
@@ -146,7 +147,7 @@ def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
             return None
         told = facts.goal is not None or "tools" in context or "facts" in context
         given = (facts.goal, profiles, context.get("tools"), context.get("facts"))
-        found = assess(facts.tool, args, *given) if told else check_form(args)
+        found = assess(facts.tool, args, *given) if told else check_form(leaves(args))
         if found.verdict == "fine":
             return None
         values = {f"payload.args.{each.argument}": each.value for each in found.unproven}

@@ -5,7 +5,7 @@ that only reads may use it; one that sends, pays, changes or destroys may not wi
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -100,15 +100,16 @@ def assess(
     facts: Any = None,
 ) -> Assessment:
     """A call of a tool that neither `profiles` nor the given `schemas` have is refused."""
-    if (form := check_form(args)).verdict == "refused":
+    taken_apart = list(leaves(args))
+    if (form := check_form(taken_apart)).verdict == "refused":
         return form
     known = traits(tool, profiles, schemas)
     if known is None:
         why = SAY("provenance.unknown_tool", tool=tool)
         return Assessment(asked_for=False, verdict="refused", why=(why,))
-    if known.is_guess and _only_queries(args):
+    if known.is_guess and _only_queries(taken_apart):
         known = known._replace(side_effects=False)
-    found = tuple(find_unproven(args, known, goal, facts))
+    found = tuple(find_unproven(taken_apart, known, goal, facts))
     if not known.side_effects:
         return _doubt(found)
     if is_asked_for(known.does, goal or ""):
@@ -116,45 +117,47 @@ def assess(
     return _not_asked(tool, found, known.does)
 
 
-def check_form(args: Mapping[str, Any]) -> Assessment:
+def check_form(args: Iterable[Leaf]) -> Assessment:
     """Refuses an address or a header with characters that end a line: what follows would be a line of its own."""
     broken = tuple(
         Unproven(leaf.path, leaf.value, "receiver", SAY("provenance.control", argument=leaf.path))
-        for leaf in leaves(args)
+        for leaf in args
         if isinstance(leaf.value, str)
         and CONTROL.search(leaf.value)
-        and (any(map(is_one_line, leaf.names)) or _named_kind(leaf) == "receiver" or _is_url(leaf.value))
+        and (
+            any(map(is_one_line, leaf.names)) or _named_kind(leaf.names) == "receiver" or _is_url(leaf.value)
+        )
     )
     return Assessment(broken, True, "refused", tuple(each.why for each in broken)) if broken else FINE
 
 
 def find_unproven(
-    args: Mapping[str, Any], tool: Traits, goal: str | None, facts: Any = None
-) -> list[Unproven]:
+    args: Sequence[Leaf], tool: Traits, goal: str | None, facts: Any = None
+) -> Iterator[Unproven]:
     """The values that decide where a call goes and that neither the goal nor the facts hold.
 
     An amount is for the agent to find out where the goal names none, or where it goes to nobody.
     """
     trusted = _collect_trusted(goal, facts)
     if not tool.side_effects:
-        return [
-            Unproven(path, value, "receiver", SAY("provenance.address", argument=path, value=value))
-            for path, value in _addresses(args, tool)
-            if not trusted.vouches_for(value) and not trusted.knows_site(value)
-        ]
-    sinks = list(_sinks(args, tool))
-    if not any(kind for _, kind, _ in sinks):
-        sinks = [(path, "content", value) for path, _, value in sinks]
-    found = [
-        Unproven(path, value, kind, SAY("provenance.unproven", argument=path, value=value))
-        for path, kind, value in sinks
-        if kind and not trusted.vouches_for(value)
-    ]
-    found += _links(sinks, trusted)
-    kinds = {kind for _, kind, _ in sinks}
-    return [
-        each for each in found if each.kind != "amount" or ("receiver" in kinds and trusted.states_amounts)
-    ]
+        for leaf in args:
+            if _leads_outside(leaf, tool) and not trusted.vouches_for_page(leaf.value):
+                yield _unproven(leaf, "receiver", "address")
+        return
+    kinds = [_kind(leaf, tool) for leaf in args]
+    free = {"amount"} if "receiver" not in kinds or not trusted.states_amounts else set[Kind]()
+    for leaf, kind in zip(args, kinds, strict=True):
+        decides = kind or (None if any(kinds) else "content")
+        if decides and decides not in free and not trusted.vouches_for(leaf.value):
+            yield _unproven(leaf, decides, "unproven")
+        if kind is None and isinstance(leaf.value, str):
+            strange = (link for link in _links_in(leaf.value) if not trusted.vouches_for(link))
+            yield from (_unproven(leaf._replace(value=link), "link", "link") for link in strange)
+
+
+def _unproven(leaf: Leaf, kind: Kind, why: str) -> Unproven:
+    said = SAY(f"provenance.{why}", argument=leaf.path, value=leaf.value)
+    return Unproven(leaf.path, leaf.value, kind, said)
 
 
 def tainted(args: Mapping[str, Any], argument: str, goal: str | None, facts: Any = None) -> bool:
@@ -218,10 +221,11 @@ class Trusted:
             return value in self.numbers
         return self._vouches_for_text(plain(str(value)))
 
-    def knows_site(self, url: str) -> bool:
-        """A page of a site that is named. With a query it could carry something away, so that is another thing."""
+    def vouches_for_page(self, url: str) -> bool:
+        """Also where its site is named. With a query it could carry something away, so that is another thing."""
         place = _address(url.strip().casefold())
-        return bool(PAGE.fullmatch(place)) and place.partition("/")[0] in self.urls
+        known = bool(PAGE.fullmatch(place)) and place.partition("/")[0] in self.urls
+        return known or self.vouches_for(url)
 
     def _vouches_for_text(self, text: str) -> bool:
         """An address is that very address; words like it are none."""
@@ -276,19 +280,19 @@ def _links_in(text: str) -> list[str]:
     return [*pages, *(match.group() for match in IBAN.finditer(known))]
 
 
-def _sinks(args: Mapping[str, Any], tool: Traits) -> Iterator[tuple[str, Kind | None, Any]]:
-    """Every value with what it decides; None: nothing. Where sinks are registered, those are all."""
-    for leaf in leaves(args):
-        kind = _named_kind(leaf)
-        if tool.sinks is not None:
-            kind = (kind or "receiver") if leaf.belongs_to(tool.sinks) else None
-        if kind not in GRAVE and not is_free_text(leaf.name) and _is_address(leaf.value):
-            kind = "receiver"
-        yield leaf.path, kind, leaf.value
+def _kind(leaf: Leaf, tool: Traits) -> Kind | None:
+    """What a value decides; None: nothing. Where sinks are registered, those are all."""
+    kind = _named_kind(leaf.names)
+    if tool.sinks is not None:
+        kind = (kind or "receiver") if leaf.belongs_to(tool.sinks) else None
+    if kind not in GRAVE and not is_free_text(leaf.name) and _is_address(leaf.value):
+        return "receiver"
+    return kind
 
 
-def _named_kind(leaf: Leaf) -> Kind | None:
-    said = {sink_kind(name) for name in leaf.names}
+@lru_cache(maxsize=4096)
+def _named_kind(names: tuple[str, ...]) -> Kind | None:
+    said = {sink_kind(name) for name in names}
     return next((kind for kind in BY_GRAVITY if kind in said), None)
 
 
@@ -305,34 +309,19 @@ def _is_url(value: str) -> bool:
     return bool(URL_BEGINS.match(plain(value[:100])))
 
 
-def _addresses(args: Mapping[str, Any], tool: Traits) -> Iterator[tuple[str, str]]:
-    """Below a name for one, only what looks like one: a link has its text, too."""
-    for leaf in leaves(args):
-        value = leaf.value
-        if not isinstance(value, str):
-            continue
-        named = is_address(leaf.name) or leaf.belongs_to(tool.sinks or ())
-        below = any(map(is_address, leaf.names)) and BARE_HOST.fullmatch(plain(value[:300]))
-        if named or below or _is_url(value):
-            yield leaf.path, value
+def _leads_outside(leaf: Leaf, tool: Traits) -> bool:
+    """Below a name for an address only what looks like one does: a link has its text, too."""
+    if not isinstance(leaf.value, str):
+        return False
+    if is_address(leaf.name) or (tool.sinks and leaf.belongs_to(tool.sinks)) or _is_url(leaf.value):
+        return True
+    return any(map(is_address, leaf.names)) and bool(BARE_HOST.fullmatch(plain(leaf.value[:300])))
 
 
-def _only_queries(args: Mapping[str, Any]) -> bool:
+def _only_queries(args: Sequence[Leaf]) -> bool:
     """Whether all that a call is told is SQL that reads. What hides behind that is for the SQL guard."""
-    told = [leaf.value for leaf in leaves(args) if isinstance(leaf.value, str)]
+    told = [leaf.value for leaf in args if isinstance(leaf.value, str)]
     return bool(told) and all(map(QUERY.match, told))
-
-
-def _links(sinks: list[tuple[str, Kind | None, Any]], trusted: Trusted) -> list[Unproven]:
-    texts = [
-        (path, value) for path, kind, value in sinks if kind in (None, "content") and isinstance(value, str)
-    ]
-    return [
-        Unproven(path, link, "link", SAY("provenance.link", argument=path, value=link))
-        for path, text in texts
-        for link in _links_in(text)
-        if not trusted.vouches_for(link)
-    ]
 
 
 def _collect_trusted(goal: str | None, facts: Any) -> Trusted:

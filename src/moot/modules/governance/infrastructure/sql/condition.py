@@ -2,6 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
+from typing import Literal
 
 from moot.modules.governance.application.arguments import Leaf, leaves
 from moot.modules.governance.application.lexicon import name_words, singular
@@ -44,7 +46,7 @@ def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
                 return Finding(f"payload.args.{leaf.path}", error=SAY("sql.no_text", name=leaf.path))
             problems = check_sql(sql, known)
             if problems:
-                better = _find_better(sql, known) if leaf.pointer else None
+                better = None if leaf.in_text else _find_better(sql, known)
                 return _finding(leaf, problems, better)
         return None
 
@@ -56,24 +58,33 @@ def _statements(facts: Facts) -> Iterator[Leaf]:
     arguments = facts.payload.get("args")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     named = facts.profile.sql if facts.profile else None
-    alike = [
-        leaf for leaf in leaves(arguments) if leaf.pointer != f"/{named}" and _is_sql(facts.tool or "", leaf)
-    ]
+    tool = facts.tool or ""
+    alike = [leaf for leaf in leaves(arguments) if leaf.steps != (named,) and _is_sql(tool, leaf)]
     if named is not None and (named in arguments or not alike):
-        yield Leaf((named,), named, arguments.get(named), f"/{named}")
+        yield Leaf((named,), (named,), arguments.get(named))
     yield from alike
 
 
 def _is_sql(tool: str, leaf: Leaf) -> bool:
-    """What is called so, or is a query for a database; else what begins like it where a name speaks of queries."""
-    names = {singular(name.lower()) for name in leaf.names}
-    if ALWAYS_SQL in names or not isinstance(leaf.value, str):
-        return ALWAYS_SQL in names
-    is_database, is_query = bool(DATABASES.search(tool)), not names.isdisjoint(MAYBE_SQL)
-    if is_database and is_query:
+    needs = _tell_by_names(tool, leaf.names)
+    if needs == "nothing":
         return True
+    if needs == "not sql" or not isinstance(leaf.value, str):
+        return False
+    return needs == "text" or _begins_like_sql(leaf.value)
+
+
+@lru_cache(maxsize=4096)
+def _tell_by_names(tool: str, names: tuple[str, ...]) -> Literal["nothing", "text", "beginning", "not sql"]:
+    """What a value so named has to be to be SQL: any text in the query of a database, whatever is called `sql`."""
+    called = {singular(name.lower()) for name in names}
+    if ALWAYS_SQL in called:
+        return "nothing"
+    is_database, is_query = bool(DATABASES.search(tool)), not called.isdisjoint(MAYBE_SQL)
+    if is_database and is_query:
+        return "text"
     speaks_of_it = is_database or is_query or not MAYBE_SQL.isdisjoint(name_words(tool))
-    return speaks_of_it and _begins_like_sql(leaf.value)
+    return "beginning" if speaks_of_it else "not sql"
 
 
 def _begins_like_sql(value: str) -> bool:
