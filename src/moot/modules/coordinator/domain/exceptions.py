@@ -23,7 +23,7 @@ class AllExpertsFailed(AppError):
     code = "ALL_EXPERTS_FAILED"
 
     def __init__(self, result: ResearchResult) -> None:
-        why = [f"{item.expert_type.value}: {item.error}" for item in result.expert_results]
+        why = [f"{item.expert_type.value}: {item.error}" for item in result.expert_results.values()]
         super().__init__(
             SAY("all_failed", symbol=result.symbol, why="; ".join(why)),
             overall_status=result.overall_status,
