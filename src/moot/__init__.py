@@ -1,20 +1,22 @@
 """Moot: a governed, audited research desk of agents for equities.
 
-`from moot import Moot` is the SDK; what it needs is loaded on first use, so that `import moot` stays light.
+`from moot import Moot` is the SDK, `MootSync` the same for code that does not await; their types and errors are here,
+too. What they need is loaded on first use, so that `import moot` stays light.
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from moot import desk
+    from moot.remote.blocking import BlockingDesk
     from moot.remote.client import RemoteMoot
-    from moot.remote.desk import Desk
+    from moot.remote.types import *  # noqa: F403
+    from moot.remote.types import Settings
     from moot.shared.domain.clock import Clock
     from moot.shared.domain.messages import Locale
-    from moot.shared.infrastructure.settings import Settings
 
 __version__ = "0.1.0"
-__all__ = ["Desk", "Moot", "__version__"]
 
 
 @overload
@@ -38,9 +40,26 @@ def Moot(*settings: Any, **more: Any) -> Any:  # noqa: N802  # called like the c
     return desk.Moot(*settings, **more)
 
 
-def __getattr__(name: str) -> Any:
-    if name == "Desk":
-        from moot.remote.desk import Desk  # noqa: PLC0415
+@overload
+def MootSync(
+    settings: "Settings | None" = None, *, clock: "Clock | None" = None
+) -> "BlockingDesk[desk.Moot]": ...
 
-        return Desk
+
+@overload
+def MootSync(
+    *, base_url: str, api_key: str = "", locale: "Locale | None" = None, timeout: float = 600.0
+) -> "BlockingDesk[RemoteMoot]": ...
+
+
+def MootSync(*settings: Any, **more: Any) -> Any:  # noqa: N802  # as `Moot`
+    """The same desk for code that does not await: `with MootSync() as desk: desk.research(...)`."""
+    from moot.remote.blocking import BlockingDesk  # noqa: PLC0415
+
+    return BlockingDesk(Moot(*settings, **more))
+
+
+def __getattr__(name: str) -> Any:
+    if not name.startswith("_") and name in (types := import_module("moot.remote.types")).__all__:
+        return getattr(types, name)
     raise AttributeError(f"module 'moot' has no attribute {name!r}")

@@ -57,6 +57,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.logging import configure_quietly
 from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
@@ -80,6 +81,7 @@ class Moot(Desk):
         trigger_source: str = "sdk",
     ) -> None:
         self.settings = settings or load_settings()
+        configure_quietly(self.settings.log_level)
         self.locale = self.settings.locale or DEFAULT_LOCALE
         self._trigger_source = trigger_source
         self._clock = clock = clock or SystemClock()

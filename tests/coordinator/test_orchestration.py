@@ -46,7 +46,7 @@ def asking(*experts: ExpertType, **more: Any) -> ResearchRequest:
 
 
 def error_of(result: ResearchResult, expert: ExpertType) -> str | None:
-    return next(item.error for item in result.expert_results if item.expert_type == expert)
+    return next(item.error for item in result.expert_results.values() if item.expert_type == expert)
 
 
 @pytest.mark.accepts("A0-25", "A1S-17", "A1S-68", "A1N-11")
@@ -59,7 +59,7 @@ async def test_only_the_experts_that_were_asked_for_are_called(engine):
 @pytest.mark.accepts("A1S-18", "A1S-21")
 async def test_a_single_expert_runs_and_is_the_only_result(engine):
     result = await engine(FakeResearch({VALUATION: {"valuation_verdict": "Fair"}})).run(asking(VALUATION))
-    assert [(i.expert_type, i.data) for i in result.expert_results] == [
+    assert [(i.expert_type, i.data) for i in result.expert_results.values()] == [
         (VALUATION, {"valuation_verdict": "Fair"})
     ]
     assert result.overall_status == "completed"
@@ -85,8 +85,8 @@ async def test_all_five_are_called_and_returned(engine):
     research = FakeResearch()
     result = await engine(research).run(asking(*ExpertType))
     assert research.asked == set(ExpertType)
-    assert [i.expert_type for i in result.expert_results] == list(ExpertType)
-    assert {i.status for i in result.expert_results} == {"success"}
+    assert [i.expert_type for i in result.expert_results.values()] == list(ExpertType)
+    assert {i.status for i in result.expert_results.values()} == {"success"}
     assert result.overall_status == "completed"
 
 
@@ -97,7 +97,7 @@ async def test_one_failing_expert_leaves_the_others_standing(engine):
     result = await engine(research).run(asking(TECHNICAL, VALUATION, MACRO))
     assert result.overall_status == "partial"
     assert error_of(result, VALUATION) == "no financials"
-    assert [i.data for i in result.expert_results if i.status == "success"] == [
+    assert [i.data for i in result.expert_results.values() if i.status == "success"] == [
         {"signal": "BULLISH"},
         {"said": "macro_intelligence"},
     ]
@@ -109,7 +109,7 @@ async def test_when_all_experts_fail_every_error_is_kept(engine):
     debate, judge = FakeDebate(), FakeJudge()
     result = await engine(research, debate, judge).run(asking(*ExpertType))
     assert result.overall_status == "failed"
-    assert {i.expert_type: i.error for i in result.expert_results} == {
+    assert {i.expert_type: i.error for i in result.expert_results.values()} == {
         e: f"{e.value} broke" for e in ExpertType
     }
     assert (result.verdict, result.verdict_status) == (None, "failed")
@@ -179,7 +179,7 @@ async def test_an_expert_sees_its_own_options_only(engine):
 async def test_what_an_expert_said_reaches_the_caller_untouched(engine):
     said = {"nested": {"list": [1, {"x": None}]}, "text": "全文"}
     result = await engine(FakeResearch({MACRO: said})).run(asking(MACRO))
-    assert result.expert_results[0].data == said
+    assert result.expert_results["macro_intelligence"].data == said
 
 
 async def test_results_known_beforehand_are_not_asked_for_again(engine):
@@ -187,7 +187,7 @@ async def test_results_known_beforehand_are_not_asked_for_again(engine):
     request = asking(MACRO, pre_populated_results={"technical_analyst": {"signal": "BULLISH"}}, retry_count=1)
     result = await engine(research).run(request)
     assert research.asked == {MACRO}
-    assert [i.expert_type for i in result.expert_results] == [TECHNICAL, MACRO]
+    assert [i.expert_type for i in result.expert_results.values()] == [TECHNICAL, MACRO]
     assert (result.overall_status, result.retry_count) == ("completed", 1)
 
 
@@ -216,7 +216,7 @@ class Barrier(IResearchExpertGateway):
 @pytest.mark.parametrize("count", [3, 5])
 async def test_selected_experts_are_all_inside_at_once(engine, count):
     result = await asyncio.wait_for(engine(Barrier(count)).run(asking(*list(ExpertType)[:count])), PATIENCE)
-    assert [i.data for i in result.expert_results] == [{"met": True}] * count
+    assert [i.data for i in result.expert_results.values()] == [{"met": True}] * count
 
 
 @pytest.mark.accepts("A2-09")

@@ -278,7 +278,7 @@ class TestASessionThatDied:
         second = Process(database, hours)
         result = await second.sessions.resume(session_id, WORKSPACE)
         assert (result.overall_status, second.research.asked) == ("partial", set())
-        (failed,) = [item for item in result.expert_results if item.status == "failed"]
+        (failed,) = [item for item in result.expert_results.values() if item.status == "failed"]
         assert (failed.expert_type, failed.error) == (TECHNICAL, "the provider is down")
 
     async def test_keeps_an_abstention(self, database: Database, hours) -> None:
@@ -337,7 +337,7 @@ class TestASessionThatDied:
         second = Process(database, hours)
         result = await second.sessions.resume(run.session_id, WORKSPACE)
         assert second.research.asked == {MACRO}
-        assert [item.expert_type for item in result.expert_results] == [TECHNICAL, MACRO]
+        assert [item.expert_type for item in result.expert_results.values()] == [TECHNICAL, MACRO]
         assert (result.retry_count, result.overall_status) == (1, "completed")
 
     async def test_can_die_again_and_again(self, database: Database, hours) -> None:

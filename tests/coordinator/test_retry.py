@@ -128,11 +128,11 @@ def bench(database: Database, clock: FixedClock) -> Bench:
 
 
 def statuses(result: ResearchResult) -> dict[str, str]:
-    return {item.expert_type.value: item.status for item in result.expert_results}
+    return {item.expert_type.value: item.status for item in result.expert_results.values()}
 
 
 def data_of(result: ResearchResult, expert: ExpertType) -> dict[str, Any] | None:
-    return next(item.data for item in result.expert_results if item.expert_type is expert)
+    return next(item.data for item in result.expert_results.values() if item.expert_type is expert)
 
 
 class TestARetry:

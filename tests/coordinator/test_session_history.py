@@ -223,7 +223,7 @@ class TestAPastResult:
         result = past_result(session, [said], [], "")
 
         assert (result.overall_status, result.verdict, result.verdict_status) == ("partial", None, "failed")
-        heard, missing = result.expert_results
+        heard, missing = result.expert_results.values()
         assert heard.data == {"signal": "BULLISH", "evidence": evidence}
         assert (missing.status, missing.data) == ("failed", None)
         assert missing.error is not None
@@ -238,7 +238,7 @@ class TestAPastResult:
             a_node(session.id, node_type="judge", status="skipped"),
         ]
         result = past_result(session, nodes, [], "")
-        assert [item.expert_type for item in result.expert_results] == [TECHNICAL, MACRO]
+        assert [item.expert_type for item in result.expert_results.values()] == [TECHNICAL, MACRO]
         assert (result.debate_outcome, result.verdict) == (None, None)
 
     def test_costs_what_its_live_calls_did(self) -> None:

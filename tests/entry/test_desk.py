@@ -37,7 +37,7 @@ async def test_a_session_can_be_read_back_whole(desk):
     rows = {node.node_type: node for node in session.nodes}
     assert rows.keys() == ALL | {"debate", "judge"}
     assert {node.session_id for node in session.nodes} == {session.id}
-    for item in result.expert_results:
+    for item in result.expert_results.values():
         row = rows[item.expert_type]
         assert {**row.result_data, "evidence": row.evidence} == item.data
         assert row.narrative_report == item.data["narrative_report"]
@@ -65,7 +65,7 @@ async def test_the_same_question_gets_the_same_answer(desk):
 
 async def test_nothing_known_later_than_as_of_is_used(desk):
     result = await desk.research("900001.DEMO", as_of="2023-05-15")
-    facts = [fact for item in result.expert_results for fact in item.data["evidence"]]
+    facts = [fact for item in result.expert_results.values() for fact in item.data["evidence"]]
     assert facts
     assert max(fact["as_of"] for fact in facts) <= result.as_of.isoformat()
 
@@ -81,7 +81,7 @@ async def test_a_report_says_what_was_found_in_the_language_of_the_session(desk)
     report = desk.write_report(result).read_text(encoding="utf-8")
     assert report.startswith("# 研究报告：900002.DEMO\n\n> 合成数据")
     assert result.verdict["reasoning"] in report
-    for item in result.expert_results:
+    for item in result.expert_results.values():
         assert item.data["narrative_report"] in report
     assert result.session_id in report
     assert "\n\n\n" not in report
@@ -97,7 +97,7 @@ async def test_a_report_without_a_verdict_says_why(desk):
 async def test_an_expert_without_enough_data_fails_alone(desk):
     """On the third day of the market the technical analyst has too few bars to go by."""
     result = await desk.research("900001.DEMO", as_of="2018-01-04", locale="en-US")
-    heard = [item for item in result.expert_results if item.status == "success"]
+    heard = [item for item in result.expert_results.values() if item.status == "success"]
     assert (result.overall_status, len(heard) >= 2) == ("partial", True)
     assert "technical_analyst" not in {item.expert_type for item in heard}
 

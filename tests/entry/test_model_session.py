@@ -77,7 +77,7 @@ async def test_nine_agents_speak_and_each_leaves_its_call_and_its_narrative(desk
 
 async def test_grounding_is_stored_and_shown(desk):
     result = await desk.research(SYMBOL, ["technical_analyst"], skip_debate=True, locale="en-US")
-    found = result.expert_results[0].data["grounding"]
+    found = result.expert_results["technical_analyst"].data["grounding"]
     assert found["score"] == 1.0
     assert f"{found['checked']} of {found['checked']} statements hold" in render_report(result)
 
@@ -136,7 +136,7 @@ async def test_a_bad_answer_is_a_failed_expert_with_a_sentence_and_never_a_ratin
     llm_server.default = spoiled(how)
     async with Moot(settings(llm_server, home), clock=clock) as desk:
         result = await desk.research(SYMBOL, ["technical_analyst", "valuation_modeler"], locale="en-US")
-    failed = result.expert_results[0]
+    failed = result.expert_results["technical_analyst"]
     assert (result.overall_status, failed.status, failed.data) == ("partial", "failed", None)
     assert sentence in str(failed.error)
 
@@ -148,7 +148,7 @@ async def test_rules_judge_where_a_model_failed_only_if_that_was_asked_for(llm_s
             await desk.research(SYMBOL, ["technical_analyst"])
     async with Moot(settings(llm_server, home, analyst_fallback="rubric"), clock=clock) as desk:
         result = await desk.research(SYMBOL, ["technical_analyst"])
-    assert result.expert_results[0].data["engine"] == "rubric"
+    assert result.expert_results["technical_analyst"].data["engine"] == "rubric"
 
 
 async def test_a_budget_that_is_spent_is_said_and_not_crashed_into(llm_server, home, clock):
@@ -156,7 +156,7 @@ async def test_a_budget_that_is_spent_is_said_and_not_crashed_into(llm_server, h
     limited = settings(llm_server, home, budget_session_tokens=30_000)
     async with Moot(limited, clock=clock) as desk:
         result = await desk.research(SYMBOL, locale="en-US")
-    said = [item.error for item in result.expert_results if item.error] + [result.reason or ""]
+    said = [item.error for item in result.expert_results.values() if item.error] + [result.reason or ""]
     assert any("MOOT_BUDGET_SESSION_TOKENS" in text for text in said)
     assert result.usage.tokens <= 30_000
 

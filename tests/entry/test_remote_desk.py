@@ -96,7 +96,7 @@ def kept(app: FastAPI):
 async def test_a_desk_elsewhere_gives_the_answer_it_gave_there(app, desk):
     result = await desk.research("900001.DEMO")
     assert (result.overall_status, result.verdict_status, result.locale) == ("completed", "judged", "en-US")
-    assert [item.status for item in result.expert_results] == ["success"] * 5
+    assert [item.status for item in result.expert_results.values()] == ["success"] * 5
     there = await kept(app).result(UUID(result.session_id), "default")
     assert result.model_dump(mode="json") == there.model_dump(mode="json")
     assert await desk.result(UUID(result.session_id)) == result
@@ -104,7 +104,7 @@ async def test_a_desk_elsewhere_gives_the_answer_it_gave_there(app, desk):
 
 async def test_a_result_can_be_read_back_from_its_own_json(app, desk):
     result = await desk.research("900001.DEMO", ["technical_analyst", "macro_intelligence"], as_of=THIRD_DAY)
-    assert {item.status for item in result.expert_results} == {"success", "failed"}
+    assert {item.status for item in result.expert_results.values()} == {"success", "failed"}
     assert ResearchResult.model_validate_json(result.model_dump_json()) == result
     assert ResearchResult.model_validate(result.model_dump()) == result
 

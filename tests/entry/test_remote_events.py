@@ -253,7 +253,7 @@ async def test_a_run_elsewhere_can_be_watched_node_by_node():
         result = await desk.research("900001.DEMO", ["macro_intelligence"], watch=seen.append)
         again = await desk.retry(SESSION, watch=seen.append)
     assert result == again
-    assert (result.session_id, result.expert_results[0].data) == (str(SESSION), MACRO)
+    assert (result.session_id, result.expert_results["macro_intelligence"].data) == (str(SESSION), MACRO)
     assert seen[:8] == seen[8:]
     assert [(event.seq, event.type, event.data.get("node")) for event in seen[2:7]] == [
         (3, "node_started", "macro_intelligence"),

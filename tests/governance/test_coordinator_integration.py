@@ -208,7 +208,7 @@ async def test_a_refused_node_is_the_only_one_that_does_not_run(database: Databa
     no = rule("payload.node == 'macro_intelligence'", id="desk.no_macro", decision_types=("node",))
     result = await Desk(database, hours, no).ask()
     assert (result.overall_status, result.verdict_status) == ("partial", "judged")
-    (failed,) = [item for item in result.expert_results if item.status == "failed"]
+    (failed,) = [item for item in result.expert_results.values() if item.status == "failed"]
     assert "desk.no_macro" in (failed.error or "")
 
 

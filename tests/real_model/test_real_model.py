@@ -71,4 +71,6 @@ async def test_a_whole_session_has_every_call_on_the_record(desk):
 
 
 def _engines(result) -> dict[str, str]:
-    return {item.expert_type.value: item.data["engine"] for item in result.expert_results if item.data}
+    return {
+        item.expert_type.value: item.data["engine"] for item in result.expert_results.values() if item.data
+    }

@@ -88,7 +88,8 @@ def _verdict(result: ResearchResult, say: Wording) -> RenderableType:
 
 def list_warnings(result: ResearchResult) -> list[Prose]:
     """What is to be known about the verdict before it is believed, such as what the rules changed in it."""
-    return [Prose(f"! {text}", style="yellow") for text in (result.verdict or {}).get("warnings", [])]
+    told = result.verdict.get("warnings", []) if result.verdict else []
+    return [Prose(f"! {text}", style="yellow") for text in told]
 
 
 def _debate(outcome: dict[str, Any], say: Wording) -> Table:

@@ -38,7 +38,7 @@ class AppError(Exception):
     passing = False
 
     def __init__(self, message: str | Message, *, code: str | None = None, **details: Any) -> None:
-        super().__init__(str(message))
+        super().__init__(" ".join(str(message).split()))  # one line, for a log or a traceback
         self.message = message
         self.code = code or type(self).code
         self.details = details

@@ -13,7 +13,13 @@ from moot.shared.infrastructure.execution_context import current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
 
 
-def configure_logging(level: str, file: Path | None = None) -> None:
+def configure_quietly(level: str) -> None:
+    """For a program that uses the SDK and has not set up logs itself: what went wrong, a line each, on stderr."""
+    if not structlog.is_configured():
+        configure_logging("warning" if level == "info" else level, tracebacks=level == "debug")
+
+
+def configure_logging(level: str, file: Path | None = None, *, tracebacks: bool = True) -> None:
     """Log to `file`, or to stderr when there is none."""
     stream: TextIO = sys.stderr
     if file is not None:
@@ -30,6 +36,7 @@ def configure_logging(level: str, file: Path | None = None) -> None:
             structlog.processors.add_log_level,
             structlog.processors.TimeStamper(fmt="iso", utc=True),
             add_session,
+            *([] if tracebacks else [without_traceback]),
             *render,
             without_secrets,
         ],
@@ -60,6 +67,11 @@ class Unfailing:
 def without_secrets(_logger: object, _method: str, line: Any) -> str:
     """The last to touch a line, when it is rendered, traceback and all."""
     return REDACT.text(line)
+
+
+def without_traceback(_logger: object, _method: str, event: EventDict) -> EventDict:
+    event.pop("exc_info", None)
+    return event
 
 
 def add_session(_logger: object, _method: str, event: EventDict) -> EventDict:

@@ -38,7 +38,7 @@ def render_report(result: ResearchResult) -> str:
         [_tell_asked(result, say)],
         [f"## {say('report.verdict')}", *_verdict(result, say)],
         [f"## {say('report.debate')}", *_debate(result.debate_outcome, say)] if result.debate_outcome else [],
-        [f"## {say('report.experts')}", *_experts(result.expert_results, say)],
+        [f"## {say('report.experts')}", *_experts(result.expert_results.values(), say)],
         _in_full(result, say),
         [f"## {say('report.record')}", *_record(result, say)],
     ]
@@ -108,7 +108,7 @@ def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
     yield from _checks(outcome, say)
 
 
-def _experts(items: Sequence[ExpertResultItem], say: Wording) -> Iterator[str]:
+def _experts(items: Iterable[ExpertResultItem], say: Wording) -> Iterator[str]:
     for item in items:
         yield f"### {say(f'node.{item.expert_type}')}"
         if item.data is None:
@@ -137,13 +137,13 @@ def _checks(data: dict[str, Any], say: Wording) -> Iterator[str]:
 def _in_full(result: ResearchResult, say: Wording) -> list[str]:
     """What debate and judge said in their own words; the experts' words stand in their sections."""
     parts = {"debate": result.debate_outcome, "judge": result.verdict}
-    told = {node: (part or {}).get("narrative_report") for node, part in parts.items()}
+    told = {node: part.get("narrative_report") for node, part in parts.items() if part}
     words = [f"### {say(f'node.{node}')}\n\n{escape_lines(text)}" for node, text in told.items() if text]
     return [f"## {say('report.in_full')}", *words] if words else []
 
 
 def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
-    given = [item.data for item in result.expert_results if item.data]
+    given = [item.data for item in result.expert_results.values() if item.data]
     evidence = [fact for data in given for fact in data.get("evidence", [])]
     if evidence:
         newest = max(str(fact["as_of"])[:10] for fact in evidence)

@@ -23,7 +23,7 @@ class AllExpertsFailed(AppError):
     code = "ALL_EXPERTS_FAILED"
 
     def __init__(self, result: ResearchResult) -> None:
-        why = [f"{item.expert_type.value}: {item.error}" for item in result.expert_results]
+        why = [f"{item.expert_type.value}: {item.error}" for item in result.expert_results.values()]
         again = SAY("all_failed_retry", session_id=result.session_id) if result.session_id else ""
         super().__init__(
             SAY("all_failed", symbol=result.symbol, why="; ".join(why), again=again),

@@ -30,6 +30,7 @@ from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.moments import FIRST_DAY, Moment
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import Strict, refuse, refuse_field, validate
+from moot.shared.infrastructure.frames import Table
 
 DATABASE = "database"
 MOST_ROWS = 1_000
@@ -59,7 +60,7 @@ DATABASE_TOOL: dict[str, Any] = {
 """As a tool's profile is written: the schema of its arguments, that it changes nothing, and which one is SQL."""
 
 
-class QueryResult(BaseModel, frozen=True):
+class QueryResult(BaseModel, Table, frozen=True):
     """`sql` is what ran, and `notices` say why if it is not what was asked.
 
     `truncated`: there are more rows than are handed out. In JSON, days and moments are text, and NaN is null.
@@ -72,6 +73,9 @@ class QueryResult(BaseModel, frozen=True):
     truncated: bool
     took_ms: float
     notices: tuple[str, ...] = ()
+
+    def table(self) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        return self.columns, self.rows
 
     @field_serializer("rows", when_used="json")
     def _rows_in_json(self, rows: tuple[tuple[Any, ...], ...]) -> list[list[Any]]:

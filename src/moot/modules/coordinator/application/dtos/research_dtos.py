@@ -18,6 +18,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
     ResearchRequest,
     ResearchResult,
 )
+from moot.modules.coordinator.domain.dtos.result_parts import Debate, Verdict
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Question
 from moot.shared.domain.messages import Locale
@@ -25,7 +26,16 @@ from moot.shared.domain.moments import Day
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
-__all__ = ["EXPERTS", "ExpertResultItem", "ExpertType", "ResearchBody", "ResearchRequest", "ResearchResult"]
+__all__ = [
+    "EXPERTS",
+    "Debate",
+    "ExpertResultItem",
+    "ExpertType",
+    "ResearchBody",
+    "ResearchRequest",
+    "ResearchResult",
+    "Verdict",
+]
 
 EXPERTS = [expert.value for expert in ExpertType]
 

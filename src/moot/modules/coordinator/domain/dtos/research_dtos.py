@@ -1,6 +1,6 @@
 """What is asked of the desk and what it answers: the shapes that cross `IResearchOrchestrationPort`."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import (
@@ -11,9 +11,11 @@ from pydantic import (
     field_validator,
 )
 
+from moot.modules.coordinator.domain.dtos.result_parts import Debate, Part, Verdict
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Asked, OverallStatus, VerdictStatus
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.infrastructure.frames import Table
 
 
 class ResearchRequest(Asked):
@@ -33,7 +35,7 @@ class ResearchRequest(Asked):
 class ExpertResultItem(BaseModel):
     expert_type: ExpertType
     status: Literal["success", "failed"]
-    data: dict[str, Any] | None = None
+    data: Part | None = None
     error: str | None = None
 
 
@@ -48,17 +50,18 @@ class ModelUsage(BaseModel):
     uncounted: int = 0
 
 
-class ResearchResult(BaseModel):
-    """The desk's answer; dumped, it is the body that REST and `--json` give.
+class ResearchResult(BaseModel, Table):
+    """The desk's answer, as REST and `--json` give it: the same in Python, and dumped it is their body.
 
-    A verdict that is not there has a `verdict_status` and a `reason`, never a rating.
+    As a table it has a row for each expert. A verdict that is not there has a `verdict_status` and a `reason`, never
+    a rating.
     """
 
     symbol: str
     overall_status: OverallStatus
-    expert_results: list[ExpertResultItem]
-    debate_outcome: dict[str, Any] | None = None
-    verdict: dict[str, Any] | None = None
+    expert_results: dict[ExpertType, ExpertResultItem]
+    debate_outcome: Debate | None = None
+    verdict: Verdict | None = None
     verdict_status: VerdictStatus = "skipped"
     reason: str | None = None
     session_id: str = ""
@@ -71,19 +74,32 @@ class ResearchResult(BaseModel):
 
     @field_validator("expert_results", mode="before")
     @classmethod
-    def _by_name_too(cls, items: Any) -> Any:
-        """What was dumped can be read again."""
+    def _by_name(cls, items: Any) -> Any:
+        """From a list, or as they were dumped: there the name is the key alone."""
         if not isinstance(items, Mapping):
-            return items
-        return [
-            {**item, "expert_type": expert} if isinstance(item, Mapping) else item
+            return {item.expert_type: item for item in items}
+        return {
+            expert: {**item, "expert_type": expert} if isinstance(item, Mapping) else item
             for expert, item in items.items()
-        ]
+        }
 
     @field_serializer("expert_results")
-    def _by_expert(self, items: list[ExpertResultItem]) -> dict[str, dict[str, Any]]:
-        """Readers outside look results up by name."""
+    def _without_names(self, items: dict[ExpertType, ExpertResultItem]) -> dict[str, dict[str, Any]]:
         return {
-            item.expert_type.value: item.model_dump(exclude={"expert_type"}, exclude_none=True)
-            for item in items
+            expert.value: item.model_dump(exclude={"expert_type"}, exclude_none=True)
+            for expert, item in items.items()
         }
+
+    def table(self) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        """What an expert says, where the others say it too."""
+        rows = [
+            (expert.value, item.status, *_view(expert, item.data or {}), item.error)
+            for expert, item in self.expert_results.items()
+        ]
+        return ("expert", "status", "signal", "confidence", "error"), rows
+
+
+def _view(expert: ExpertType, data: Mapping[str, Any]) -> tuple[Any, Any]:
+    where = expert.fields
+    fields = data.get(where.inside, {}) if where.inside else data
+    return fields.get(where.signal), fields.get(where.confidence)

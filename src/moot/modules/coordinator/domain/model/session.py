@@ -1,6 +1,6 @@
 """What is asked; the session that answers it, one run of the desk on one symbol; what its nodes did and it told."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 from uuid import UUID
 
@@ -10,6 +10,7 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.moments import Moment
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
+from moot.shared.infrastructure.frames import Table
 
 OverallStatus = Literal["completed", "partial", "failed"]
 VerdictStatus = Literal["judged", "abstained", "skipped", "failed"]
@@ -147,7 +148,14 @@ class SessionFilter(BaseModel, frozen=True):
         return (self.page - 1) * self.page_size if self.skip is None else self.skip
 
 
-class SessionPage(BaseModel):
+SHOWN = (
+    *("symbol", "status", "verdict_status", "verdict_action", "reason"),
+    *("as_of", "created_at", "completed_at", "duration_ms", "trigger_source"),
+)
+"""The columns of a list of sessions, beside the id."""
+
+
+class SessionPage(BaseModel, Table):
     """`total` counts the sessions of all pages, but no further than `COUNTED_TO`; then `total_is_more` says so."""
 
     total: int
@@ -155,6 +163,10 @@ class SessionPage(BaseModel):
     page: int
     page_size: int
     items: list[ResearchSession]
+
+    def table(self) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
+        rows = [(str(item.id), *(getattr(item, name) for name in SHOWN)) for item in self.items]
+        return ("id", *SHOWN), rows
 
 
 EventType = Literal[

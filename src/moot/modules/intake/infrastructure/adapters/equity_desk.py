@@ -81,14 +81,16 @@ def _key(turn: str, step: Step, asked: dict[str, Any]) -> str:
 
 def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
     say, verdict = Wording(language), _verdict(result, Wording(language))
-    heard = [item for item in result.expert_results if item.data]
+    heard = [item for item in result.expert_results.values() if item.data]
     views = tuple(_opinion(item, say) for item in heard)
     failed = [
         f"{say(f'node.{item.expert_type}')}: {say('report.expert_failed', error=item.error)}"
-        for item in result.expert_results
+        for item in result.expert_results.values()
         if item.data is None
     ]
-    risks = tuple(_line(risk, LONGEST_RISK) for risk in (result.verdict or {}).get("risk_warnings", ()))
+    risks = tuple(
+        _line(risk, LONGEST_RISK) for risk in (result.verdict["risk_warnings"] if result.verdict else ())
+    )
     cited = Citation(
         title=SAY("steps.session", symbol=result.symbol).in_locale(language),
         source=f"session:{result.session_id}",
@@ -103,7 +105,9 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
         warnings=(*result.notices, *failed),
         figures={**_figures(result, say, language), **{view.who: view.says for view in views}},
         facts=dict(
-            read_facts({item.expert_type: (item.data or {}).get("evidence", []) for item in heard}, language)
+            read_facts(
+                {item.expert_type: item.data.get("evidence", []) for item in heard if item.data}, language
+            )
         ),
         verdict=verdict,
         views=views,
