@@ -16,6 +16,7 @@ import structlog
 from pydantic import SecretStr
 
 from moot.remote.desk import Body, Desk
+from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
@@ -82,7 +83,7 @@ class Moot(Desk):
         self._opened_later = AsyncExitStack()
         _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
-        self.trail = AuditTrail(self.database) if self.database else None
+        self.trail = AuditTrail(self.database, _seal(self.settings)) if self.database else None
         strict = self.settings.audit == "strict"
         self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
 
@@ -200,6 +201,7 @@ class Moot(Desk):
             governance=self.governance.agent,
             research=self.coordinator.research_orchestration_service(),
             default_locale=self.settings.locale or ASKED_IN,
+            plan_repairs=self.settings.plan_repairs,
         )
         self._opened_later.push_async_callback(intake.close)
         return intake
@@ -248,7 +250,7 @@ class Moot(Desk):
         return session.id
 
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool = False, watch: Watch | None = None
+        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         service = self.coordinator.research_orchestration_service()
         return await service.retry(
@@ -349,6 +351,11 @@ def _keep_secret(settings: Settings) -> None:
     """What the settings hold in confidence is written down nowhere."""
     values = (getattr(settings, name) for name in Settings.model_fields)
     REDACT.learn(*(value.get_secret_value() for value in values if isinstance(value, SecretStr)))
+
+
+def _seal(settings: Settings) -> Seal | None:
+    key = settings.audit_key.get_secret_value()
+    return Seal(key) if key else None
 
 
 def _sources(settings: Settings) -> Sources:

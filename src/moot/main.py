@@ -9,11 +9,12 @@ from fastapi import FastAPI
 
 from moot import __version__
 from moot.api.openapi import serve_docs
-from moot.api.routes import register_routes
+from moot.api.routes import bound_body, register_routes
 from moot.desk import Moot
 from moot.modules.access.presentation import Guard
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.presentation.errors import install_error_handlers
+from moot.shared.presentation.limits import BodyLimit, Streams
 
 
 def create_app(desk: Moot | None = None) -> FastAPI:
@@ -49,6 +50,8 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     app.state.market_data = serving.market_data
     app.state.llm_platform = serving.llm_platform
     app.state.governance = serving.governance
+    app.state.streams = Streams()
+    app.add_middleware(BodyLimit, most=bound_body)
     app.add_middleware(Guard)
     install_error_handlers(app)
     register_routes(app)

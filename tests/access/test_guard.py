@@ -10,6 +10,7 @@ from moot.modules.access.domain.keys import mint
 from moot.modules.access.presentation import find_scope, is_loopback
 from tests.access.desk import ELSEWHERE, HERE, calling, new_key
 
+INTAKE = "/api/v1/coordinator/intake"
 SESSIONS = "/api/v1/coordinator/research/sessions"
 RESEARCH = "/api/v1/coordinator/research"
 CONFIGS = "/api/v1/llm-platform/configs"
@@ -183,6 +184,22 @@ async def test_who_asks_too_often_is_told_when_to_ask_again(app, monkeypatch):
     assert last.status_code == 200
     assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
     assert refused.json()["code"] == "TOO_MANY_REQUESTS"
+
+
+@pytest.mark.accepts("A4-27")
+async def test_questions_have_one_door_where_keys_limits_and_checks_stand(app, monkeypatch):
+    monkeypatch.setattr(app.state.access, "_seconds", lambda: 0.0)
+    asked = {"question": "Is 900001.DEMO cheap?"}
+    asking = await new_key(app, "research")
+    for key, status in ((mint(), 401), (await new_key(app, "read"), 403)):
+        async with calling(app, key) as client:
+            assert (await client.post(INTAKE, json=asked)).status_code == status
+    async with calling(app, asking) as client:
+        answers = [(await client.post(INTAKE, json={})).status_code for _ in range(601)]
+        assert (answers[0], answers[-1], set(answers)) == (400, 429, {400, 429})
+        assert (await client.post(INTAKE, json=asked)).status_code == 429
+    async with calling(app, await new_key(app, "read")) as client:
+        assert (await client.get(INTAKE)).json() == [], "nobody got in"
 
 
 async def test_a_key_works_in_its_workspace_also_on_this_machine(app):

@@ -2,16 +2,18 @@
 
 from datetime import datetime, timedelta
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from moot.desk import Moot
-from moot.modules.coordinator.domain.model.session import ResearchSession
+from moot.modules.coordinator.domain.model.session import ResearchSession, SessionEvent
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.modules.governance.application.decision_log import make_record
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult, ValidationStatus
+from moot.modules.governance.domain.escalations import Escalation
 from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
+from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
 from moot.modules.llm_platform.domain.call_record import reply_row
 from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
@@ -42,6 +44,7 @@ class Recorder:
         self._journal = SqlCallJournal(audit)
         self._external = ExternalCalls(audit)
         self._decisions = SqlDecisionLog(trail, strict=True)
+        self.escalations = SqlEscalationQueue(trail)
 
     async def session(self, *, workspace: str = "default", ended: datetime | None = NOON) -> ResearchSession:
         """`ended` None: it is still running."""
@@ -59,7 +62,8 @@ class Recorder:
         if ended is not None:
             outcome: dict[str, Any] = {"status": "completed", "verdict_status": "judged"}
             outcome |= {"verdict_action": "BUY", "completed_at": ended, "duration_ms": 3000}
-            await self.sessions.update_session(session.model_copy(update=outcome))
+            done = SessionEvent(seq=1, type="done", at=ended, data={"status": "completed"})
+            await self.sessions.update_session(session.model_copy(update=outcome), events=[done])
         return session
 
     async def decision(self, session_id: UUID, workspace: str, at: datetime) -> None:
@@ -67,7 +71,16 @@ class Recorder:
             "research_request", "research_request", {"symbol": "900001.DEMO"}, {}, "Li", at
         )
         result = ValidationResult(ValidationStatus.APPROVED, asked, None, (), (), at, ruleset="r" * 64)
-        await self._decisions.write(make_record(asked, result, session_id=session_id, workspace=workspace))
+        record = make_record(asked, result, session_id=session_id, workspace=workspace)
+        await self._decisions.write(record)
+        known = record.model_dump(
+            include={"workspace_id", "session_id", "decision_type", "payload", "context"}
+        )
+        times = {"requested_at": at, "expires_at": at + timedelta(days=1)}
+        why = {"payload_digest": "d" * 64, "why": ["a person is to decide"], "requester": "Li"}
+        await self.escalations.add(
+            Escalation(id=uuid4(), decision_row_id=record.id, status="pending", **known, **times, **why)
+        )
 
     async def calls(self, session_id: UUID | None, workspace: str = "default") -> None:
         """A call that was answered, one that failed, and a look-up outside."""

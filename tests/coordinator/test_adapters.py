@@ -156,7 +156,7 @@ RESULTS = {
         "macro_environment": "Favorable (有利)",
         "confidence_score": 0.55,
         "macro_summary": "money is easy",
-        "key_risks": ["prices rise"],
+        "key_risks": ["prices rise", "rates follow"],
         "information_sources": ["demo://x"],
         "macro_indicators": {},
     },
@@ -215,7 +215,7 @@ async def test_the_debate_knows_four_fields_of_each_expert_and_no_raw_data():
             "signal": "Favorable (有利)",
             "confidence": 0.55,
             "reasoning": "money is easy",
-            "risk_warning": "prices rise",
+            "risk_warning": "prices rise; rates follow",
         },
         "catalyst_detective": {
             "signal": "Positive (正面催化)",

@@ -33,10 +33,41 @@ def imports(*folders: Path) -> set[str]:
 
 
 @pytest.mark.accepts("A1S-64", "A0-01")
-def test_the_coordinator_has_four_layers_and_a_composition_root():
-    for layer in ("application", "domain", "infrastructure", "presentation"):
-        assert (COORDINATOR / layer / "__init__.py").is_file()
+@pytest.mark.parametrize(
+    ("layer", "above"),
+    [
+        ("domain", ("application", "infrastructure", "presentation")),
+        ("application", ("infrastructure", "presentation")),
+        ("infrastructure", ("presentation",)),
+        ("presentation", ("infrastructure",)),
+    ],
+)
+def test_the_coordinator_has_four_layers_that_know_none_above_them(layer, above):
     assert (COORDINATOR / "container.py").is_file()
+    used = imports(COORDINATOR / layer)
+    assert any(name.startswith("moot.modules.coordinator") for name in used), "there is something in it"
+    assert [name for name in used for no in above if name.startswith(f"moot.modules.coordinator.{no}")] == []
+
+
+@pytest.mark.accepts("A0-01", "A1S-24")
+def test_research_is_entered_by_the_coordinator_alone():
+    """Experts, debate and judge are put together by the composition roots, and called behind its ports only."""
+    experts = tuple(f"moot.modules.{context}" for context in ("research", "debate", "judge"))
+    own = tuple(SOURCE / "modules" / context for context in ("research", "debate", "judge"))
+    users = {
+        path.relative_to(SOURCE).as_posix()
+        for path in SOURCE.rglob("*.py")
+        if not any(folder in path.parents for folder in own)
+        and any(name.startswith(experts) for name in imports(path))
+    }
+    assert users == {
+        "desk.py",
+        "modules/coordinator/container.py",
+        "modules/coordinator/infrastructure/adapters/research_gateway_adapter.py",
+    }
+    assert not any(folder.joinpath("presentation").exists() for folder in own), (
+        "they have no door of their own"
+    )
 
 
 @pytest.mark.accepts("A0-24", "A1N-01")
@@ -85,7 +116,7 @@ def test_langgraph_is_used_where_graphs_are_built_only():
     assert all(homes & set(path.parents) for path in users)
 
 
-@pytest.mark.accepts("A1N-14", "A1S-24")
+@pytest.mark.accepts("A1N-14")
 def test_application_and_domain_know_nothing_of_the_other_contexts():
     used = imports(COORDINATOR / "application", COORDINATOR / "domain")
     others = [

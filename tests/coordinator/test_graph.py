@@ -84,7 +84,11 @@ async def test_the_router_sends_one_message_per_selected_expert_and_is_no_node()
     sends = await route_to_experts(selected)
     assert [send.node for send in sends] == ["macro_intelligence_node", "catalyst_detective_node"]
     assert all(isinstance(send, Send) for send in sends)
-    assert "route_to_experts" not in build_research_graph(FakeResearch()).get_graph().nodes
+    whole = build_research_graph(FakeResearch(), FakeDebate(), FakeJudge())
+    steps = {"aggregator_node", "debate_node", "judge_node"}
+    assert set(whole.get_graph().nodes) == EXPERT_NODES | steps | {"__start__", "__end__"}
+    reached = {node for source, node in edges(whole) if source == "__start__"}
+    assert reached == EXPERT_NODES | {"aggregator_node"}, "straight from the start, by an edge"
 
 
 async def test_with_nobody_left_to_ask_the_router_goes_on_to_the_aggregator():

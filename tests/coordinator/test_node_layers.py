@@ -146,6 +146,17 @@ async def test_a_failed_expert_is_logged_as_a_warning():
     ]
 
 
+@pytest.mark.parametrize("node", ["debate", "judge"])
+async def test_a_failed_debate_or_verdict_is_logged_as_an_error(node):
+    down = AppError("no answer")
+    debate = FakeDebate(down) if node == "debate" else FakeDebate()
+    with capture_logs() as logs:
+        await run_graph(FakeSessions(), FakeResearch(), MACRO, debate=debate, judge=FakeJudge(down))
+    assert [(log["log_level"], log["node"]) for log in logs if log["event"] == "node failed"] == [
+        ("error", node)
+    ]
+
+
 async def test_an_error_reads_in_the_language_of_the_session(in_session):
     node = NodeLayers(timeout=0.01).around(FINANCIAL, create_expert_node(FINANCIAL, Sleepy()))
     update = await node(state(FINANCIAL))

@@ -1,6 +1,7 @@
 """The port's behaviour, on LangGraph and on a second engine that shares nothing with it but the nodes."""
 
 import asyncio
+from itertools import combinations
 from typing import Any
 
 import pytest
@@ -64,7 +65,22 @@ async def test_a_single_expert_runs_and_is_the_only_result(engine):
     assert result.overall_status == "completed"
 
 
-@pytest.mark.accepts("A1S-19", "A1S-15", "A1N-10")
+@pytest.mark.accepts("A1N-10")
+@pytest.mark.parametrize(
+    "chosen",
+    [chosen for count in range(1, 6) for chosen in combinations(ExpertType, count)],
+    ids=lambda chosen: "+".join(expert.value.split("_")[0] for expert in chosen),
+)
+async def test_every_selection_is_asked_and_answered_and_nobody_else_is(engine, chosen):
+    research, debate = FakeResearch(), FakeDebate()
+    result = await engine(research, debate).run(asking(*chosen))
+    assert research.asked == set(chosen)
+    assert [i.expert_type for i in result.expert_results] == list(chosen)
+    assert set(debate.calls[0][1]) == {expert.value for expert in chosen}
+    assert result.overall_status == "completed"
+
+
+@pytest.mark.accepts("A1S-19", "A1S-15")
 async def test_all_five_are_called_and_returned(engine):
     research = FakeResearch()
     result = await engine(research).run(asking(*ExpertType))

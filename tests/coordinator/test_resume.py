@@ -1,16 +1,17 @@
 """A session whose process died goes on from its record: on both databases, with a real journal."""
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 import pytest
+from sqlalchemy import update
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
-from moot.modules.coordinator.application.sessions import MOST_OWNERS, Sessions
+from moot.modules.coordinator.application.sessions import MOST_OWNERS, SUSPICIOUS, Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
     Abstention,
@@ -33,13 +34,14 @@ from moot.modules.coordinator.infrastructure.orchestration.node_layers import No
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
+from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 from tests.coordinator.test_session_repository import a_session
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, settle, until
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,
@@ -83,10 +85,12 @@ class StoppingResearch(FakeResearch):
     def __init__(self, stops: Mapping[ExpertType, Stops], answers: Mapping[ExpertType, Answer]) -> None:
         super().__init__(answers)
         self._stops = stops
+        self.started: list[ExpertType] = []
 
     async def run_expert(
         self, expert_type: ExpertType, symbol: str, options: dict[str, Any] | None = None
     ) -> dict[str, Any]:
+        self.started.append(expert_type)
         if expert_type in self._stops:
             await self._stops[expert_type]()
         return await super().run_expert(expert_type, symbol, options)
@@ -172,9 +176,18 @@ class Process:
 
     async def die_at(self, stop: Stops, *experts: ExpertType, **more: Any) -> UUID:
         """Run until `stop`, and then no further: the process is gone, and its lease runs on."""
-        running = asyncio.create_task(self.ask(*experts, **more))
+        return await self._die(stop, self.ask(*experts, **more))
+
+    async def die_again(self, stop: Stops, session_id: UUID) -> None:
+        """The same with a session that another process left behind."""
+        await self._die(stop, self.sessions.resume(session_id, WORKSPACE))
+
+    async def _die(self, stop: Stops, work: Coroutine[Any, Any, ResearchResult]) -> UUID:
+        running = asyncio.create_task(work)
         await asyncio.wait_for(stop.reached.wait(), PATIENCE)
-        await asyncio.sleep(0.2)  # what ended before it is on the record
+        for _ in range(5):  # what ended before it is on the record
+            await settle()
+            await self.trail.finish()
         (run,) = self.sessions._runs.values()
         run.stop("interrupted")
         with pytest.raises(SessionInterrupted):
@@ -335,30 +348,12 @@ class TestASessionThatDied:
             later(hours)
             stop = Stops()
             again = Process(database, hours, **{name: kind(stop) for name, kind in stopping.items()})
-            resuming = asyncio.create_task(again.sessions.resume(session_id, WORKSPACE))
-            await asyncio.wait_for(stop.reached.wait(), PATIENCE)
-            again.sessions._runs[session_id].stop("interrupted")
-            with pytest.raises(SessionInterrupted):
-                await resuming
+            await again.die_again(stop, session_id)
         later(hours)
         last = Process(database, hours)
         result = await last.sessions.resume(session_id, WORKSPACE)
         assert (result.verdict_status, last.research.calls, last.debate.calls) == ("judged", [], [])
         assert (await verify(last.trail, session_id)).intact
-
-    async def test_of_which_too_many_processes_died_is_given_up(self, database: Database, hours) -> None:
-        process = Process(database, hours)
-        left = a_session(status="running", workspace_id=WORKSPACE)
-        await process.repository.save_session(left)
-        for _ in range(MOST_OWNERS):
-            assert await process.sessions._journal.held.take(left.id)
-            later(hours)
-        with pytest.raises(SessionGivenUp):
-            await process.sessions.resume(left.id, WORKSPACE)
-        session = await process.session(left.id)
-        assert (session.status, session.verdict_status, process.research.calls) == ("failed", "failed", [])
-        assert session.reason is not None
-        assert str(MOST_OWNERS) in session.reason
 
     async def test_and_in_which_nobody_finds_anything_is_failed(self, database: Database, hours) -> None:
         stop = Stops()
@@ -368,6 +363,116 @@ class TestASessionThatDied:
         with pytest.raises(AllExpertsFailed):
             await second.sessions.resume(session_id, WORKSPACE)
         assert (await second.session(session_id)).status == "failed"
+
+
+class TestOwnersThatDied:
+    """A session may be the cause when process after process dies at work on it."""
+
+    async def test_at_work_one_after_the_other_are_too_many_in_the_end(
+        self, database: Database, hours
+    ) -> None:
+        stop = Stops()
+        session_id = await Process(database, hours, StoppingResearch({MACRO: stop}, {})).die_at(stop, MACRO)
+        for _ in range(MOST_OWNERS - 1):
+            later(hours)
+            stop = Stops()
+            again = Process(database, hours, StoppingResearch({MACRO: stop}, {}))
+            await again.die_again(stop, session_id)
+        later(hours)
+        last = Process(database, hours)
+        with pytest.raises(SessionGivenUp):
+            await last.sessions.resume(session_id, WORKSPACE)
+        session = await last.session(session_id)
+        assert (session.status, session.verdict_status, last.research.calls) == ("failed", "failed", [])
+        assert str(MOST_OWNERS) in (session.reason or "")
+
+    async def test_before_they_had_set_to_work_do_not_count(self, database: Database, hours) -> None:
+        process = Process(database, hours)
+        waiting = a_session(status="queued", workspace_id=WORKSPACE)
+        await process.repository.save_session(waiting)
+        for _ in range(3 * MOST_OWNERS):
+            assert await process.sessions._journal.held.take(waiting.id)
+            later(hours)
+        assert (await process.sessions.resume(waiting.id, WORKSPACE)).overall_status == "completed"
+
+    async def test_after_a_node_had_ended_do_not_count(self, database: Database, hours) -> None:
+        stop = Stops()
+        session_id = await Process(
+            database, hours, StoppingResearch({TECHNICAL: stop, MACRO: stop}, {})
+        ).die_at(stop, TECHNICAL, MACRO)
+        await died_of_it(database, session_id, MOST_OWNERS - 1)
+        later(hours)
+        stop = Stops()
+        again = Process(database, hours, StoppingResearch({MACRO: stop}, {}))
+        await again.die_again(stop, session_id)
+        assert (await again.session(session_id)).begun == 0
+        assert set(await again.nodes(session_id)) == {TECHNICAL}
+
+    async def test_do_not_matter_where_all_that_is_left_is_to_close_it(
+        self, database: Database, hours
+    ) -> None:
+        """All its nodes are equal to those of a session that nobody disturbed: so is its end."""
+        undisturbed = await Process(database, hours).ask()
+        stop, process = Stops(), Process(database, hours)
+
+        class NoEnd(SqlResearchSessionRepository):
+            async def update_session(self, session: ResearchSession, **_: Any) -> None:
+                await stop()
+
+        process.sessions._journal.repository = NoEnd(process.trail)
+        session_id = await process.die_at(stop)
+        await died_of_it(database, session_id, 3 * MOST_OWNERS)
+        later(hours)
+        result = await Process(database, hours).sessions.resume(session_id, WORKSPACE)
+        ends = [
+            (end.overall_status, end.verdict_status, end.reason, end.verdict) for end in (result, undisturbed)
+        ]
+        assert ends[0] == ends[1]
+
+    async def test_are_not_those_that_closed(self, database: Database, hours) -> None:
+        stop = Stops()
+        process = Process(database, hours, StoppingResearch({MACRO: stop}, {}))
+        running = asyncio.create_task(process.ask(MACRO))
+        await asyncio.wait_for(stop.reached.wait(), PATIENCE)
+        ((session_id, _),) = process.sessions._runs.items()
+        await process.trail.finish()
+        await died_of_it(database, session_id, MOST_OWNERS)
+        await process.sessions.close()
+        with pytest.raises(SessionInterrupted):
+            await running
+        assert (await process.session(session_id)).begun == 0
+
+    async def test_of_several_sessions_are_told_apart(self, database: Database, hours) -> None:
+        """Of those that might be the cause one works at a time, until it gets somewhere."""
+        stop, process = Stops(), Process(database, hours)
+        suspects = [a_session(status="queued", workspace_id=WORKSPACE) for _ in range(3)]
+        fresh = a_session(status="queued", workspace_id=WORKSPACE)
+        for session in (*suspects, fresh):
+            await process.repository.save_session(session)
+        for session in suspects:
+            await died_of_it(database, session.id, SUSPICIOUS)
+        doomed = Process(database, hours, StoppingResearch({TECHNICAL: stop}, {}))
+        resuming = [
+            asyncio.create_task(doomed.sessions.resume(session.id, WORKSPACE))
+            for session in (*suspects, fresh)
+        ]
+        await until(lambda: len(doomed.research.started) == 2)
+        await settle()
+        counts = [(await doomed.session(session.id)).begun for session in suspects]
+        assert sorted(counts) == [SUSPICIOUS, SUSPICIOUS, SUSPICIOUS + 1], "the others wait, and lose nothing"
+        assert (await doomed.session(fresh.id)).begun == 1, "nobody else waits with them"
+        for run in list(doomed.sessions._runs.values()):
+            run.stop("interrupted")
+        await asyncio.wait(resuming)
+        later(hours)
+        ended = [process.sessions.resume(session.id, WORKSPACE) for session in (*suspects, fresh)]
+        assert {result.verdict_status for result in await asyncio.gather(*ended)} == {"judged"}
+
+
+async def died_of_it(database: Database, session_id: UUID, times: int) -> None:
+    async with database.session() as db, db.begin():
+        mine = update(ResearchSessionRow).where(ResearchSessionRow.id == session_id)
+        await db.execute(mine.values(begun=times))
 
 
 class TestResuming:

@@ -218,6 +218,15 @@ class TestARetry:
         )
         assert set(await bench.rows(result.session_id)) == {TECHNICAL, MACRO}
 
+    async def test_leaves_it_out_where_it_was_left_out(self, bench: Bench) -> None:
+        partial = await bench.research(TECHNICAL, MACRO, answers={MACRO: DOWN}, skip_debate=True)
+        kept, told = (
+            await bench.retry(partial.session_id),
+            await bench.retry(partial.session_id, skip_debate=False),
+        )
+        assert (kept.verdict_status, (await bench.session(kept.session_id)).skip_debate) == ("skipped", True)
+        assert told.verdict_status == "judged"
+
     async def test_that_fails_again_is_partial_again_and_can_be_retried(self, bench: Bench) -> None:
         partial = await bench.research(TECHNICAL, MACRO, answers={MACRO: DOWN})
         again = await bench.retry(partial.session_id, FakeResearch({MACRO: DOWN}))
@@ -262,6 +271,24 @@ class TestWithoutAVerdict:
         assert (result.overall_status, result.verdict_status) == ("completed", "judged")
         assert data_of(result, TECHNICAL) == CHARTED
         assert (await bench.session(result.session_id)).selected_experts == []
+        assert await bench.intact(result.session_id)
+
+    async def test_a_debate_that_was_held_is_not_held_again(self, bench: Bench) -> None:
+        judge, bench.judge = bench.judge, AskedJudge(DOWN)
+        failed = await bench.research(TECHNICAL, MACRO)
+        again = await bench.retry(failed.session_id)
+        bench.judge = judge
+        result = await bench.retry(again.session_id)
+        assert [len(bench.debate.calls), len(judge.calls)] == [1, 1]
+        assert result.verdict_status == "judged"
+        assert result.debate_outcome == {**(failed.debate_outcome or {}), "evidence": []}
+        rows = await bench.rows(result.session_id)
+        assert {name: row.reused for name, row in rows.items()} == {
+            TECHNICAL: True,
+            MACRO: True,
+            "debate": True,
+            "judge": False,
+        }
         assert await bench.intact(result.session_id)
 
     async def test_skipping_the_debate_leaves_nothing_to_run(self, bench: Bench) -> None:

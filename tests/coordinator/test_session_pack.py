@@ -103,13 +103,13 @@ class TestAPack:
         assert (failed["status"], failed["completion_text"]) == ("failed", None)
         assert [call["response_data"] for call in told["api-calls.json"]] == [RESPONSE]
         assert told["chain.json"]["head"] == packed.verification.head
-        assert len(told["chain.json"]["links"]) == told["chain.json"]["length"] == 12
-        assert (packed.verification.intact, packed.verification.links) == (True, 12)
+        assert len(told["chain.json"]["links"]) == told["chain.json"]["length"] == 15
+        assert (packed.verification.intact, packed.verification.links) == (True, 15)
 
         found = check(packed.data)
         assert (found.intact, found.compared, found.head) == (True, True, packed.verification.head)
         assert found.explanation == (
-            "The record is intact: all 12 entries hold up to its head.\n"
+            "The record is intact: all 15 entries hold up to its head.\n"
             "The report and all other files of the pack follow from it."
         )
 
@@ -279,14 +279,28 @@ class TestAChange:
 
 
 class TestAnotherVersion:
-    def test_made_the_pack_so_only_the_record_was_examined(self, pack: bytes) -> None:
-        files = unzip_files(pack)
-        manifest = json.loads(files[MANIFEST]) | {"moot": "0.0.7"}
-        made = sealed(files | {MANIFEST: as_json(manifest), "report.md": b"as it was rendered then"})
-        found = check(made)
+    async def test_made_the_pack_so_only_what_it_handed_on_was_compared(self, desk, monkeypatch) -> None:
+        session = await Recorder(trail_of(desk)).session()
+        with monkeypatch.context() as then:
+            then.setattr(session_pack, "version", lambda _: "0.0.7")
+            then.setattr(session_pack, "render_report", lambda _: "as it was rendered then")
+            data = (await desk.coordinator.session_packs().pack(session.id, "default", "en-US")).data
+        found = check(data)
         assert (found.intact, found.compared, found.moot) == (True, False, "0.0.7")
         assert "The pack was made by Moot 0.0.7, another version" in found.explanation
         assert "report.md, report.html, result.json" in found.explanation
+
+        files = unzip_files(data)
+        assert problem(sealed(files | {"report.md": b"SELL"})).startswith("the record does not say that Moot")
+        both = (await desk.coordinator.session_packs().pack(session.id, "default", "en-US")).data
+        assert (check(both).compared, check(both).links) == (True, found.links + 1)
+
+    @pytest.mark.parametrize("name", ANSWERS)
+    def test_cannot_be_pretended_to_slip_in_another_answer(self, pack: bytes, name: str) -> None:
+        files = unzip_files(pack)
+        manifest = json.loads(files[MANIFEST]) | {"moot": "9.9.9"}
+        made = sealed(files | {MANIFEST: as_json(manifest), name: files[name] + b" "})
+        assert problem(made).startswith("the record does not say that Moot handed on these files")
 
     def test_with_a_form_of_its_own_is_needed_to_verify_it(self, pack: bytes) -> None:
         files = unzip_files(pack)
@@ -294,12 +308,40 @@ class TestAnotherVersion:
         assert "Verify it with that version" in problem(zip_files(files | {MANIFEST: as_json(manifest)}))
 
 
-def a_zip(*entries: tuple[str, bytes]) -> bytes:
+def a_zip(*entries: tuple[str, bytes], comment: bytes = b"") -> bytes:
     whole = BytesIO()
     with zipfile.ZipFile(whole, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, data in entries:
-            archive.writestr(zipfile.ZipInfo(name), data)
+            entry = zipfile.ZipInfo(name)
+            entry.comment = comment if name == "report.md" else b""
+            archive.writestr(entry, data)
     return whole.getvalue()
+
+
+def between(pack: bytes, number: int | None, more: bytes = b"hidden") -> bytes:
+    """As a ZIP with bytes before that file, or before the directory, and every place in it put right."""
+    directory = struct.unpack_from("<L", pack, len(pack) - 6)[0]
+    with zipfile.ZipFile(BytesIO(pack)) as archive:
+        places = [entry.header_offset for entry in archive.infolist()]
+    here = directory if number is None else places[number]
+    made = bytearray(pack[:here] + more + pack[here:])
+    struct.pack_into("<L", made, len(made) - 6, directory + len(more))
+    at = directory + len(more)
+    for place in places:
+        struct.pack_into("<L", made, at + 42, place + (len(more) if place >= here else 0))
+        at += 46 + struct.unpack_from("<H", made, at + 28)[0]
+    return bytes(made)
+
+
+def in_a_stream(pack: bytes, more: bytes = b"hidden") -> bytes:
+    """As a ZIP whose first file is said to be longer than its stream."""
+    with zipfile.ZipFile(BytesIO(pack)) as archive:
+        size = archive.infolist()[0].compress_size
+    made = bytearray(between(pack, 1, more))
+    directory = struct.unpack_from("<L", made, len(made) - 6)[0]
+    for at in (18, directory + 20):
+        struct.pack_into("<L", made, at, size + len(more))
+    return bytes(made)
 
 
 def hostile(pack: bytes) -> dict[str, tuple[bytes, str]]:
@@ -329,7 +371,13 @@ def hostile(pack: bytes) -> dict[str, tuple[bytes, str]]:
             "session.json does not say what follows from the record.",
         ),
         "no manifest": (zip_files(files | {MANIFEST: b"[]"}), "it cannot be read (ValidationError"),
-        "under a password": (bytes(encrypted), "it cannot be read (RuntimeError"),
+        "under a password": (bytes(encrypted), "answers.json: there are bytes in it"),
+        "bytes before": (b"#!/bin/sh\n" + pack, "answers.json: there are bytes in it, before it"),
+        "bytes after": (pack + b"\n", "it is not a ZIP file"),
+        "bytes between": (between(pack, 2), "chain.json: there are bytes in it, before it"),
+        "bytes before the directory": (between(pack, None), "ZIP: there are bytes in it"),
+        "bytes in a stream": (in_a_stream(pack), "answers.json: there are bytes in it"),
+        "a comment on a file": (a_zip(*entries, comment=b"hi"), "report.md: there are bytes in it"),
     }
 
 
@@ -349,6 +397,12 @@ HOSTILE = [
     "a name twice in JSON",
     "no manifest",
     "under a password",
+    "bytes before",
+    "bytes after",
+    "bytes between",
+    "bytes before the directory",
+    "bytes in a stream",
+    "a comment on a file",
 ]
 
 

@@ -69,9 +69,9 @@ async def test_texts_go_and_everything_else_stays(desk, recorder):
     kept = await history.llm_calls(session.id, "default", include_text=False)
     assert [call | {"tool_calls": None} for call in calls] == kept
     found = await desk.verify(session.id)
-    assert (found.intact, found.links, found.pruned) == (True, 15, 3)
+    assert (found.intact, found.links, found.pruned) == (True, 17, 3)
     assert found.explanation == (
-        "The record is intact: all 15 entries hold up to its head. The texts of 3 calls were pruned."
+        "The record is intact: all 17 entries hold up to its head. The texts of 3 calls were pruned."
     )
 
 

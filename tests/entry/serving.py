@@ -16,6 +16,7 @@ import uvicorn
 from moot.desk import Moot
 from moot.main import create_app
 from moot.shared.infrastructure.settings import Settings
+from moot.shared.presentation.connections import BOUNDS
 from tests.fakes.clock import PATIENCE, until
 
 RESEARCH = "/api/v1/coordinator/research"
@@ -95,7 +96,7 @@ class Served(Client):
 async def serving(settings: Settings) -> AsyncIterator[Served]:
     desk = Moot(settings.model_copy(update={"shutdown_grace": 0.0}))
     config = uvicorn.Config(
-        create_app(desk), log_level="critical", lifespan="on", timeout_graceful_shutdown=2
+        create_app(desk), log_level="critical", lifespan="on", timeout_graceful_shutdown=2, **BOUNDS
     )
     server, listening = uvicorn.Server(config), _listening()
     task = asyncio.create_task(server.serve([listening]))

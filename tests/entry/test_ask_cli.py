@@ -121,7 +121,7 @@ APPROVE = re.compile(r"moot (escalations approve [0-9a-f-]{36}) ")
 
 async def test_a_plan_that_somebody_has_to_approve_says_how_and_goes_on_after_that(moot, home):
     (home / "careful.yaml").write_text(CAREFUL, encoding="utf-8")
-    assert (await moot("rules", "activate", "careful.yaml")).returncode == 0
+    assert (await moot("rules", "activate", "--yes", "careful.yaml")).returncode == 0
     asked = await moot("ask", ENGLISH, "--yes")
     assert asked.returncode == 0
     assert PLAN in asked.stdout
@@ -361,7 +361,7 @@ def test_whoever_leaves_the_question_open_finds_it_waiting(terminal):
 
 def test_a_terminal_does_not_ask_again_for_a_plan_that_somebody_else_has_to_approve(terminal, home):
     (home / "careful.yaml").write_text(CAREFUL, encoding="utf-8")
-    with terminal("rules", "activate", "careful.yaml") as screen:
+    with terminal("rules", "activate", "--yes", "careful.yaml") as screen:
         assert screen.ended() == 0
     with terminal("ask", ENGLISH) as screen:
         screen.until(ASKS["en_US.UTF-8"])

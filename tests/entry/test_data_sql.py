@@ -106,7 +106,7 @@ async def test_what_cannot_be_asked_is_a_sentence(moot, arguments, sentence):
 
 
 async def test_what_needs_a_person_says_which_escalation_and_goes_on_once_it_is_approved(moot, home):
-    await moot("rules", "activate", written(home, ASKS))
+    await moot("rules", "activate", "--yes", written(home, ASKS))
     asked = await moot("data", "sql", NAMES, "--json")
     waiting = json.loads(asked.stdout)["details"]["escalation_id"]
     again = await moot("data", "sql", NAMES)

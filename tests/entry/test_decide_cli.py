@@ -124,7 +124,7 @@ async def test_the_help_tells_the_exit_codes(moot):
 
 
 async def test_the_decisions_of_a_session_are_told_a_sentence_each(moot, home):
-    await moot("rules", "activate", written(home, CAP.replace("0.1", "0.01")))
+    await moot("rules", "activate", "--yes", written(home, CAP.replace("0.1", "0.01")))
     result = json.loads((await moot("research", "900012.DEMO", "--as-of", "2026-06-30", "--json")).stdout)
     assert result["verdict"]["position_percent"] == 0.01
     seen = await moot("sessions", "decisions", result["session_id"], COLUMNS="200")

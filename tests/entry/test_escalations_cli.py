@@ -39,7 +39,9 @@ async def decide(home: Path, payload: object = LARGE) -> Decision:
 async def waiting(moot: Run, home: Path) -> str:
     """Something that waits, and the rule that wants a person in force."""
     both = ASKS + CAP.removeprefix("\nrules:\n").replace("0.1", "0.35").replace("0.2", "0.9")
-    assert (await moot("rules", "activate", written(home, both), "--profile", "none")).returncode == 0
+    assert (
+        await moot("rules", "activate", "--yes", written(home, both), "--profile", "none")
+    ).returncode == 0
     decision = await decide(home, LARGE | {"position_percent": 0.34})
     assert decision.escalation is not None
     return str(decision.escalation.id)
@@ -138,7 +140,7 @@ async def test_what_is_not_there_is_said(moot):
 
 
 async def test_a_session_that_waits_goes_on_as_the_answer_says(moot, home):
-    await moot("rules", "activate", written(home, EVERY_VERDICT))
+    await moot("rules", "activate", "--yes", written(home, EVERY_VERDICT))
     stopped = await moot("research", "900002.DEMO", "--as-of", "2026-06-30")
     assert stopped.returncode == 1
     assert "waits for a person to decide. What it asks: moot escalations list." in stopped.stderr

@@ -33,6 +33,10 @@ NINE = {
     "verdict",
 }
 SYMBOL = "900001.DEMO"
+ASKED_FOR = {
+    "zh-CN": ("300 至 800 字", "核心结论", "关键证据", "风险提示", "置信度", "简体中文"),
+    "en-US": ("150 to 400 words", "the conclusion", "the evidence", "the risks", "confident", "in English"),
+}
 
 
 def settings(server: LLMServer, home: Path, **also: Any) -> Settings:
@@ -58,6 +62,9 @@ async def test_nine_agents_speak_and_each_leaves_its_call_and_its_narrative(desk
     calls = await history.llm_calls(UUID(result.session_id), "default")
     assert {call["caller_agent"] for call in calls} == NINE
     assert len(calls) == len(llm_server.requests) == result.usage.requests == 9
+    for call in calls:
+        wanted = ASKED_FOR[locale]
+        assert [words for words in wanted if words not in call["prompt_text"]] == [], call["caller_agent"]
     assert all(call["status"] == "success" and call["total_tokens"] == 150 for call in calls)
 
     nodes = (await desk.session(UUID(result.session_id))).nodes

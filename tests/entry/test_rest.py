@@ -165,8 +165,8 @@ BAD = {
     "wrong type": (question(skip_debate="no"), "skip_debate: must be true or false, not 'no'."),
     "unknown field": (
         question(expert=["x"]),
-        "body: has no field named expert. Allowed: symbol, experts, options, skip_debate, as_of, "
-        "locale, max_cost, mode.",
+        "body: has no field named expert. Did you mean experts? Allowed: symbol, experts, options, skip_debate, "
+        "as_of, locale, max_cost, mode.",
     ),
     "limit": (
         question(options={"financial_auditor": {"limit": 99}}),

@@ -2,6 +2,7 @@
 
 import json
 import re
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -190,12 +191,14 @@ class TestRulesInForce:
         assert shipped["ruleset"] == 0
         count = len(shipped["rules"])
 
-        done = await moot("rules", "activate", written(home, CAP + DRAFT), "--note", "smaller steps")
+        done = await moot("rules", "activate", "--yes", written(home, CAP + DRAFT), "--note", "smaller steps")
         assert (done.returncode, done.stderr) == (
             0,
             "Drafts, switched off until they have examples: my.draft.\n",
         )
-        stored, in_force, how_back = done.stdout.splitlines()
+        changes, cap, draft, stored, in_force, how_back = done.stdout.splitlines()
+        assert changes == "What changes: 0 rules go (-), 2 come (+), 0 are changed (~)."
+        assert (cap, draft) == ("+ my.cap  My cap", "+ my.draft  A draft")
         assert stored == f"Stored as ruleset 1: 2 rules of my.yaml, {count} that come with Moot."
         assert re.fullmatch(rf"Ruleset 1 \([0-9a-f]{{12}}\) is in force: {count + 2} rules\.", in_force)
         assert how_back.endswith("Back: moot rules rollback")
@@ -210,33 +213,102 @@ class TestRulesInForce:
         table = (await moot("rules", "history")).stdout
         assert re.search(rf"1 +in force +[0-9a-f]{{12}} +{count + 2} +20\S+ \S+ +ada +smaller steps", table)
 
-        assert "Ruleset 0 (" in (await moot("rules", "rollback")).stdout
+        assert "Ruleset 0 (" in (await moot("rules", "rollback", "--yes")).stdout
         assert "my.cap" not in (await moot("rules", "list")).stdout
-        assert "Ruleset 1 (" in (await moot("rules", "activate", "1")).stdout
+        assert "Ruleset 1 (" in (await moot("rules", "activate", "--yes", "1")).stdout
 
     async def test_a_file_alone_is_in_force_only_when_that_is_said(self, moot, home):
-        done = await moot("rules", "activate", written(home, CAP), "--profile", "none")
-        assert done.stdout.startswith("Stored as ruleset 1: 1 rules of my.yaml, 0 that come with Moot.\n")
+        done = await moot("rules", "activate", "--yes", written(home, CAP), "--profile", "none")
+        assert "\nStored as ruleset 1: 1 rules of my.yaml, 0 that come with Moot.\n" in done.stdout
+        assert re.search(r"(?m)^- risk\.position_cap  Position cap$", done.stdout)
         assert "1 rules. In force is ruleset 1" in (await moot("rules", "list")).stdout
 
     async def test_only_a_rule_of_the_system_stands_in_the_place_of_a_shipped_one(self, moot, home):
         replacing = CAP + "    metadata: {replaces: risk.position_cap}\n"
-        await moot("rules", "activate", written(home, replacing))
+        await moot("rules", "activate", "--yes", written(home, replacing))
         assert (await moot("rules", "show", "risk.position_cap")).returncode == 0
-        await moot("rules", "activate", written(home, replacing + "    source: system\n"))
+        await moot("rules", "activate", "--yes", written(home, replacing + "    source: system\n"))
         gone = await moot("rules", "show", "risk.position_cap")
         assert (gone.returncode, gone.stderr) == (1, "Error: There is no rule risk.position_cap.\n")
 
+    async def test_several_files_and_folders_are_put_in_force_together(self, moot, home):
+        (home / "more").mkdir()
+        written(home, CAP.replace("my.cap", "my.other"), "more/b.yml")
+        written(home, CAP.replace("my.cap", "my.third"), "more/a.yaml")
+        written(home, "no rules", "more/README.md")
+        done = await moot("rules", "activate", "--yes", written(home, CAP), "more", "--profile", "none")
+        assert "Stored as ruleset 1: 3 rules of my.yaml, more, 0 that come with Moot." in done.stdout
+        listed = json.loads((await moot("rules", "list", "--json")).stdout)["rules"]
+        assert sorted(rule["id"] for rule in listed) == ["my.cap", "my.other", "my.third"]
+        [newest, _] = json.loads((await moot("rules", "history", "--json")).stdout)
+        assert newest["note"] == "my.yaml, more"
+        simulated = await moot("rules", "simulate", "my.yaml", "more", "--since", "2026-01-01")
+        assert simulated.returncode == 0
+
+    async def test_an_id_that_stands_in_two_files_is_refused_with_the_place_of_the_second(self, moot, home):
+        files = written(home, CAP), written(home, CAP, "twin.yaml")
+        checked = await moot("rules", "check", *files)
+        refused = await moot("rules", "activate", "--yes", *files)
+        complaint = "twin.yaml:3: rule my.cap, id: There is a rule my.cap already."
+        assert (checked.returncode, complaint in checked.stdout) == (1, True)
+        assert (refused.returncode, complaint in refused.stderr) == (1, True)
+        assert checked.stdout.startswith("my.yaml: 1 rules, nothing to complain about.\n")
+
+    async def test_a_folder_without_rules_is_refused(self, moot, home):
+        (home / "empty").mkdir()
+        seen = await moot("rules", "activate", "--yes", "empty")
+        assert (seen.returncode, seen.stderr) == (2, "Error: empty holds no file of rules (.yaml, .yml).\n")
+
+    async def test_what_goes_and_what_comes_is_shown_and_without_a_yes_nothing_is_done(self, moot, home):
+        await moot("rules", "activate", "--yes", written(home, CAP))
+        changed = CAP.replace("0.1", "0.05") + DRAFT
+        refused = await moot("rules", "activate", written(home, changed))
+        assert (refused.returncode, "say it with --yes" in refused.stderr) == (2, True)
+        assert "What changes: 0 rules go (-), 1 come (+), 1 are changed (~)." in refused.stdout
+        assert "~ my.cap  condition, corrector, examples" in refused.stdout
+        back = await moot("rules", "rollback")
+        assert (back.returncode, "- my.cap  My cap" in back.stdout) == (2, True)
+        zero = await moot("rules", "activate", "0")
+        assert (zero.returncode, "- my.cap  My cap" in zero.stdout) == (2, True)
+        chinese = await moot("rules", "activate", "0", LANG="zh_CN.UTF-8")
+        assert "未使任何规则生效" in chinese.stderr
+        assert [r["number"] for r in json.loads((await moot("rules", "history", "--json")).stdout)] == [1, 0]
+        same = await moot("rules", "activate", "1")  # nobody has to be asked about nothing
+        assert (same.returncode, "The same rules are in force already." in same.stdout) == (0, True)
+
+    @pytest.mark.parametrize(("typed", "status", "number"), [("y\n", 0, 1), ("n\n", 1, 0), ("", 1, 0)])
+    async def test_somebody_at_a_terminal_is_asked(self, moot, home, monkeypatch, typed, status, number):
+        monkeypatch.setattr("moot.cli.rules._somebody_is_there", lambda: True)
+        seen = await moot("rules", "activate", written(home, CAP), typed=typed)
+        assert (seen.returncode, "Put this in force? [y/N]" in seen.stdout) == (status, True)
+        assert json.loads((await moot("rules", "list", "--json")).stdout)["ruleset"] == number
+
     async def test_what_cannot_be_put_in_force_changes_nothing(self, moot, home):
-        wrong = await moot("rules", "activate", written(home, WRONG))
+        wrong = await moot("rules", "activate", "--yes", written(home, WRONG))
         assert (wrong.returncode, wrong.stdout) == (1, "")
         assert "my.yaml:14: rule my.block" in wrong.stderr
         same_id = CAP.replace("my.cap", "risk.position_cap")
-        twin = await moot("rules", "activate", written(home, same_id))
+        twin = await moot("rules", "activate", "--yes", written(home, same_id))
         assert (twin.returncode, "There is a rule risk.position_cap already" in twin.stderr) == (1, True)
-        unknown = await moot("rules", "activate", "7")
+        unknown = await moot("rules", "activate", "--yes", "7")
         assert (unknown.returncode, unknown.stderr) == (1, "Error: There is no ruleset 7.\n")
         assert [r["number"] for r in json.loads((await moot("rules", "history", "--json")).stdout)] == [0]
+
+    async def test_that_were_altered_in_the_database_are_told_by_every_command(self, moot, home):
+        await moot("rules", "activate", "--yes", written(home, CAP), "--profile", "none")
+        with sqlite3.connect(home / "moot.db") as database:
+            database.execute("UPDATE rulesets SET rules = replace(rules, '0.1', '0.9') WHERE number = 1")
+        for arguments in (("rules", "list"), ("rules", "show", "my.cap")):
+            seen = await moot(*arguments)
+            assert (seen.returncode, "Ruleset 1 is in force and cannot decide" in seen.stderr) == (1, True)
+        doctor = await moot("doctor", COLUMNS="1000")
+        assert (doctor.returncode, "ruleset 1 has another digest now" in doctor.stdout) == (1, True)
+        chinese = await moot("doctor", COLUMNS="1000", LANG="zh_CN.UTF-8")
+        assert "规则集 1 的内容与存入时不同" in chinese.stdout
+        assert re.search(r"1 +in force +ALTERED ", (await moot("rules", "history")).stdout)
+        assert (await moot("rules", "activate", "--yes", "0")).returncode == 0
+        assert (await moot("rules", "list")).returncode == 0
+        assert "digest" not in (await moot("doctor", COLUMNS="1000")).stdout
 
     async def test_are_listed_by_category_in_full_ids_even_in_a_narrow_terminal(self, moot):
         seen = await moot("rules", "list", "--category", "behavior", COLUMNS="80")
@@ -258,7 +330,7 @@ class TestRulesInForce:
     async def test_without_a_database_the_shipped_rules_are_in_force_and_none_can_be_stored(self, moot, home):
         listed = await moot("rules", "list", MOOT_PERSISTENCE="off")
         assert (listed.returncode, "those that come with Moot" in listed.stdout) == (0, True)
-        for arguments in (("activate", written(home, CAP)), ("rollback",), ("history",)):
+        for arguments in (("activate", "--yes", written(home, CAP)), ("rollback", "--yes"), ("history",)):
             seen = await moot("rules", *arguments, MOOT_PERSISTENCE="off")
             assert (seen.returncode, "MOOT_PERSISTENCE=off" in seen.stderr) == (1, True)
 

@@ -69,8 +69,8 @@ async def test_a_retry_shows_its_result_and_leaves_a_session_of_its_own(moot, ho
     parent = await researched(moot, "--experts", f"{TECHNICAL},{MACRO}", "--as-of", THIRD_DAY)
     seen = await moot("sessions", "retry", parent, "--skip-debate")
     assert seen.returncode == 0, seen.stderr
-    assert "Technical analyst · failed" in seen.stdout
-    assert "Macro intelligence · working" not in seen.stdout, "what had succeeded is reused"
+    assert "Technical analyst · failed" in seen.stderr
+    assert "Macro intelligence · working" not in seen.stderr, "what had succeeded is reused"
     assert "Report: " in seen.stdout
     chinese = await moot("sessions", "retry", parent, "--skip-debate", **CHINESE)
     assert chinese.returncode == 0

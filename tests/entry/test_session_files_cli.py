@@ -9,6 +9,7 @@ import pytest
 from rich import filesize
 
 from moot.desk import Moot
+from moot.modules.coordinator.application import session_pack
 from moot.shared.infrastructure.settings import Settings
 from tests.coordinator.recorded import Recorder, trail_of
 from tests.coordinator.test_session_pruning import LAST_YEAR
@@ -42,9 +43,9 @@ class TestExport:
         assert (made.returncode, made.stderr) == (0, "")
         packed, record, head = made.stdout.splitlines()
         assert packed == f"Packed: {file} ({filesize.decimal(file.stat().st_size)})"
-        assert record == "The record is intact: all 12 entries hold up to its head."
+        assert record == "The record is intact: all 15 entries hold up to its head."
         (digest,) = re.findall("[0-9a-f]{64}", head)
-        assert len(zipfile.ZipFile(file).namelist()) == 12
+        assert len(zipfile.ZipFile(file).namelist()) == 15
 
         elsewhere = {"MOOT_HOME": str(tmp_path / "nothing"), "MOOT_NODE_TIMEOUT": "wrong"}
         seen = await moot("sessions", "verify", str(file), **elsewhere)
@@ -54,7 +55,7 @@ class TestExport:
         assert not (tmp_path / "nothing").exists()
         chinese = await moot("sessions", "verify", str(file), LANG="zh_CN.UTF-8")
         assert chinese.stdout.startswith(
-            "记录完整：12 条记录与链头全部相符。\n报告及包内其他文件均与记录相符。\n"
+            "记录完整：15 条记录与链头全部相符。\n报告及包内其他文件均与记录相符。\n"
         )
 
     async def test_replaces_no_file_unless_told_to(self, moot, home, tmp_path):
@@ -123,7 +124,52 @@ class TestVerify:
     async def test_still_takes_an_id(self, moot, home):
         session = await a_session(home)
         seen = await moot("sessions", "verify", session)
-        assert (seen.returncode, "all 12 entries hold" in seen.stdout) == (0, True)
+        assert (seen.returncode, "all 14 entries hold" in seen.stdout) == (0, True)
+
+    async def test_of_another_version_compares_nothing_and_says_so_with_a_code_of_its_own(
+        self, moot, home, tmp_path, monkeypatch
+    ):
+        session, file = await a_session(home), tmp_path / "session.zip"
+        with monkeypatch.context() as then:
+            then.setattr(session_pack, "version", lambda _: "0.0.7")
+            await moot("sessions", "export", session, "--pack", str(file))
+        seen = await moot("sessions", "verify", str(file))
+        assert (seen.returncode, "made by Moot 0.0.7, another version" in seen.stdout) == (3, True)
+
+    async def test_compares_the_head_with_the_one_noted_down(self, moot, home, tmp_path):
+        session, file = await a_session(home), tmp_path / "session.zip"
+        made = await moot("sessions", "export", session, "--pack", str(file))
+        (head,) = re.findall("[0-9a-f]{64}", made.stdout)
+        for target in (str(file), session):
+            assert (await moot("sessions", "verify", target, "--head", head)).returncode == 0
+            other = await moot("sessions", "verify", target, "--head", "0" * 64)
+            assert (other.returncode, f"it is {head}" in other.stderr) == (1, True)
+
+    async def test_without_a_target_examines_every_session(self, moot, home):
+        session, gone = await a_session(home), await a_session(home)
+        seen = await moot("sessions", "verify")
+        assert (seen.returncode, seen.stderr) == (0, "")
+        assert seen.stdout.startswith(
+            "All 2 sessions of the workspace hold, and none is missing.\nHead of the"
+        )
+        (head,) = re.findall("[0-9a-f]{64}", seen.stdout)
+        assert (await moot("sessions", "verify", "--head", head)).returncode == 0
+        for table in ("audit_heads", "audit_chain"):
+            sql(home, f"DELETE FROM {table} WHERE session_id = '{gone.replace('-', '')}'")
+        seen = await moot("sessions", "verify")
+        assert seen.returncode == 1
+        assert f"{gone}: Session {gone} was removed: its workspace lists it" in seen.stderr
+        assert session not in seen.stderr
+
+    async def test_with_a_key_wants_signatures(self, moot, home, tmp_path):
+        session, file, key = await a_session(home), tmp_path / "session.zip", {"MOOT_AUDIT_KEY": "k" * 20}
+        unsigned = await moot("sessions", "verify", **key)
+        assert (unsigned.returncode, "is not signed with MOOT_AUDIT_KEY" in unsigned.stderr) == (1, True)
+        assert (await moot("sessions", "verify", "--sign", **key)).returncode == 0
+        assert (await moot("sessions", "verify", session, **key)).returncode == 0
+        await moot("sessions", "export", session, "--pack", str(file), **key)
+        seen = await moot("sessions", "verify", str(file), **key)
+        assert (seen.returncode, "is not signed with MOOT_AUDIT_KEY" in seen.stderr) == (1, True)
 
 
 class TestPrune:
@@ -147,7 +193,7 @@ class TestPrune:
         unasked = await moot("sessions", "prune", "--before", "2026-01-01")
         assert (unasked.returncode, "--yes" in unasked.stderr) == (2, True)
 
-        monkeypatch.setattr("moot.cli.sessions._somebody_is_there", lambda: True)
+        monkeypatch.setattr("moot.cli.options.somebody_is_there", lambda: True)
         asked = await moot("sessions", "prune", "--before", "2026-01-01", typed="n\n")
         assert "Drop the prompts, answers and responses of 3 calls, in 1 sessions" in asked.stdout
         assert asked.stdout.endswith("Nothing was pruned.\n")

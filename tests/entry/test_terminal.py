@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from moot.cli.printing import Prose, wrap
-from moot.cli.research import progress_for
+from moot.cli.research_view import progress_for
 from moot.modules.coordinator.application.session_history import SessionEvent
 
 SENTENCE = "估值建模师［Undervalued，0.67］：现价 21.06 元，估值偏低，更像机会而非价值陷阱。"

@@ -12,6 +12,7 @@ from tests.governance.factories import NOON, facts, rule
 
 WORDS = ["a", "ab", "abc", "B", "b", "", "工具", "a b", " a"]
 WHOLE = [-3, 0, 1, 2, 3, 10, 2**53, 2**53 + 1]
+MOMENTS = ["2026-03-01T09:00:00+08:00", "2026-03-02T12:00:00+08:00", "2026-03-02T15:00:00+08:00"]
 POINTS = [-1.5, 0.0, 0.5, 1.0, 2.0, 9.75]
 WRONG: list[Any] = [
     None, True, "1", "x\0y", "a\0", math.nan, math.inf, [], ["a", 1], {}, {"x": 1}, 1.5, 7, 2**53 + 1, 2.0**53,
@@ -24,6 +25,7 @@ NEARLY: dict[str, list[Any]] = {
     "number": [True, "1", math.nan, math.inf, 2**70],
     "boolean": ["true", 1, 0, None],
     "strings": ["a", {"a": 1}, ["a", 1], [["a"]], ["a\0"]],
+    "time": ["noon", "2026-03-02", "2026-03-02T12:00:00", 1, True],
 }
 
 TOOLS = {
@@ -48,7 +50,7 @@ TYPED = {
 }  # fmt: skip
 CONTEXT = {
     "context.goal": "string", "context.token_used": "integer", "context.cost": "number",
-    "context.is_demo": "boolean", "context.open_breakers": "strings",
+    "context.is_demo": "boolean", "context.open_breakers": "strings", "context.now": "time",
 }  # fmt: skip
 VERDICT = {
     "payload.symbol": "string", "payload.confidence": "number", "payload.risk_warnings": "strings",
@@ -168,12 +170,24 @@ def _flow(random: Random, _case: Case) -> str:
     )
 
 
+def _timed(random: Random, _case: Case) -> str:
+    op, moment = random.choice(["<", "<=", ">", ">=", "==", "!="]), random.choice(MOMENTS)
+    return random.choice(
+        [
+            f"context.now {op} timestamp('{moment}')",
+            f"context.now.getHours('+08:00') {op} {random.choice([9, 12, 15])}",
+            f"(has(context.now) && context.now.getDayOfWeek() {op} 1)",
+            "!has(context.now)",
+        ]
+    )
+
+
 def _two_fields(random: Random, case: Case) -> str:
     return f"{_field(random, case, 'string')} == {_field(random, case, 'string')}"
 
 
 LEAVES: list[Callable[[Random, Case], str]] = [
-    _compared, _compared, _compared, _among, _text, _asked, _alone, _listed, _flow, _two_fields,
+    _compared, _compared, _compared, _among, _text, _asked, _alone, _listed, _flow, _timed, _two_fields,
 ]  # fmt: skip
 
 
@@ -212,6 +226,7 @@ def _value(random: Random, kind: str) -> Any:
         "number": lambda: random.choice([*POINTS, 2, 1]),
         "boolean": lambda: random.random() < 0.5,
         "strings": lambda: random.sample(WORDS, random.randint(0, 3)),
+        "time": lambda: random.choice(MOMENTS),
     }[kind]()
 
 

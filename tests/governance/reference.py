@@ -6,7 +6,8 @@ plain spelling of `generated_rules` (texts in single quotes, no escapes, no comm
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from datetime import datetime
 from functools import lru_cache
 from typing import Any
 
@@ -18,6 +19,11 @@ PATH = re.compile(r"(?<![\w.])(?:payload|context)(?:\.\w+)+(?![\w(])")
 CONSTANT = r"(''|-?\d+\.\d+|-?\d+|true|false|null)"
 TEXT_METHODS = re.compile(r"\.(startsWith|endsWith|contains|matches|lowerAscii|trim)\(")
 LOOP = re.compile(r"((?:payload|context)(?:\.\w+)+)\.(exists|all)\((\w+), ([^()]*)\)")
+AS_CEL_TAKES_IT: Mapping[str, Callable[[Any], Any]] = {
+    "number": float,
+    "integer": int,
+    "time": lambda value: datetime.fromisoformat(value) if isinstance(value, str) else value,
+}
 Tools = Mapping[str, ToolProfile]
 
 
@@ -40,7 +46,7 @@ def answer(rule: EnhancedRule, facts: Facts, tools: Tools) -> str:
         value = facts.payload if name == "payload" else facts.values.get(name)
         data[f"_has.{name}"] = value is not None
         if value is not None and fits(value, kind):
-            data[name] = float(value) if kind == "number" else int(value) if kind == "integer" else value
+            data[name] = AS_CEL_TAKES_IT.get(kind, lambda same: same)(value)
     if any(lacking(data, facts, source, kinds)):
         return "error"
     runnable = re.sub(r"has\(([\w.]+)\)", lambda m: f"_has.{m[1]}" if m[1] in kinds else m[0], source)
@@ -135,6 +141,7 @@ def fits(value: Any, kind: str) -> bool:
         "strings": isinstance(value, list) and all(fits(v, "string") for v in value),
         "list": isinstance(value, list) and plain_data(value),
         "map": isinstance(value, dict) and plain_data(value),
+        "time": isinstance(value, datetime) or (isinstance(value, str) and value.endswith("+08:00")),
         "null": value is None,
         "any": plain_data(value),
     }[kind]

@@ -48,9 +48,9 @@ SECRET = "sk-not-to-be-kept"
 APPROVED, REJECTED = ValidationStatus.APPROVED, ValidationStatus.REJECTED
 
 
-def a_plan(action: str = ON_THE_WAY, **context: Any) -> DecisionRequest:
-    payload = {"title": action, "locale": "en-US", "steps": [], "step_count": 0, "symbols": []}
-    return request(payload, "plan", **{"goal": GOAL, **context})
+def an_act(action: str = ON_THE_WAY, **context: Any) -> DecisionRequest:
+    payload = {"node": "judge", "symbol": "900001.DEMO", "options": {}, "title": action}
+    return request(payload, "node", **{"goal": GOAL, **context})
 
 
 def settings(server: LLMServer, home: Path, **also: Any) -> Settings:
@@ -67,7 +67,7 @@ async def desk(llm_server: LLMServer, home: Path, clock, database: Database) -> 
 async def test_a_models_opinion_decides_and_is_kept_with_the_decision(desk: Moot, llm_server: LLMServer):
     assert compare(GOAL, ON_THE_WAY).score == compare(GOAL, AWAY).score == 0.0
     llm_server.script(Say('{"score": 0.9}'), Say('{"score": 0.05}'))
-    yes, no = [await desk.governance.agent.decide(a_plan(action)) for action in (ON_THE_WAY, AWAY)]
+    yes, no = [await desk.governance.agent.decide(an_act(action)) for action in (ON_THE_WAY, AWAY)]
     assert (yes.result.status, no.result.status) == (APPROVED, REJECTED)
     assert {v.rule_id for v in no.result.violations} == {"system.goal_deviation", "system.goal_alignment"}
 
@@ -90,7 +90,7 @@ async def calls(desk: Moot) -> list[LLMCallLog]:
 
 async def test_the_question_is_a_model_call_on_the_record_without_secrets(desk: Moot, llm_server: LLMServer):
     llm_server.default = Say('{"score": 1.0}')
-    await desk.governance.agent.decide(a_plan(f"{ON_THE_WAY} with {SECRET}"))
+    await desk.governance.agent.decide(an_act(f"{ON_THE_WAY} with {SECRET}"))
     (call,) = await calls(desk)
     assert (call.caller_module, call.caller_agent) == ("governance", "goal_alignment")
     assert (call.status, call.completion_text, call.total_tokens) == ("success", '{"score": 1.0}', 150)
@@ -102,14 +102,14 @@ async def test_a_workspace_asks_its_own_model(desk: Moot, llm_server: LLMServer)
     own = ConfigBody(alias="own", base_url=llm_server.url, model_name="own-1", vendor="somebody")
     await desk.llm_platform.config_service().create(own, "fund")
     llm_server.default = Say('{"score": 1.0}')
-    decided = [await desk.governance.agent.decide(a_plan(), workspace=name) for name in ("fund", "other")]
+    decided = [await desk.governance.agent.decide(an_act(), workspace=name) for name in ("fund", "other")]
     assert [decision.result.status for decision in decided] == [APPROVED, REJECTED]
     assert [(call.workspace_id, call.model_name) for call in await calls(desk)] == [("fund", "own-1")]
 
 
 async def test_what_goes_beyond_the_budget_is_not_asked(llm_server: LLMServer, home: Path):
     async with Moot(settings(llm_server, home, budget_day_tokens=10)) as desk:
-        assert (await desk.governance.agent.decide(a_plan(ON_THE_WAY))).result.status is REJECTED
+        assert (await desk.governance.agent.decide(an_act(ON_THE_WAY))).result.status is REJECTED
     assert llm_server.requests == []
 
 
@@ -128,8 +128,8 @@ async def test_when_the_model_has_no_opinion_the_words_decide(
 ):
     llm_server.default = trouble
     with capture_logs() as logs:
-        decided = await desk.governance.agent.decide(a_plan("Plan the holiday in Italy"))
-        refused = await desk.governance.agent.decide(a_plan(ON_THE_WAY))
+        decided = await desk.governance.agent.decide(an_act("Plan the holiday in Italy"))
+        refused = await desk.governance.agent.decide(an_act(ON_THE_WAY))
     assert (decided.result.status, refused.result.status) == (APPROVED, REJECTED)
     warned = [log for log in logs if log["event"] == "no opinion on alignment, the words decide"]
     assert [log["log_level"] for log in warned] == ["warning"] * 2
@@ -141,10 +141,10 @@ async def test_a_silent_model_is_not_waited_for(llm_server: LLMServer, home: Pat
     async with Moot(settings(llm_server, home)) as desk:
         asked = OpinionOnAlignment(ModelOpinion(desk.llm_platform.llm_service()), patience=60)
         active = desk.governance.agent.validator.rule_repository.active
-        adding = asyncio.create_task(asked.add_to(a_plan(), active, "default"))
+        adding = asyncio.create_task(asked.add_to(an_act(), active, "default"))
         await until(lambda: llm_server.requests)
         leap(60)
-        assert await adding == a_plan()
+        assert await adding == an_act()
         assert len(llm_server.requests) == 1
         assert [call.status for call in await calls(desk)] == ["unknown"]
 
@@ -152,7 +152,7 @@ async def test_a_silent_model_is_not_waited_for(llm_server: LLMServer, home: Pat
 async def test_what_was_decided_with_a_model_is_decided_again_without_one(desk: Moot, llm_server: LLMServer):
     llm_server.script(Say('{"score": 0.9}'), Say('{"score": 0.05}'))
     for action in (ON_THE_WAY, AWAY):
-        await desk.governance.agent.decide(a_plan(action))
+        await desk.governance.agent.decide(an_act(action))
     records = desk.governance.decisions.history("default", NOON)
     book = RuleBook()
     report = await simulate(book.validator(book.repository(book.read_shipped())).validate, records)
@@ -164,14 +164,14 @@ async def test_by_default_no_model_is_asked(llm_server: LLMServer, home: Path, m
     monkeypatch.delenv("MOOT_GOAL_ALIGNMENT", raising=False)
     assert Settings(home=home).goal_alignment == "words"
     async with Moot(settings(llm_server, home, goal_alignment="words")) as desk:
-        refused = await desk.governance.agent.decide(a_plan(ON_THE_WAY))
+        refused = await desk.governance.agent.decide(an_act(ON_THE_WAY))
         assert refused.result.status is REJECTED
         assert refused.record and "alignment_score" not in refused.record.context
     assert llm_server.requests == []
 
 
 async def test_a_dry_run_asks_no_model(desk: Moot, llm_server: LLMServer):
-    assert (await desk.governance.agent.validate(a_plan(ON_THE_WAY))).status is REJECTED
+    assert (await desk.governance.agent.validate(an_act(ON_THE_WAY))).status is REJECTED
     assert llm_server.requests == []
 
 
@@ -196,10 +196,10 @@ def governed(opinion: AlignmentOpinion, clock: FixedClock) -> CoordinatorAgent:
 @pytest.mark.parametrize(
     "decision",
     [
-        a_plan(goal=None),
-        a_plan(goal=""),
-        a_plan(action=""),
-        a_plan(alignment_score=0.8),
+        an_act(goal=None),
+        an_act(goal=""),
+        an_act(action=""),
+        an_act(alignment_score=0.8),
         request({"tool": "database", "args": {"sql": "SELECT 1"}}, goal=GOAL),
     ],
     ids=["no goal", "an empty goal", "no words for the action", "known already", "arguments are no words"],
@@ -214,7 +214,7 @@ async def test_nobody_is_asked_where_there_is_nothing_to_tell(clock, decision: D
 async def asked_by(*rules: EnhancedRule) -> list[tuple[str, str]]:
     """What somebody with an opinion is asked about a plan that meets these rules."""
     opinion, active = Opinionated(), RuleBook().repository(rules).active
-    await OpinionOnAlignment(opinion).add_to(a_plan(), active, "default")
+    await OpinionOnAlignment(opinion).add_to(an_act(), active, "default")
     return opinion.asked
 
 
@@ -227,13 +227,13 @@ LOOKS = "has(context.alignment_score) && context.alignment_score < 0.9"
         ([], False),
         ([rule("payload.tool == 'rm'")], False),
         ([rule(LOOKS, decision_types=())], True),
-        ([rule(LOOKS, decision_types=("plan",))], True),
-        ([rule(LOOKS, decision_types=("plan",), mode="shadow")], True),
-        ([rule(LOOKS, decision_types=("plan",), enabled=False)], False),
+        ([rule(LOOKS, decision_types=("node",))], True),
+        ([rule(LOOKS, decision_types=("node",), mode="shadow")], True),
+        ([rule(LOOKS, decision_types=("node",), enabled=False)], False),
         ([rule(LOOKS, decision_types=("verdict",))], False),
         ([rule(LOOKS, tools=("rm",))], False),
-        ([rule(bool, category="goal", decision_types=("plan",))], True),
-        ([rule(bool, category="tool", decision_types=("plan",))], False),
+        ([rule(bool, category="goal", decision_types=("node",))], True),
+        ([rule(bool, category="tool", decision_types=("node",))], False),
     ],
 )
 async def test_nobody_is_asked_unless_a_rule_could_look_at_the_answer(rules: list[EnhancedRule], asked: bool):
@@ -242,15 +242,15 @@ async def test_nobody_is_asked_unless_a_rule_could_look_at_the_answer(rules: lis
 
 @pytest.mark.parametrize(("said", "kept"), [(1.7, 1.0), (-0.2, 0.0), (0.123456, 0.1235)])
 async def test_an_opinion_is_kept_within_bounds(clock, said: float, kept: float):
-    decided = await governed(Opinionated(said), clock).decide(a_plan())
+    decided = await governed(Opinionated(said), clock).decide(an_act())
     assert decided.result.original_request.context["alignment_score"] == kept
 
 
 @pytest.mark.parametrize("said", [math.nan, math.inf, AppError("away"), ZeroDivisionError()])
 async def test_what_is_no_opinion_leaves_it_to_the_words(clock, said: float | Exception):
     agent = governed(Opinionated(said), clock)
-    assert (await agent.decide(a_plan("Plan the holiday in Italy"))).result.status is APPROVED
-    decided = await agent.decide(a_plan(ON_THE_WAY))
+    assert (await agent.decide(an_act("Plan the holiday in Italy"))).result.status is APPROVED
+    decided = await agent.decide(an_act(ON_THE_WAY))
     assert decided.result.status is REJECTED
     assert "alignment_score" not in decided.result.original_request.context
 
@@ -326,7 +326,7 @@ async def test_the_vectors_that_come_with_the_extra_tell_a_step_from_a_detour(ho
     assert await opinion.score(GOAL, ON_THE_WAY) > 0.6
     assert await opinion.score(GOAL, "Buy bitcoin") < 0.25
     async with Moot(Settings(home=home, goal_alignment="embeddings")) as desk:
-        decided = await desk.governance.agent.decide(a_plan(ON_THE_WAY))
+        decided = await desk.governance.agent.decide(an_act(ON_THE_WAY))
     assert decided.result.status is APPROVED
     assert decided.record and decided.record.context["alignment_score"] > 0.6
 

@@ -1,12 +1,19 @@
 """The rules at work: a session asks them at every step, and its record says what they said."""
 
+import asyncio
+import io
+from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
+from rich.console import Console
 
+from moot.cli.research_view import show_result
+from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.domain.exceptions import DecisionRejected, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
+from moot.modules.coordinator.infrastructure.orchestration import node_layers
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer, RuleBook
@@ -126,6 +133,24 @@ async def test_workflow_with_error_retry_and_recovery(database: Database, hours)
     assert set(workflow.executed_nodes) == {*(expert.value for expert in ALL), "debate", "judge"}
 
 
+@pytest.mark.accepts("A3-47")
+async def test_each_attempt_waits_for_the_pause_of_its_number(database: Database, hours, monkeypatch):  # noqa: F811
+    waited: list[float] = []
+    sleep = asyncio.sleep
+
+    async def note(seconds: float, *more: Any) -> None:
+        waited.append(seconds)
+        await sleep(0, *more)
+
+    desk = Desk(database, hours, research=Flaky(*[TimeoutError("slow")] * 3))
+    monkeypatch.setattr(node_layers.asyncio, "sleep", note)
+    result = await desk.ask()
+    assert result.overall_status == "completed"
+    first = QUICK.retry_delay_seconds
+    pauses = [seconds for seconds in waited if seconds >= first]
+    assert pauses == [first, 2 * first, 4 * first]
+
+
 @pytest.mark.accepts("A3-18")
 async def test_workflow_with_feedback_to_agent(database: Database, hours):  # noqa: F811
     research = Flaky(*[TimeoutError("slow")] * 4)
@@ -241,9 +266,46 @@ async def test_a_rule_that_terminates_ends_the_whole_session(database: Database,
 async def test_what_the_rules_changed_is_said_beside_the_verdict(database: Database, hours):  # noqa: F811
     verdict = (await Desk(database, hours).ask()).verdict
     assert verdict["warnings"] == [
-        "Changed by the desk's rules: position_percent. Where the text says otherwise, the figures count. "
-        "Why: see the session's decisions."
+        "Changed by the desk's rules: position 35% → 20%: Position cap (risk.position_cap@1: "
+        "payload.position_percent > 0.2). A single share may take 20 % of the capital at most, "
+        "so the position was lowered to 20 %."
     ]
+    assert verdict["entry_strategy"] == (
+        "Build the position in parts, up to 20% of capital. Reference price 10.00."
+    )
+    assert (verdict["stop_loss"], verdict["reasoning"]) == (VERDICT["stop_loss"], VERDICT["reasoning"])
+
+
+async def test_a_purchase_that_the_rules_turn_into_a_hold_tells_no_entry_any_more(database, hours):  # noqa: F811
+    hold = rule(
+        "payload.action == 'BUY'",
+        id="desk.no_purchases",
+        name="No purchases",
+        decision_types=("verdict",),
+        action="suggest",
+        corrector={"kind": "set", "path": "payload.action", "value": "HOLD"},
+        metadata={"suggestion": {"zh-CN": "本周不买入。", "en-US": "Nothing is bought this week."}},
+    )
+    result = (await Desk(database, hours, hold).ask()).model_copy(
+        update={
+            "expert_results": [],
+            "debate_outcome": None,
+        }  # what is written about these is their own affair
+    )
+    verdict = result.verdict
+    assert (verdict["action"], verdict["position_percent"]) == ("HOLD", 0)
+    assert "action BUY → HOLD: No purchases (desk.no_purchases@1" in verdict["warnings"][0]
+    assert verdict["warnings"][0].endswith("Nothing is bought this week.")
+    assert "Open nothing new and keep what is held." in verdict["entry_strategy"]
+    report = render_report(result)
+    console = Console(file=io.StringIO(), width=100)
+    show_result(console, result, Path("report.md"), Path("moot.log"))
+    shown = console.file.getvalue()
+    for text in (report, shown):
+        assert "HOLD" in text
+        assert "BUY → HOLD" in text
+        assert "Build the position" not in text, "the entry no longer stands"
+        assert "35%" not in text.replace("35% →", "")
 
 
 async def test_whoever_asked_for_a_session_cannot_approve_what_it_waits_for(database: Database, hours):  # noqa: F811

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.conditions import Finding, ToolProfile
@@ -70,6 +71,8 @@ def test_validate_should_reject_tool_not_allowed():
     assert result.suggestions == ("请使用 http。",)
     english = decided(call("shell", {"locale": "en-US"}), allowed)
     assert english.suggestions == ("Use http.",)
+    on_the_list = decided(call("http", url="https://example.com"), allowed)
+    assert (on_the_list.status, on_the_list.violations) == (APPROVED, ())
 
 
 @pytest.mark.accepts("A3-07", "A3-35", "W32")
@@ -173,6 +176,11 @@ class TestACorrection:
 
         assert decided(call(limit=1), setting("a.up", 1, 2), setting("b.down", 2, 1)).status is REJECTED
 
+    def test_raises_what_is_too_small(self):
+        up = {"kind": "clamp", "path": "payload.args.limit", "at_least": 11}
+        raises = rule("payload.args.limit < 11", tools=("http",), corrector=up, action="suggest")
+        assert decided(call(limit=3), raises).payload["args"] == {"limit": 11}
+
     def test_masks_and_drops_fields_wherever_they_are(self):
         mask = rule(
             "payload.args.rows.exists(r, has(r.name) && r.name != '***')",
@@ -204,6 +212,97 @@ class TestACorrection:
         result = decided(call(limit=600), clamp(100), asks)
         assert (result.status, result.modified_payload) == (ESCALATED, None)
         assert result.approved_instead == {"tool": "http", "args": {"limit": 100}}
+
+
+ENDS: dict[str, Any] = {"action": "terminate", "id": "ends", "tools": ("http",)}
+
+
+class TestTermination:
+    """Nothing is stronger: neither a corrector nor another rule's correction takes it back."""
+
+    @pytest.mark.parametrize("source", ["system", "user"])
+    @pytest.mark.parametrize("corrected_by", ["system", "user"])
+    def test_stands_whichever_rule_would_have_corrected_the_payload(self, source, corrected_by):
+        ends = rule("payload.args.limit > 100", source=source, **ENDS)
+        result = decided(call(limit=500), ends, clamp(50, source=corrected_by))
+        assert (result.status, result.terminates, result.changes) == (REJECTED, True, ())
+
+    def test_is_asked_for_by_a_condition_with_a_patch_of_its_own(self):
+        mends = ({"op": "replace", "path": "/args/limit", "value": 1},)
+        finding = Finding(because="too much", patch=mends)
+        ends = rule(lambda facts: finding if facts.values["payload.args.limit"] > 1 else None, **ENDS)
+        result = decided(call(limit=500), ends)
+        assert (result.status, result.terminates) == (REJECTED, True)
+
+    def test_of_a_payload_that_only_a_correction_made_ends_the_session_too(self):
+        ends = rule("payload.args.limit == 50", **ENDS)
+        result = decided(call(limit=500), ends, clamp(50))
+        assert (result.status, result.terminates) == (REJECTED, True)
+
+    def test_in_shadow_ends_nothing(self):
+        ends = rule("payload.args.limit > 100", mode="shadow", **ENDS)
+        assert decided(call(limit=500), ends, clamp(50)).status is MODIFIED
+
+
+class TestWhatADecisionSaysBesides:
+    @pytest.mark.parametrize(
+        ("asked", "said"),
+        [
+            (call("fax"), True),
+            (call("fax", {"goal": "", "tools": []}), False),  # what its name tells is known
+            (call("fax", {"facts": {"a": 1}}), True),
+            (call("fax", {"goal": "Fax it"}), False),
+            (call("fax", {"tools": [{"name": "fax"}]}), False),
+            (call("http", limit=1), False),
+            (request({"node": "judge"}, "node"), False),
+        ],
+    )
+    def test_a_tool_nobody_told_anything_about_is_said_to_be_unknown(self, asked, said):
+        english = replace(asked, context={**asked.context, "locale": "en-US"})
+        notes = decided(english, rule("payload.args.limit > 100", tools=("http",))).notes
+        assert [note.partition(" (")[0] for note in notes] == ["nothing about this tool was known"] * said
+        chinese = decided(asked, rule("payload.args.limit > 100", tools=("http",))).notes
+        assert all(note.startswith("对该工具一无所知") for note in chinese)
+        assert bool(chinese) is said
+
+    def test_a_fifth_correction_at_once_says_why_it_ends_in_no(self):
+        def fields(*names: str) -> list[EnhancedRule]:
+            return [
+                rule(
+                    f"has(payload.args.{name})",
+                    id=f"without.{name}",
+                    source="user",
+                    corrector={"kind": "drop", "path": "payload.args", "fields": [name]},
+                )
+                for name in names
+            ]
+
+        asked = call("fax", {"locale": "en-US", "goal": "Fax it"}, a=1, b=2, c=3, d=4, e=5)
+        four = decided(asked, *fields(*"abcd"))
+        assert (four.status, four.modified_payload["args"], four.notes) == (MODIFIED, {"e": 5}, ())
+        five = decided(asked, *fields(*"abcde"))
+        assert five.status is REJECTED
+        [note] = five.notes
+        assert note.startswith("5 rules would correct it at once (without.a, without.b")
+        assert "at most 4 corrections" in note
+
+    def test_corrections_that_come_to_no_end_say_so(self):
+        up = {"kind": "clamp", "path": "payload.args.limit", "at_least": 11}
+        round_and_round = [
+            clamp(10),
+            rule("payload.args.limit < 11", id="up", tools=("http",), corrector=up, action="suggest"),
+        ]
+        result = decided(call(limit=500, context={"locale": "en-US"}), *round_and_round)
+        assert result.status is REJECTED
+        [note] = result.notes
+        assert note.startswith("3 rounds of corrections are made, and after those it still broke ")
+
+    def test_it_is_on_the_record_and_in_the_sentence(self):
+        result = decided(call("fax", {"locale": "en-US"}))
+        record = make_record(result.original_request, result, session_id=None, workspace="default")
+        assert record.result.notes == result.notes
+        said = explain(record).in_locale("en-US")
+        assert said.startswith("approved: no rule is broken; nothing about this tool was known")
 
 
 class TestRulesThatOnlyTighten:

@@ -79,7 +79,9 @@ class Desk:
         self.clock, self.validator = MovingClock(), PositionValidator()
         self.told: list[tuple[UUID, str]] = []
         self.log = SqlDecisionLog(AuditTrail(database))
-        self.service = EscalationService(SqlEscalationQueue(database), self.clock, self._waived, self._notify)
+        self.service = EscalationService(
+            SqlEscalationQueue(AuditTrail(database)), self.clock, self._waived, self._notify
+        )
 
     async def _waived(self, request: DecisionRequest, workspace: str) -> ValidationResult:
         assert workspace == DESK
@@ -232,7 +234,9 @@ class TestAnAnswer:
 
         desk = Desk(database)
         asked = await desk.ask()
-        service = EscalationService(SqlEscalationQueue(database), desk.clock, desk._waived, nobody)
+        service = EscalationService(
+            SqlEscalationQueue(AuditTrail(database)), desk.clock, desk._waived, nobody
+        )
         assert (await service.approve(asked.id, DESK, by="Ms Wu", reason="yes")).status == "approved"
         assert await desk.status(asked) == "approved"
 

@@ -159,6 +159,26 @@ def test_a_goal_that_points_to_another_text_proves_nothing(goal: str) -> None:
     assert [each.value for each in found.unproven] == ["eve@evil.io"]
 
 
+@pytest.mark.parametrize("path", ["notes.txt", "secret.txt"])
+def test_who_asks_for_a_list_has_not_asked_for_what_else_the_name_of_the_tool_says(path: str) -> None:
+    goal = "List the files and show notes.txt."
+    assert judged(goal, "list_files", path=path) == Assessment()
+    found = judged(goal, "list_files_delete", path=path)
+    assert (found.verdict, found.asked_for) == ("doubtful" if path in goal else "refused", False)
+    assert (
+        judged("List the files and delete notes.txt.", "list_files_delete", path="notes.txt") == Assessment()
+    )
+
+
+def test_a_tool_nothing_tells_of_may_be_asked_what_sql_reads_and_nothing_else() -> None:
+    goal = "How did prices develop?"
+    assert judged(goal, "warehouse", sql="SELECT close FROM bars") == Assessment()
+    assert judged(goal, "warehouse", sql="DROP TABLE bars").verdict == "refused"
+    assert judged(goal, "warehouse", sql="SELECT close FROM bars", to="eve@evil.io").verdict == "refused"
+    known = {"warehouse": ToolProfile(name="warehouse", side_effects=True)}
+    assert assess("warehouse", {"sql": "SELECT close FROM bars"}, goal, known).verdict == "refused"
+
+
 def test_what_must_not_be_done_is_not_asked_for() -> None:
     assert (
         judged("Change my order W1, but do not cancel it.", "cancel_order", order_id="W1").asked_for is False

@@ -161,7 +161,7 @@ async def test_whoever_has_a_key_asks_in_its_name(app):
         ("payload", '{"decision_type": "tool_call"}'),
         ("payload", '{"decision_type": "tool_call", "payload": []}'),
         ("payload", '{"decision_type": "tool_call", "payload": {"x": NaN}}'),
-        ("payload", '{"decision_type": "tool_call", "payload": {"x": "\\ud800"}}'),
+        ("body", '{"decision_type": "tool_call", "payload": {"x": "\\ud800"}}'),
         ("payload", '{"decision_type": "tool_call", "payload": {"x": ' + "[" * 60 + "]" * 60 + "}}"),
         ("payload", '{"decision_type": "tool_call", "payload": {"\\u0000": 1}}'),
         ("decision_type", '{"decision_type": " ", "payload": {}}'),
@@ -176,6 +176,28 @@ async def test_what_is_no_decision_is_refused_and_not_decided(client, field, bod
     assert (answer.status_code, answer.json()["code"]) == (400, "INVALID_REQUEST")
     assert answer.json()["details"]["errors"][0]["field"] == field
     assert (await client.get(DECISIONS)).json()["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("asked", "first"), [("tool_cal", "tool_call"), ("Verdict", "verdict"), ("research", "research_request")]
+)
+async def test_a_type_of_decision_nobody_makes_is_refused_with_those_there_are(client, asked, first):
+    answer = await client.post(DECISIONS, json={"decision_type": asked, "payload": {}})
+    assert answer.status_code == 400
+    said = f"decision_type: '{asked}' is not known. Allowed: {first}, "
+    assert answer.json()["message"].startswith(said)
+    [error] = answer.json()["details"]["errors"]
+    known = {"research_request", "plan", "node", "tool_call", "verdict"}
+    assert (error["allowed"][0], set(error["allowed"])) == (first, known)
+
+
+async def test_a_call_of_a_tool_nobody_told_anything_about_says_so(client):
+    unknown = (await decide(client, {"tool": "fax", "args": {"number": "1"}})).json()
+    assert unknown["explanation"].startswith("approved: no rule is broken; nothing about this tool was known")
+    [kept] = (await client.get(DECISIONS)).json()["items"]
+    assert (kept["explanation"], kept["result"]["notes"]) == (unknown["explanation"], unknown["notes"])
+    told = await decide(client, {"tool": "fax", "args": {}}, context={"goal": "Fax it"})
+    assert told.json().get("notes", []) == []
 
 
 async def test_decisions_are_found_by_what_they_were_and_when(client):

@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import pytest
 from fastapi import FastAPI
+from sqlalchemy import text
 
 from moot.shared.domain.clock import FixedClock
 from tests.access.desk import HERE, calling, open_app
@@ -71,6 +72,62 @@ async def test_a_rule_that_is_added_decides_from_the_next_decision_on(client):
     assert (await client.get(f"{RULES}/house.no_shell")).json() == body["rule"]
     assert await numbers(client) == {1: True, 0: False}
     assert (await client.get(RULES)).json()["digest"] == body["digest"]
+
+
+async def test_rules_that_were_altered_in_the_database_decide_nothing_until_good_ones_are_in_force(
+    app, client
+):
+    await client.post(RULES, json=no_shell())
+    database = app.state.governance.rulesets._store._database
+    changed = text(
+        "UPDATE rulesets SET rules = replace(rules, '\"reject\"', '\"log_warning\"') WHERE number = 1"
+    )
+    async with database.session() as db:
+        await db.execute(changed)
+        await db.commit()
+    app.state.governance.rulesets._known.clear()  # as a process that starts does not know them
+    app.state.governance.rulesets._ready.clear()
+
+    stopped = await client.post(DECISIONS, json={"decision_type": "tool_call", "payload": SHELL})
+    assert (stopped.status_code, stopped.json()["code"]) == (503, "RULESET_UNUSABLE")
+    assert "Ruleset 1 is in force and cannot decide" in stopped.json()["message"]
+    problem = (await client.get(f"{V1}/status")).json()["rules_problem"]
+    assert problem == stopped.json()["message"]
+    chinese = await client.get(f"{V1}/status", headers={"Accept-Language": "zh"})
+    assert "摘要对不上" in chinese.json()["rules_problem"]
+    listed = (await client.get(RULESETS)).json()
+    assert [(each["number"], each["active"], each["intact"]) for each in listed] == [
+        (1, True, False),
+        (0, False, True),
+    ]
+    assert (await client.get(f"{RULESETS}/1")).status_code == 400
+    assert (await client.post(RULES, json=no_shell(id="house.other"))).status_code == 503
+    assert (await client.post(f"{RULESETS}/1/activate")).status_code == 400
+
+    saved = (await client.post(RULESETS, json={"yaml": YAML})).json()
+    await client.post(f"{RULESETS}/{saved['number']}/activate")
+    assert await verdict(client, SHELL) == 403
+    assert "rules_problem" not in (await client.get(f"{V1}/status")).json()
+
+
+async def test_several_files_are_saved_together_and_what_would_change_is_told(client):
+    other = YAML.replace("house.no_shell", "house.other")
+    saved = await client.post(RULESETS, json={"files": {"a.yaml": YAML, "b.yaml": other}})
+    body = saved.json()
+    assert (saved.status_code, body["rule_count"]) == (201, 2)
+    assert body["changes"]["added"] == {"house.no_shell": "No shell", "house.other": "No shell"}
+    assert "risk.position_cap" in body["changes"]["removed"]
+    await client.post(f"{RULESETS}/{body['number']}/activate")
+    tighter = {"yaml": YAML.replace("action: reject", "action: terminate")}
+    changes = (await client.post(RULESETS, json=tighter)).json()["changes"]
+    removed = {"house.other": "No shell"}
+    assert changes == {"added": {}, "removed": removed, "changed": {"house.no_shell": ["action"]}}
+    assert (await client.get(f"{RULESETS}/2")).json()["changes"] == changes
+    twins = await client.post(RULESETS, json={"files": {"a.yaml": YAML, "b.yaml": YAML}})
+    [problem] = twins.json()["details"]["problems"]
+    assert (twins.status_code, problem["file"], problem["line"]) == (400, "b.yaml", 2)
+    both = await client.post(f"{RULESETS}/check", json={"yaml": YAML, "files": {"a.yaml": YAML}})
+    assert both.status_code == 400
 
 
 async def test_an_id_is_given_once(client):

@@ -20,6 +20,17 @@ MACRO, VALUATION = "macro_intelligence", "valuation_modeler"
 
 READ = {"decision_type": "tool_call", "payload": {"tool": "database", "args": {"sql": "SELECT 1"}}}
 DROP = {"decision_type": "tool_call", "payload": {"tool": "database", "args": {"sql": "DROP TABLE bars"}}}
+NO_SHELL = {
+    "name": "No shell",
+    "category": "tool",
+    "action": "reject",
+    "condition": "payload.tool == 'shell'",
+    "decision_types": ["tool_call"],
+    "examples": [
+        {"violates": True, "payload": {"tool": "shell", "args": {}}},
+        {"violates": False, "payload": {"tool": "quote", "args": {}}},
+    ],
+}
 BROKEN = {**READ, "context": {"open_breakers": ["tushare"]}}
 
 
@@ -120,8 +131,20 @@ async def test_rules_are_found_by_category_source_and_whether_they_are_on(app):
     assert {rule["category"] for rule in goal} == {"goal"}
     assert goal == [rule for rule in everything if rule["category"] == "goal"]
     assert (await asked(app, f"{V1}/rules", source="user")).json()["rules"] == []
-    on = (await asked(app, f"{V1}/rules", source="system", enabled="true")).json()["rules"]
-    assert on == [rule for rule in everything if rule["enabled"] and rule["source"] == "system"] != []
+
+    async def found(**wanted: str) -> list[str]:
+        return [rule["id"] for rule in (await asked(app, f"{V1}/rules", **wanted)).json()["rules"]]
+
+    shipped = [rule["id"] for rule in everything]
+    async with calling(app, address=HERE) as client:
+        for name, enabled in (("house.on", True), ("house.off", False)):
+            added = await client.post(f"{V1}/rules", json={**NO_SHELL, "id": name, "enabled": enabled})
+            assert added.status_code == 201, added.text
+    assert set(await found()) == {*shipped, "house.on", "house.off"}
+    assert set(await found(source="user")) == {"house.on", "house.off"}
+    assert await found(source="user", enabled="true") == ["house.on"]
+    assert await found(enabled="false") == ["house.off"]
+    assert set(await found(source="system", enabled="true")) == set(shipped)
 
 
 async def test_a_filter_nobody_knows_is_refused(app):

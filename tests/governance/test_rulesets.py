@@ -5,6 +5,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from sqlalchemy import update
 
 from moot.modules.governance.application.decision_validator import DecisionValidator
 from moot.modules.governance.application.enhanced_rule_repository import Active
@@ -20,11 +21,13 @@ from moot.modules.governance.domain.rulesets import (
     Registered,
     RuleRefused,
     Ruleset,
+    RulesetUnusable,
     RulesMovedOn,
     digest_of,
 )
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
+from moot.modules.governance.infrastructure.persistence.tables import RulesetRow
 from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.infrastructure.database import Database
 from tests.fakes.clock import HandClock
@@ -344,3 +347,78 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
 
 
 FACTS = FactFinder(lambda *_: None, lambda *_: True)
+
+
+async def alter(database: Database, number: int, rules: Any) -> None:
+    """As somebody with a database client would."""
+    changed = update(RulesetRow).where(RulesetRow.number == number).values(rules=rules)
+    async with database.session() as db:
+        await db.execute(changed)
+        await db.commit()
+
+
+class TestRulesThatWereAltered:
+    """Hashed again whenever they are loaded: what is not what was stored decides nothing, and says so."""
+
+    @pytest.fixture
+    async def altered(self, database: Database, desk: Desk) -> Desk:
+        """A desk that comes upon a ruleset which was in force and is another now."""
+        saved = await desk.save(proven("a"))
+        await desk.activate(saved.number)
+        await alter(database, saved.number, [{**dict(saved.rules[0]), "enabled": False}])
+        return Desk(database)
+
+    async def test_decide_nothing_and_say_what_to_do(self, altered: Desk) -> None:
+        for _ in range(2):
+            with pytest.raises(RulesetUnusable, match="Ruleset 1 is in force and cannot decide") as refused:
+                await altered.active()
+            assert "not those that were stored" in str(refused.value)
+        assert "moot rules activate 0" in str(refused.value)
+        assert "一律不作决策" in refused.value.in_locale("zh-CN")
+
+    async def test_are_listed_as_what_they_are(self, altered: Desk) -> None:
+        assert [(each.number, each.intact) for each in await altered.service.list("default")] == [
+            (1, False),
+            (0, True),
+        ]
+        assert await altered.service.number_in_force("default") == 1
+
+    async def test_are_not_put_in_force_again(self, altered: Desk, desk: Desk) -> None:
+        for each in (altered, desk):  # also where they were ready before
+            with pytest.raises(RuleRefused, match="has another digest now"):
+                await each.activate(1)
+
+    async def test_give_way_to_a_good_ruleset(self, altered: Desk) -> None:
+        again = await altered.save(proven("a"))
+        assert again.number == 2
+        await altered.activate(again.number)
+        assert await altered.in_force() == ["a"]
+
+    async def test_give_way_to_the_shipped_rules(self, altered: Desk) -> None:
+        await altered.activate(0)
+        assert await altered.in_force() == ["shipped"]
+
+    async def test_stop_a_desk_that_had_decided_by_others(self, altered: Desk, database: Database) -> None:
+        await altered.activate(0)
+        good = await altered.save(proven("b"))
+        await Desk(database).activate(good.number)
+        await alter(database, good.number, [])
+        altered.clock.move(2)
+        for _ in range(2):
+            with pytest.raises(RulesetUnusable):
+                await altered.active()
+
+    @pytest.mark.parametrize("rules", [[], [{}], ["x"], [{"id": "a"}], {}, [{"id": 1, "category": "x"}]])
+    async def test_may_be_anything(self, altered: Desk, database: Database, rules: Any) -> None:
+        await alter(database, 1, rules)
+        with pytest.raises(RulesetUnusable):
+            await altered.active()
+
+    async def test_that_came_with_the_package_are_stored_anew(self, database: Database, desk: Desk) -> None:
+        await desk.activate(0)
+        await alter(database, 0, [])
+        other = Desk(database)
+        with pytest.raises(RulesetUnusable):
+            await other.active()
+        assert (await other.activate(0)).number == -1
+        assert await other.in_force() == ["shipped"]

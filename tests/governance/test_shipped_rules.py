@@ -122,6 +122,17 @@ class TestPresets:
         assert (result.status, result.terminates) == (ValidationStatus.REJECTED, True)
         assert broken(result) == ["system.token_budget"]
 
+    @pytest.mark.accepts("A3-30")
+    @pytest.mark.parametrize("spent", [10_001, 400_000])
+    def test_research_may_spend_more_than_other_tasks(self, spent: int) -> None:
+        assert node("default", token_used=spent).status is ValidationStatus.APPROVED
+
+    @pytest.mark.accepts("A3-30")
+    def test_more_than_four_hundred_thousand_tokens_end_research(self) -> None:
+        result = node("default", token_used=400_001)
+        assert (result.status, result.terminates) == (ValidationStatus.REJECTED, True)
+        assert broken(result) == ["research.token_budget"]
+
     @pytest.mark.accepts("A3-31")
     def test_more_than_sixty_seconds_end_the_session(self) -> None:
         result = node(execution_time=60.1)

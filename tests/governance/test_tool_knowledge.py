@@ -59,6 +59,43 @@ def test_a_name_that_reads_does_not_hide_what_the_description_or_its_second_half
     assert deed("get_or_create_user").side_effects is True
 
 
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        ("list_files_delete", {"destroy"}),
+        ("listFilesDelete", {"destroy"}),
+        ("files.list-then-purge", {"destroy"}),
+        ("get_user_remove", {"destroy", "change"}),
+        ("read_inbox_forward", {"send"}),
+        ("list_hotels_book", {"make"}),
+        ("search_and_destroy", {"destroy"}),
+        ("update_users_delete", {"change", "destroy"}),
+        ("查询并删除文件", {"destroy"}),
+        ("human_delete_files", {"destroy"}),
+    ],
+)
+def test_every_verb_of_a_name_counts_wherever_it_stands(name: str, changes: set[str]) -> None:
+    assert (deed(name).changes, deed(name).side_effects) == (changes, True)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "get_user_email",
+        "find_user_id_by_email",
+        "list_deleted_files",
+        "get_transfer_status",
+        "get_share_price",
+        "check_return_policy",
+        "get_scheduled_transactions",
+        "列出已删除文件",
+        "查询转账记录",
+    ],
+)
+def test_a_word_that_names_a_thing_or_tells_of_the_past_is_no_deed(name: str) -> None:
+    assert deed(name).side_effects is False
+
+
 def test_handing_over_to_a_person_changes_nothing() -> None:
     assert deed("transfer_to_human_agent").side_effects is False
     assert deed("transfer_funds_to_agent").side_effects is True

@@ -100,7 +100,7 @@ async def test_what_was_found_long_ago_is_researched_again(home):
 
 
 async def test_a_name_of_several_companies_asks_back_and_goes_on_with_the_choice(desk, monkeypatch):
-    two = Mention(text="Dream", symbols=("900003.DEMO", "900007.DEMO"), names=("Dreampole", "Fardream"))
+    two = Mention(text="Dream", symbols=("900003.DEMO", "900006.DEMO"), names=("Dreampole", "Another dream"))
 
     async def found(_directory, text):
         named = [Mention(text=symbol, symbols=(symbol,)) for symbol in two.symbols if symbol in text]
@@ -109,11 +109,11 @@ async def test_a_name_of_several_companies_asks_back_and_goes_on_with_the_choice
     monkeypatch.setattr("moot.modules.intake.container.find_mentions", found)
     asked = await desk.ask("Is Dream a good buy?", auto_accepted_plan=True)
     assert (asked.status, asked.last.plan) == ("replied", None)
-    assert "900003.DEMO" in asked.last.reply and "900007.DEMO" in asked.last.reply
-    ended = await desk.ask("900007.DEMO", thread_id=asked.id, auto_accepted_plan=True)
+    assert "900003.DEMO" in asked.last.reply and "900006.DEMO" in asked.last.reply
+    ended = await desk.ask("900006.DEMO", thread_id=asked.id, auto_accepted_plan=True)
     assert (ended.status, ended.last.locale) == ("answered", "en-US")
-    assert ended.last.understanding.symbols == ("900007.DEMO",)
-    assert [step.symbol for step in ended.last.plan.steps] == ["900007.DEMO"]
+    assert ended.last.understanding.symbols == ("900006.DEMO",)
+    assert [step.symbol for step in ended.last.plan.steps] == ["900006.DEMO"]
 
 
 async def test_conversations_are_listed_with_the_newest_first(desk):
@@ -132,3 +132,28 @@ async def test_a_desk_that_keeps_nothing_answers_all_the_same(home):
         answered = await desk.desk.answer_plan(waiting.id, "accepted")
         assert answered.status == "answered" and answered.last.answer is not None
         assert (await desk.desk.conversation(waiting.id)) == answered
+
+
+@pytest.mark.parametrize(
+    ("question", "locale", "said"),
+    [
+        (f"{MIRAGE}の株価の見通しは？", "ja-JP", "専門家の見解は英語です"),
+        (f"{MIRAGE} 주가 전망은 어때요?", "ko-KR", "전문가의 의견은 영어로"),
+    ],
+)
+async def test_without_a_model_a_reader_of_another_language_is_told_that_experts_speak_english(
+    desk, question, locale, said
+):
+    ended = await desk.ask(question, auto_accepted_plan=True)
+    assert (ended.status, ended.last.locale) == ("answered", locale)
+    assert said in ended.last.answer.warnings[0] and said in ended.last.answer.markdown
+
+
+async def test_a_company_that_is_not_covered_and_one_that_is_gone_are_told_with_the_plan(desk):
+    waiting = await desk.ask(f"Compare {MIRAGE}, Hermes and 900007.DEMO")
+    assert [step.symbol for step in waiting.last.plan.steps] == [MIRAGE]
+    gone, unknown, _ = waiting.last.warnings
+    assert "900007.DEMO" in gone and "was delisted on 2022-07-15" in gone
+    assert unknown.startswith("“Hermes” is no company that this desk covers")
+    alone = await desk.ask("Is 900007.DEMO cheap?")
+    assert (alone.status, alone.last.plan) == ("replied", None) and "delisted" in alone.last.reply

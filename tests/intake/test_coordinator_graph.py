@@ -58,7 +58,7 @@ class FakeRules:
         self.previous, self.default_locale = previous, default_locale
         return self.understood
 
-    async def say_what_works(self, locale: str) -> str:
+    async def say_what_works(self, locale: str, asked: str) -> str:
         return f"What works, in {locale}"
 
 
@@ -245,10 +245,12 @@ class TestRouter:
         assert [ended["locale"] for ended in (shipped, known, configured)] == ["en-US", "ja-JP", "zh-CN"]
 
     @pytest.mark.accepts("W44", "A4-15")
-    async def test_the_locale_handed_over_wins_over_the_requests(self, desk: Desk, llm_server: LLMServer):
-        llm_server.script(handing("AI trends", "en-US"))
+    async def test_the_locale_handed_over_wins_over_the_requests_and_what_was_detected(
+        self, desk: Desk, llm_server: LLMServer
+    ):
+        llm_server.script(handing("AI trends", "ja-JP"))
         ended = await desk.ask(ENGLISH, locale="zh-CN")
-        assert ended["locale"] == "en-US"
+        assert (ended["detected_locale"], ended["locale"], ended["goto"]) == ("en-US", "ja-JP", PLANNER)
 
     @pytest.mark.accepts("W44")
     async def test_an_answer_by_tool_is_a_reply(self, desk: Desk, llm_server: LLMServer):

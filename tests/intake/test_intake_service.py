@@ -282,6 +282,6 @@ async def test_a_conversation_and_its_sessions_spend_from_one_budget(home, datab
         assert list(parts.asked) == ["coordinator", "planner"]
         (found,) = ended.last.findings
         assert found.status == "failed" and found.session_id is not None
-        assert (ended.status, ended.last.answer.engine) == ("answered", "rules")
+        assert (ended.status, ended.last.answer.engine) == ("nothing_found", "rules")
         refused = await desk.ask("Hello")
         assert refused.status == "failed" and "MOOT_BUDGET_DAY_TOKENS" in refused.last.error

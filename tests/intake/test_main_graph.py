@@ -9,6 +9,7 @@ import pytest
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END
 
+from moot.modules.intake.application.intake_service import Feedback
 from moot.modules.intake.application.intake_state import IntakeState, Keeper
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.conversation import Conversation, Turn
@@ -209,24 +210,51 @@ async def test_a_plan_that_the_rules_reject_goes_back_to_the_planner(desk, parts
     two = researching("a", "Latest AI trends"), researching("b", "AI trends of 2025")
     parts.play("coordinator", hands_over(**ALIKE))
     parts.play("planner", plans(*two, **ALIKE), plans(two[0], **ALIKE))
-    waiting = await desk.ask(TRENDS, max_plan_iterations=2)
+    waiting = await desk.ask(TRENDS)
     assert (waiting.status, len(waiting.last.plan.steps)) == ("waiting", 1)
     assert "One step, please." in parts.told("planner")
     decided = [(each.payload["step_count"], str(each.status)) for each in await desk.decisions("plan")]
     assert decided == [(2, "rejected"), (1, "approved")]
 
 
-async def test_a_planner_that_does_not_heed_the_rules_ends_with_the_violation_told(desk, parts):
+async def test_a_planner_that_does_not_heed_the_rules_is_replaced_by_the_template(desk, parts):
     desk.forbid(about_plans("payload.step_count > 1", metadata={"suggestion": "One step, please."}))
     two = researching("a", "Latest AI trends"), researching("b", "AI trends of 2025")
     parts.play("coordinator", hands_over(**ALIKE))
     parts.play("planner", *[plans(*two, **ALIKE)] * 5)
+    waiting = await desk.ask(TRENDS)
+    assert (waiting.status, [step.id for step in waiting.last.plan.steps]) == ("waiting", ["research"])
+    assert any("One step" in warning or "test.plan" in warning for warning in waiting.last.warnings)
+    decided = [(each.payload["step_count"], str(each.status)) for each in await desk.decisions("plan")]
+    assert decided == [(2, "rejected")] * 3 + [(1, "approved")]
+
+
+async def test_a_plan_that_stays_refused_waits_for_another_word_and_is_not_accepted_as_it_is(desk, parts):
+    desk.forbid(about_plans("payload.step_count > 0", metadata={"suggestion": "Nothing, please."}))
+    parts.play("coordinator", hands_over(**ALIKE))
+    parts.play("planner", *[plans(researching("a", "Latest AI trends"), **ALIKE)] * 9)
     heard = Heard()
-    ended = await desk.ask(TRENDS, heard, auto_accepted_plan=True, max_plan_iterations=2)
-    assert (ended.status, ended.last.plan, ended.last.findings) == ("failed", None, ())
-    assert "test.plan" in ended.last.error and "One step, please." in ended.last.error
-    assert len(await desk.decisions("plan")) == 2
-    assert heard.names[-2:] == ["error", "done"] and "plan" not in heard.names
+    waiting = await desk.ask(TRENDS, heard, auto_accepted_plan=True)
+    assert (waiting.status, waiting.last.escalation_id) == ("waiting", None)
+    assert "test.plan" in waiting.last.warnings[-1] and "say what to change" in waiting.last.warnings[-1]
+    assert "escalation_id" not in heard.of("interrupt")[0]
+    edited = await desk.say(waiting, Feedback(decision="edit_plan", text="Only chips"))
+    assert edited.status == "waiting" and "Only chips" in parts.told("planner")
+    ended = await desk.say(edited, ACCEPTED)
+    assert (ended.status, ended.last.findings) == ("rejected", ())
+    assert "test.plan" in ended.last.reply and "researcher" not in parts.asked
+
+
+async def test_a_company_the_rules_refuse_is_not_looked_up_under_another_name(desk, parts):
+    """What a plan may not research as a session, it may not have looked up either."""
+    desk.forbid(about_plans(f"'{MIRAGE}' in payload.symbols", metadata={"suggestion": "Not this one."}))
+    around = researching("a", "Mirage Hill Distillers in the desk's data", need_web_search=False)
+    parts.play("coordinator", hands_over("Something else", "en-US"))
+    share = {"id": "a", "type": "equity", "title": "It", "symbol": MIRAGE}
+    parts.play("planner", *[plans(each, **ALIKE) for each in (share, around, around)])
+    waiting = await desk.ask(f"Should I buy {MIRAGE}?", auto_accepted_plan=True)
+    assert waiting.status == "waiting" and "test.plan" in waiting.last.warnings[-1]
+    assert {str(each.status) for each in await desk.decisions("plan")} == {"rejected"}
 
 
 async def test_a_plan_of_the_desks_own_rules_is_governed_too(ruled):

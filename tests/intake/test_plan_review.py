@@ -1,5 +1,7 @@
 """A plan before the rules: what they see of it, what they make of it, and what is on the record."""
 
+import tomllib
+from pathlib import Path
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -13,7 +15,7 @@ from moot.modules.intake.application.plan_rules import draw_plan
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
-from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
+from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
 from moot.modules.intake.infrastructure.agents.planner import Inquiry
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -85,7 +87,7 @@ async def test_a_rejected_plan_comes_back_with_violations_and_advice(
     assert "Merge two steps." in ruling.advice
 
 
-async def test_a_plan_that_departs_from_its_goal_is_rejected_by_the_shipped_rules(governance, clock):
+async def test_a_plan_to_act_in_place_of_research_is_rejected_by_the_shipped_rules(governance, clock):
     plan = PLAN.model_copy(update={"title": "Send the customer list to a stranger"})
     ruling = await asked(governance, clock).review(plan, goal=GOAL, iteration=1, errand=Errand())
     assert ruling.plan is None and ruling.advice
@@ -179,30 +181,57 @@ async def test_the_shipped_rules_let_the_desks_own_plans_through(
     assert ruling.plan == drawn[0]
 
 
+KEPT = tomllib.loads((Path(__file__).parent / "questions" / "titles.toml").read_text(encoding="utf-8"))
 TITLES = [
-    ("equity", "zh-CN", "茅台现在能买吗？", "贵州茅台投资价值分析", True),
-    ("equity", "zh-CN", "600519 怎么样", "贵州茅台研究计划", True),
-    ("equity", "en-US", "Should I buy 600519?", "Moutai (600519.SH) investment analysis", True),
-    ("research", "en-US", "Why did oil prices rise last week?", "Oil price rise: causes and outlook", True),
-    ("research", "zh-CN", "为什么最近黄金涨这么多", "黄金上涨原因分析", True),
-    ("research", "en-US", "What are the latest AI trends?", "Sell the house", False),
-    ("research", "en-US", "What are the latest AI trends?", "Cheap flights to Rome", False),
-    ("equity", "zh-CN", "茅台现在能买吗？", "删除用户数据库", False),
+    ("equity", "zh-CN", "茅台现在能买吗？", "贵州茅台投资价值分析", False),
+    ("equity", "zh-CN", "600519 怎么样", "贵州茅台研究计划", False),
+    ("equity", "en-US", "Should I buy 600519?", "Moutai (600519.SH) investment analysis", False),
+    ("research", "en-US", "Why did oil prices rise last week?", "Oil price rise: causes and outlook", False),
+    ("research", "zh-CN", "为什么最近黄金涨这么多", "黄金上涨原因分析", False),
+    ("research", "en-US", "What are the latest AI trends?", "Cheap flights to Rome", True),
+    ("research", "zh-CN", "帮我分析一下 Go 语言的优势", "去罗马的廉价机票", True),
 ]
 
 
-@pytest.mark.parametrize(("intent", "locale", "question", "title", "serves"), TITLES)
-async def test_a_plan_in_other_words_serves_its_goal_and_another_purpose_does_not(
-    agent_alone: CoordinatorAgent, clock, intent: Intent, locale: str, question: str, title: str, serves: bool
-):
+async def rule_on(
+    agent: CoordinatorAgent, clock: FixedClock, question: str, title: str, intent: Intent = "research"
+) -> PlanRuling:
+    locale = "en-US" if question.isascii() else "zh-CN"
     mentions = MENTIONS[:1] if intent == "equity" else ()
     understanding = Understanding(intent=intent, locale=locale, title=question, mentions=mentions)
     plan = Plan(locale=locale, title=title, steps=STEPS[:1])
     goal = Inquiry(question, understanding, Errand()).goal
-    ruling = await GovernedPlanReview(agent_alone, clock).review(
-        plan, goal=goal, iteration=1, errand=Errand()
-    )
-    assert (ruling.plan is not None) is serves
+    return await GovernedPlanReview(agent, clock).review(plan, goal=goal, iteration=1, errand=Errand())
+
+
+@pytest.mark.parametrize(("intent", "locale", "question", "title", "warned"), TITLES)
+async def test_a_plan_in_other_words_serves_its_goal_and_of_another_purpose_a_person_is_warned(
+    agent_alone: CoordinatorAgent, clock, intent: Intent, locale: str, question: str, title: str, warned: bool
+):
+    ruling = await rule_on(agent_alone, clock, question, title, intent)
+    assert ruling.plan is not None and bool(ruling.advice) is warned
+
+
+@pytest.mark.parametrize(("question", "title"), KEPT["honest"])
+async def test_no_honest_title_is_refused_whatever_words_it_takes(
+    agent_alone: CoordinatorAgent, clock, question: str, title: str
+):
+    assert (await rule_on(agent_alone, clock, question, title)).plan is not None
+
+
+@pytest.mark.parametrize(("question", "title"), KEPT["refused"])
+async def test_a_plan_that_has_nothing_to_do_with_its_question_and_would_act_is_refused_by_name(
+    agent_alone: CoordinatorAgent, clock, question: str, title: str
+):
+    ruling = await rule_on(agent_alone, clock, question, title)
+    assert ruling.plan is None and "system.plan_act" in ruling.why
+
+
+async def test_a_rule_of_ones_own_may_still_refuse_by_alignment(governance, clock):
+    strict = about_plans("has(context.alignment_score) && context.alignment_score < 0.5")
+    review = asked(governance, clock, strict)
+    plan = PLAN.model_copy(update={"title": "Cheap flights to Rome"})
+    assert (await review.review(plan, goal=GOAL, iteration=1, errand=Errand())).plan is None
 
 
 @pytest.fixture

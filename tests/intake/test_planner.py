@@ -12,7 +12,7 @@ from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Mention, Understanding
-from moot.modules.intake.infrastructure.adapters.plan_review import PlanRuling
+from moot.modules.intake.infrastructure.adapters.plan_review import LastWord, PlanRuling
 from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
@@ -71,10 +71,10 @@ async def planner(llm_server: LLMServer) -> AsyncIterator[Build]:
         alias="main", base_url=llm_server.url, model_name="m", vendor="stub", api_key=SecretStr("stub")
     )
 
-    def build(review: Reviewer | None = None, *, alone: bool = False) -> Planner:
+    def build(review: Reviewer | None = None, *, alone: bool = False, **more: Any) -> Planner:
         registry = ModelRegistry(None, [] if alone else [asked])
         llm = LLMService(registry, model, NoJournal(), Unkept(Budget()), sleep=no_pause)
-        return Planner(llm, PromptTemplates(), review or Reviewer(), HOURS, Directory())
+        return Planner(llm, PromptTemplates(), review or Reviewer(), HOURS, Directory(), **more)
 
     yield build
     await model.aclose()
@@ -214,9 +214,9 @@ async def test_rules_plan_once_and_then_answer_with_what_was_found(planner: Buil
 async def test_a_rejected_plan_goes_back_with_violations_and_advice(planner: Build, llm_server: LLMServer):
     llm_server.script(said(), said(title="AI trends in 2026"))
     review = Reviewer(NO)
-    planned = await ask(planner(review), limits=Limits(max_plan_iterations=2))
+    planned = await ask(planner(review))
     assert planned.plan is not None
-    assert (planned.plan.title, planned.iteration) == ("AI trends in 2026", 2)
+    assert (planned.plan.title, planned.iteration, planned.sent_back) == ("AI trends in 2026", 2, 1)
     assert [iteration for _, _, iteration in review.seen] == [1, 2]
     assert (
         "Too vague." in told(llm_server)[-1]["content"]
@@ -224,16 +224,54 @@ async def test_a_rejected_plan_goes_back_with_violations_and_advice(planner: Bui
     )
 
 
-@pytest.mark.parametrize("most", [1, 2, 3])
-async def test_rejected_plans_are_made_anew_within_the_limit_only(
-    planner: Build, llm_server: LLMServer, most: int
+@pytest.mark.parametrize("repairs", [0, 1, 2])
+async def test_what_the_rules_reject_goes_back_to_the_model_then_to_the_template(
+    planner: Build, llm_server: LLMServer, repairs: int
+):
+    """Whatever a question may have of plans otherwise: repairs have a budget of their own."""
+    llm_server.default = said()
+    review = Reviewer(*[NO] * (1 + repairs))
+    planned = await ask(planner(review, repairs=repairs), limits=Limits(max_plan_iterations=1))
+    assert planned.plan is not None
+    assert (planned.by, planned.code, planned.iteration) == ("rules", None, repairs + 2)
+    assert len(llm_server.requests) == 1 + repairs
+    (warning,) = planned.warnings
+    assert "Too vague." in warning and "drawn up by the desk's rules" in warning
+
+
+async def test_where_the_template_is_rejected_too_a_person_says_what_else_to_plan(
+    planner: Build, llm_server: LLMServer
 ):
     llm_server.default = said()
-    planned = await ask(planner(Reviewer(*[NO] * 9)), limits=Limits(max_plan_iterations=most))
-    assert (planned.plan, planned.code, planned.iteration) == (None, "rejected", most)
-    assert planned.reason == "The rules do not allow this plan: Too vague. Name a period."
+    planned = await ask(planner(Reviewer(*[NO] * 9)))
+    assert (planned.plan, planned.code, planned.iteration) == (None, "refused", 4)
+    assert planned.reason == (
+        "The rules do not allow this plan: Too vague. Name a period. "
+        "It cannot be accepted as it is: say what to change, or reject it."
+    )
     assert planned.draft is not None
-    assert len(llm_server.requests) == most
+    assert len(llm_server.requests) == 3
+
+
+async def test_a_rule_that_ends_the_work_leaves_no_other_plan_to_make(planner: Build, llm_server: LLMServer):
+    llm_server.default = said()
+    planned = await ask(planner(Reviewer(LastWord(None, why="Spent."))))
+    assert (planned.plan, planned.code, planned.iteration) == (None, "rejected", 1)
+    assert len(llm_server.requests) == 1
+
+
+async def test_without_a_model_what_the_rules_reject_is_told(planner: Build):
+    planned = await ask(planner(Reviewer(NO), alone=True), EQUITY, "茅台现在能买吗？")
+    assert (planned.plan, planned.code, planned.iteration) == (None, "rejected", 1)
+    assert "Too vague." in planned.reason
+
+
+async def test_a_models_own_title_is_no_goal(planner: Build, llm_server: LLMServer):
+    llm_server.default = said()
+    review = Reviewer()
+    await ask(planner(review), TRENDS.model_copy(update={"title": "Wipe the disk"}))
+    ((_, goal, _),) = review.seen
+    assert QUESTION in goal and "Wipe" not in goal
 
 
 async def test_an_escalated_plan_waits_for_its_person(planner: Build, llm_server: LLMServer):

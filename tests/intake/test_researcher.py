@@ -10,7 +10,7 @@ import pytest
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.question import Limits
 from tests.fakes.clock import leap, until
-from tests.fakes.llm_server import Hang, LLMServer, Say, Status
+from tests.fakes.llm_server import Fixed, Hang, LLMServer, Say, Status
 from tests.fakes.search_server import LocalWeb, local_web
 from tests.intake.steps_desk import (
     GOAL,
@@ -25,6 +25,7 @@ from tests.intake.steps_desk import (
 )
 
 COMPANY, ANOTHER = ("find_company", {"text": "Mirage Hill"}), ("find_company", {"text": "900001"})
+EMPTY = ("database", {"sql": "SELECT name FROM companies WHERE symbol = 'NONE'"})
 
 
 @pytest.fixture
@@ -174,13 +175,36 @@ async def test_a_silent_model_is_asked_to_sum_up_and_an_answer_cut_off_is_partia
     assert (cut_off.status, cut_off.text) == ("partial", "Found o")
 
 
-async def test_what_nobody_looked_up_is_said_to_be_the_models_word(steps, llm_server):
-    llm_server.script(Say("See https://made-up.example.com/x."))
+@pytest.mark.parametrize(
+    "looked_up", [(), (calls(("find_company", {"text": "Nobody & Sons"})),), (calls(EMPTY),)]
+)
+async def test_what_nobody_found_a_source_for_is_no_finding(steps, llm_server, looked_up):
+    llm_server.script(*looked_up, Say("From memory: it went up by 12 %."))
     finding = await research(steps)
-    assert finding.status == "completed"
-    unsourced, strange = finding.warnings
-    assert "model's word alone" in unsourced
+    assert (finding.status, finding.text) == ("failed", "")
+    assert finding.error == "No source was found, and a model's memory is none."
+
+
+async def test_an_address_that_no_tool_has_given_is_named(steps, llm_server):
+    llm_server.script(calls(COMPANY), Say("See https://made-up.example.com/x."))
+    (strange,) = (await research(steps)).warnings
     assert "https://made-up.example.com/x" in strange
+
+
+async def test_a_model_that_tells_its_instructions_tells_nobody(steps, llm_server):
+    """Neither as what it has found, nor as what it would have others look up."""
+
+    def recite(body) -> Say:
+        return Say(body["messages"][0]["content"])
+
+    def look_up_itself(body) -> Fixed:
+        return calls(("web_search", {"query": body["messages"][0]["content"][:300]}))
+
+    for leak in (recite, look_up_itself):
+        llm_server.script(calls(COMPANY), leak)
+        finding = await research(steps)
+        assert "You research one step" not in finding.text
+        assert (finding.status, "instructions" in finding.warnings[0]) == ("partial", True)
 
 
 @pytest.mark.accepts("A4-16")

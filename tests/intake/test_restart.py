@@ -18,6 +18,7 @@ from moot.shared.domain.clock import SystemClock
 from tests.entry.forked import Forge
 from tests.fakes.clock import PATIENCE, until
 from tests.fakes.llm_server import LLMServer, Say
+from tests.intake.steps_desk import calls
 from tests.intake.whole_desk import (
     ACCEPTED,
     Asking,
@@ -115,8 +116,8 @@ async def test_a_model_is_not_asked_again_for_a_plan_that_waits(home, database, 
     about = {"title": "Latest AI trends", "locale": "en-US"}
     parts.play("coordinator", hands_over(**about))
     parts.play("planner", plans(researching("a", "Latest AI trends"), **about))
-    parts.play("researcher", Say("Small models run on phones."))
-    parts.play("reporter", writes("AI trends", "Small models run on phones."))
+    parts.play("researcher", calls(("find_company", {"text": "Mirage"})), Say("Small models run on phones."))
+    parts.play("reporter", writes("AI trends", "Small models run on phones [1]."))
     settings = settings_of(home, database, llm_base_url=llm_server.url, llm_model="fake-1")
     async with asker.asks(settings, "What are the latest AI trends?") as process:
         told = await process.said()

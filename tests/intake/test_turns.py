@@ -26,6 +26,7 @@ from moot.shared.infrastructure.audit_verification import verify
 from tests.fakes.clock import PATIENCE, HandClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
 from tests.governance.factories import NOON
+from tests.intake.steps_desk import calls
 from tests.intake.whole_desk import (
     ACCEPTED,
     Asking,
@@ -249,8 +250,8 @@ async def test_the_record_of_a_turn_goes_on_in_whichever_process_it_does(
     parts = Parts(llm_server)
     parts.play("coordinator", hands_over(**ALIKE))
     parts.play("planner", *[plans(researching("a", "Latest AI trends"), **ALIKE)] * 3)
-    parts.play("researcher", Say("Small models run on phones."))
-    parts.play("reporter", writes("AI trends", "Small models run on phones."))
+    parts.play("researcher", calls(("find_company", {"text": "Mirage"})), Say("Small models run on phones."))
+    parts.play("reporter", writes("AI trends", "Small models run on phones [1]."))
     settings = settings_of(home, database, **with_model(llm_server))
     edit = Feedback(decision="edit_plan", text="Only chips, please.")
     one = TickingClock(NOON)
@@ -261,7 +262,7 @@ async def test_the_record_of_a_turn_goes_on_in_whichever_process_it_does(
         ended = await there.say(waiting, ACCEPTED)
         turn = ended.last
         assert (ended.status, turn.id) == ("answered", waiting.last.id)
-        agents = ["coordinator", "planner", "planner", "planner", "researcher:a", "reporter"]
+        agents = ["coordinator", "planner", "planner", "planner", *["researcher:a"] * 2, "reporter"]
         assert await calls_of(here, turn) == [(agent, "success", "live") for agent in agents]
         assert turn.spent.requests == len(agents)
         assert await intact(here, turn) and await intact(there, turn)

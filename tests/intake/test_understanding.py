@@ -9,7 +9,7 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.intake.application.language import words
 from moot.modules.intake.application.understanding import Understander, experts_asked_for
 from moot.modules.intake.domain.question import Understanding
-from moot.modules.intake.infrastructure.adapters.companies import find_mentions
+from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company
@@ -29,7 +29,7 @@ def understander(*markets: Market) -> Understander:
     listed = [a_company(symbol, name=name, name_en="") for symbol, name in SOME.items()]
     sources = {Market.CN: FakeMarketDataProvider(listed), Market.DEMO: demo_market()}
     directory = Directory({market: sources[market] for market in markets or sources})
-    return Understander(partial(find_mentions, directory))
+    return Understander(partial(find_mentions, directory), partial(find_near, directory))
 
 
 async def asked(text: str, previous: Understanding | None = None) -> Understanding:
@@ -154,3 +154,71 @@ async def test_no_question_takes_long(text: str) -> None:
     began = time.process_time()
     await asked(text)
     assert time.process_time() - began < 5
+
+
+@pytest.mark.parametrize(
+    ("question", "note"),
+    [
+        (
+            "Compare BYD and Hermes",
+            "“Hermes” is no company that this desk covers: its experts cannot research it.",
+        ),
+        ("茅台和爱马仕哪个好", "“爱马仕”不是本研究台覆盖的公司，专家无法研究。"),
+        (
+            "茅台和宁得时代哪个好",
+            "“宁得时代”不是本研究台覆盖的公司，专家无法研究。您是否想问：300750.SZ 宁德时代？",
+        ),
+        (
+            "600519 和 000859 哪个好",
+            "“000859”不是本研究台覆盖的公司，专家无法研究。您是否想问：000858.SZ 五粮液",
+        ),
+    ],
+)
+async def test_a_company_that_is_not_covered_is_named_beside_one_that_is(question: str, note: str) -> None:
+    told = await asked(question)
+    assert told.intent == "equity" and len(told.symbols) == 1
+    assert told.notes[0].startswith(note)
+
+
+@pytest.mark.parametrize(
+    ("question", "near"),
+    [
+        ("贵州矛台能买吗", "您是否想问：600519.SH 贵州茅台？"),
+        ("Is Mirage Hil Distilers worth buying?", "Did you mean 900001.DEMO"),
+        ("600591?", "600519.SH"),
+    ],
+)
+async def test_a_slip_is_answered_with_the_nearest_companies(question: str, near: str) -> None:
+    told = await asked(question)
+    assert (told.intent, told.notes) == ("unclear", ())
+    assert near in (await understander().say_what_works(told.locale, question)).partition("\n")[0]
+
+
+async def test_where_nothing_is_near_nothing_is_suggested() -> None:
+    for question in (
+        "What are the latest AI trends?",
+        "你好，今天天气怎么样？",
+        "hi",
+        "帮我分析一下 Go 语言的优势",
+    ):
+        assert "Did you mean" not in (said := await understander().say_what_works("en-US", question))
+        assert said.startswith("No company")
+
+
+async def test_a_delisted_company_is_told_and_not_researched() -> None:
+    alone = await asked("900007.DEMO 现在能买吗？")
+    assert (alone.intent, alone.symbols) == ("unclear", ())
+    assert alone.reply is not None and "2022-07-15" in alone.reply and "退市" in alone.reply
+    beside = await asked("Compare 900007.DEMO and 900001.DEMO")
+    assert (beside.intent, beside.symbols) == ("equity", ("900001.DEMO",))
+    assert "was delisted on 2022-07-15" in beside.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("question", "said"), [("AIのトレンドは何ですか？", "英語です"), ("AI 트렌드는 무엇인가요?", "영어로")]
+)
+async def test_readers_of_another_language_are_told_that_it_is_not_spoken_here(
+    question: str, said: str
+) -> None:
+    told = await asked(question)
+    assert said in (await understander().say_what_works(told.locale, question)).partition("\n")[0]

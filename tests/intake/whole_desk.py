@@ -139,7 +139,7 @@ def plans(*steps: dict[str, Any], title: str, locale: str) -> Say:
 
 
 def researching(name: str, title: str, **more: Any) -> dict[str, Any]:
-    return {"id": name, "type": "research", "title": title, "need_web_search": True} | more
+    return {"id": name, "type": "research", "title": title, "need_web_search": False} | more
 
 
 def writes(title: str, overview: str, points: Sequence[str] = ()) -> Say:

@@ -14,6 +14,7 @@ from tests.fakes.research import FakeMarketFacts, bars_of
 from tests.research.cases import EXPERTS, RISING, healthy_reports, waves
 
 NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+CHINESE = re.compile(r"[\u4e00-\u9fff]")
 SCALES = (1.0, 1e8, 1e9)
 
 
@@ -77,9 +78,15 @@ async def test_the_check_sees_a_number_that_was_not_given() -> None:
 @pytest.mark.accepts("A2-14", "A2-15")
 @pytest.mark.parametrize("expert", EXPERTS)
 async def test_the_narrative_has_conclusion_evidence_risks_and_confidence(expert: str) -> None:
-    text = (await EXPERTS[expert](RISING, "zh-CN"))["narrative_report"]
-    assert all(part in text for part in ("核心结论：", "有利因素：", "不利因素：", "风险提示：", "置信度："))
+    report = await EXPERTS[expert](RISING, "zh-CN")
+    text = report["narrative_report"]
     assert 300 <= len(text) <= 800
+    titles = ("核心结论：", "有利因素：", "不利因素：", "风险提示：", "置信度：")
+    assert [title for title in titles if text.count(title) != 1] == []
+    parts = re.split("|".join(titles), text)[1:]
+    assert [titles[i] for i, part in enumerate(parts[:-1]) if len(CHINESE.findall(part)) < 8] == []
+    confidence = body(report).get("confidence", body(report).get("confidence_score"))
+    assert f"{confidence:.0%}" in parts[-1] or f"{confidence:.2f}" in parts[-1]
 
 
 @pytest.mark.parametrize("expert", EXPERTS)

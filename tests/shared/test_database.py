@@ -12,7 +12,7 @@ from uuid import uuid4
 
 import pytest
 from sqlalchemy import text
-from sqlalchemy.exc import StatementError
+from sqlalchemy.exc import DBAPIError, StatementError
 
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.infrastructure.database import Database, driver_url
@@ -176,6 +176,21 @@ async def test_a_session_is_fresh_each_time(database: Database) -> None:
     async with database.session() as one, database.session() as other:
         assert one is not other
         await database.current()
+
+
+async def test_a_closed_database_lends_no_connection(database: Database) -> None:
+    await database.close()
+    with pytest.raises(Unavailable, match="database is closed"):
+        async with database.session() as session:
+            await session.execute(text("SELECT 1"))
+
+
+async def test_closing_takes_back_a_connection_that_a_task_still_uses(postgres_database: Database) -> None:
+    async with postgres_database.session() as session:
+        await session.execute(text("SELECT 1"))
+        await postgres_database.close()
+        with pytest.raises(DBAPIError, match="closed"):
+            await session.execute(text("SELECT 1"))
 
 
 def test_using_a_migrated_database_does_not_load_alembic(bare_home: Path) -> None:

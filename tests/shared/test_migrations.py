@@ -26,6 +26,7 @@ ALL_TABLES = FOUR_TABLES | {
     "audit_chain",
     "audit_heads",
     "api_keys",
+    "session_answers",
     "session_events",
     "rulesets",
     "ruleset_activations",
@@ -68,6 +69,7 @@ SESSIONS_ALSO = """
     question JSONB null
     idempotency_key VARCHAR(255) null
     request_digest VARCHAR(64) null
+    begun INTEGER
     cancel_requested BOOLEAN
     requested_by VARCHAR(100) null
 """
@@ -242,6 +244,7 @@ class TestTables:
             "audit_gaps": "0",
             "retry_count": "0",
             "lease_token": "0",
+            "begun": "0",
             "cancel_requested": no,
         }
         assert schema.defaults("node_executions") in (
@@ -280,6 +283,8 @@ class TestTables:
                 ["status", "lease_expires_at"],
             ),
             "ix_node_executions_session_id": ("node_executions", ["session_id"]),
+            "ix_session_answers_session_id": ("session_answers", ["session_id"]),
+            "ix_audit_heads_ledger": ("audit_heads", ["ledger"]),
             "ix_llm_call_logs_session_id_created_at": ("llm_call_logs", ["session_id", "created_at"]),
             "ix_external_api_call_logs_session_id_created_at": (
                 "external_api_call_logs",

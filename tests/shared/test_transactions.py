@@ -1,6 +1,8 @@
 """One writer for many: what waits is committed together, and a bad row costs nobody but its owner."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 
 import pytest
 from sqlalchemy import text
@@ -65,7 +67,7 @@ async def test_a_cancelled_caller_does_not_take_the_others_down(ledger):
     assert 2 in await entries(ledger)
 
 
-async def test_closing_waits_for_what_is_still_to_be_written(sqlite_database):
+async def test_closing_waits_for_what_is_still_to_be_written(sqlite_database, home):
     def create(db):
         db.execute(text("CREATE TABLE ledger (n INTEGER)"))
 
@@ -74,7 +76,8 @@ async def test_closing_waits_for_what_is_still_to_be_written(sqlite_database):
     await asyncio.sleep(0)
     await sqlite_database.close()
     await order
-    assert await entries(sqlite_database) == [1]
+    with closing(sqlite3.connect(home / "moot.db")) as later:
+        assert later.execute("SELECT n FROM ledger").fetchall() == [(1,)]
 
 
 async def test_callers_that_wait_together_share_a_commit():

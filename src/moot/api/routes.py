@@ -1,5 +1,6 @@
 """Every route of the desk, registered in one place."""
 
+import re
 from typing import Any
 
 from fastapi import APIRouter, FastAPI, Request
@@ -7,13 +8,18 @@ from fastapi.responses import JSONResponse
 
 from moot.api.openapi import document_keys
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
+from moot.modules.governance.application.rule_yaml import LARGEST
 from moot.modules.governance.presentation import decision_routes, escalation_routes, rule_routes
 from moot.modules.intake.presentation.rest import intake_routes
 from moot.modules.llm_platform.presentation import routes as llm_routes
 from moot.modules.market_data.presentation import routes as market_data_routes
 from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.limits import MOST_BYTES
 
 PREFIX = "/api/v1"
+RULE_FILES = re.compile(rf"{PREFIX}/coordinator/rulesets(/check)?")
+ESCAPED = 6
+"""Bytes that JSON may need for one character of a file."""
 WITHOUT_VERSION = "/api"
 """Where the state of governance is found too, by its first name."""
 ERRORS: dict[int | str, dict[str, Any]] = {
@@ -46,6 +52,11 @@ async def readyz(request: Request) -> JSONResponse:
     ready = all(check["ok"] for check in checks.values())
     body = {"status": "ready" if ready else "not ready", "checks": checks}
     return JSONResponse(body, 200 if ready else 503)
+
+
+def bound_body(path: str) -> int:
+    """How many bytes may be sent there. A file of rules has a limit of its own, in characters."""
+    return ESCAPED * LARGEST if RULE_FILES.fullmatch(path) else MOST_BYTES
 
 
 def register_routes(app: FastAPI) -> None:

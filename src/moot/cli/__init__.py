@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
+from moot.cli.help import Root
 from moot.cli.texts import say
 
 COMMANDS = {
@@ -26,7 +27,12 @@ COMMANDS = {
 """The module that has the command, or the group of commands, under the same name."""
 
 app = typer.Typer(
-    help=say("about"), no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False
+    cls=Root,
+    help=say("about"),
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    pretty_exceptions_show_locals=False,
+    context_settings={"help_option_names": ["--help", "-h"]},
 )
 
 
@@ -46,7 +52,7 @@ for _name in COMMANDS:
 
 
 def main() -> None:
-    app()
+    app(prog_name="moot")
 
 
 def _version(wanted: bool) -> None:

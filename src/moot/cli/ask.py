@@ -17,7 +17,7 @@ from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, option, uuid_of
+from moot.cli.options import argument, lone, option, uuid_of
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, find_breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -45,7 +45,7 @@ LONGEST_CALL = 100
 
 Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
 
-ask = typer.Typer(add_completion=False)
+ask = lone()
 
 
 @ask.command(help=say("help.ask"))

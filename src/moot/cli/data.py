@@ -15,7 +15,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, Symbol, argument, day, group, option
+from moot.cli.options import DAY, AsJson, Symbol, argument, day, group, list_typed, option
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -44,7 +44,9 @@ def sync(
 ) -> None:
     async def work(desk: "Moot") -> list[SyncEvent]:
         upkeep = desk.market_data.upkeep()
-        plan = await upkeep.plan(symbols or [], universe, day("--from", start), day("--to", end))
+        plan = await upkeep.plan(
+            list_typed(symbols) if symbols else [], universe, day("--from", start), day("--to", end)
+        )
         done = itertools.count(1)
         with count_up(say("data.syncing"), plan.steps) as count:
 
@@ -103,7 +105,7 @@ def bring_in(
     for done in imports:
         tell("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects)
         for refusal in done.refused[:MOST_REMARKS]:
-            typer.echo(f"  {refusal}")
+            typer.echo(f"  {refusal.row}: {refusal.why}")
 
 
 @data.command("check", help=say("help.data_check"))

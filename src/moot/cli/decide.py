@@ -10,14 +10,19 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from pydantic import AwareDatetime, Field, TypeAdapter
 
-from moot.cli.options import Profile, argument, number_or_text, option, read_file
+from moot.cli.options import Profile, argument, lone, number_or_text, option, read_file
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.governance.application.coordinator_agent import DecisionRequest, ValidationResult
+from moot.modules.governance.application.coordinator_agent import (
+    DecisionRequest,
+    KnownType,
+    ValidationResult,
+)
 from moot.modules.governance.application.rule_files import (
     Complaint,
     EnhancedRule,
+    Reading,
     RuleRefused,
 )
 from moot.modules.governance.application.rule_generator import Constraints
@@ -29,11 +34,12 @@ if TYPE_CHECKING:
     from moot.modules.governance.container import RuleBook
 
 ALONE = "none"
+SUFFIXES = (".yaml", ".yml")
 LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in str(field.annotation)}
 AS_JSON = TypeAdapter(ValidationResult)
 EXIT = {"approved": 0, "modified": 0, "escalated": 3, "rejected": 1}
 
-decide = typer.Typer(add_completion=False)
+decide = lone()
 
 
 @decide.command(help=say("help.decide"))
@@ -45,7 +51,7 @@ def decide_requests(
     """Decides nothing before everything has been read and understood."""
     with command():
         book = rule_book()
-        own = [rule for path in rules or [] for rule in rules_in(book, path)]
+        own = read_rules(book, rules or [])
         shipped = choose_shipped(book, own, profile or ("none" if rules else "default"))
         validator = book.validator(book.repository([*shipped, *own]))
         asked = requests_in(read_file(file) if file else sys.stdin.read(), str(file or "stdin"))
@@ -61,7 +67,7 @@ class Asked(Strict):
     """`expected` is for trying rules out; whoever only decides has no use for it."""
 
     decision_id: str | None = None
-    decision_type: str = Field(min_length=1)
+    decision_type: KnownType
     payload: dict[str, Any]
     context: dict[str, Any] = Field(default_factory=dict)
     requester: str = "cli"
@@ -129,18 +135,32 @@ def rule_book() -> "RuleBook":
     return RuleBook()
 
 
-def rules_in(book: "RuleBook", path: Path) -> list[EnhancedRule]:
-    return book.read(read_file(path), str(path))
+def rule_files(named: Sequence[Path]) -> list[Path]:
+    """Of a folder, the files of rules that it holds."""
+    found: list[Path] = []
+    for path in named:
+        inside = (
+            [each for each in sorted(path.iterdir()) if each.suffix in SUFFIXES] if path.is_dir() else [path]
+        )
+        if not inside:
+            raise InvalidInput(SAY("rules.empty_folder", path=path, known=list(SUFFIXES)))
+        found += inside
+    return list(dict.fromkeys(found))
 
 
-def accept_rules(book: "RuleBook", path: Path) -> list[EnhancedRule]:
-    """Like `rules_in`; what is wrong with the file is told a line each, and ends the command."""
+def read_rules(book: "RuleBook", named: Sequence[Path]) -> list[EnhancedRule]:
+    """Those of all the files, together."""
+    return book.inspect_files({str(path): read_file(path) for path in rule_files(named)}).accept()
+
+
+def accept_rules(book: "RuleBook", *named: Path) -> list[EnhancedRule]:
+    """Like `read_rules`; what is wrong with the files is told a line each, and ends the command."""
     try:
-        return rules_in(book, path)
+        return read_rules(book, named)
     except RuleRefused as e:
         for complaint in e.complaints:
             typer.echo(_describe(complaint), err=True)
-        tell("rules.unsound", err=True, file=path, errors=len(e.complaints))
+        tell("rules.unsound", err=True, file=[str(path) for path in named], errors=len(e.complaints))
         raise typer.Exit(1) from None
 
 
@@ -152,17 +172,22 @@ def choose_shipped(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) 
     return [rule for rule in book.read_shipped(profile) if rule.id not in replaced]
 
 
-def is_sound(book: "RuleBook", file: Path) -> bool:
-    found = book.inspect(read_file(file), str(file)).complaints
-    for complaint in found:
-        typer.echo(_describe(complaint))
-    errors = sum(complaint.severity == "error" for complaint in found)
-    if errors:
-        tell("rules.unsound", file=file, errors=errors)
-        return False
-    count, drafts = len(rules_in(book, file)), len(found)
-    tell("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts)
-    return True
+def are_sound(book: "RuleBook", named: Sequence[Path]) -> bool:
+    """Tells, file by file, what is wrong with them; an id that stands in two is wrong in the second."""
+    reading, sound = Reading(book), True
+    for file in rule_files(named):
+        known, complained = len(reading.rules), len(reading.complaints)
+        reading.add(read_file(file), str(file))
+        found = reading.complaints[complained:]
+        for complaint in found:
+            typer.echo(_describe(complaint))
+        if errors := sum(complaint.severity == "error" for complaint in found):
+            sound = False
+            tell("rules.unsound", file=file, errors=errors)
+        else:
+            count, drafts = len(reading.rules) - known, len(found)
+            tell("rules.sound_but" if drafts else "rules.sound", file=file, count=count, drafts=drafts)
+    return sound
 
 
 def _describe(complaint: Complaint) -> str:

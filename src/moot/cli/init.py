@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 import typer
 
 from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
-from moot.cli.options import ask_secret, check_typed, option, secret_in
+from moot.cli.options import ask_secret, check_typed, lone, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
@@ -34,7 +34,7 @@ SEARCHES = ("bocha", "searxng")
 Changes = dict[str, str | None]
 """Settings by name; None removes one."""
 
-init = typer.Typer(add_completion=False)
+init = lone()
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 import getpass
 import os
+import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -12,8 +13,11 @@ from uuid import UUID
 import typer
 from pydantic import BaseModel
 
+from moot.cli.help import Commands, Group
 from moot.cli.texts import SAY, say
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import InvalidInput, NotFound
+from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import nearest
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -22,9 +26,14 @@ M = TypeVar("M", bound=BaseModel)
 DAY = "YYYY-MM-DD"
 
 
-def group(key: str) -> typer.Typer:
+def group(key: str) -> Commands:
     """A group of commands; `key` is its text in the catalogue, as it is of options and arguments below."""
-    return typer.Typer(help=say(key), no_args_is_help=True, add_completion=False)
+    return Commands(cls=Group, help=say(key), no_args_is_help=True, add_completion=False)
+
+
+def lone() -> Commands:
+    """Where a command stands that is in no group."""
+    return Commands(add_completion=False)
 
 
 def option(key: str, *names: str, told: Mapping[str, Any] | None = None, **more: Any) -> Any:
@@ -39,8 +48,8 @@ def argument(key: str, **more: Any) -> Any:
 Profile = Literal["default", "research", "tools", "presets", "none"]
 
 AsJson = Annotated[bool, option("help.json", "--json")]
-SessionId = Annotated[str, argument("help.session_id")]
 Symbol = Annotated[str, argument("help.symbol")]
+Symbols = Annotated[list[str], argument("help.symbols", metavar="SYMBOL...")]
 SkipDebate = Annotated[bool, option("help.skip_debate", "--skip-debate")]
 
 
@@ -63,6 +72,40 @@ def uuid_of(field: str, text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise refuse_field("uuid_parsing", field, text) from None
+
+
+Ids = Callable[[UUID, UUID], Awaitable[Sequence[UUID]]]
+"""Ids from one to another, both included, the newest first; of very many some."""
+ALL_IDS = (UUID(int=0), UUID(int=2**128 - 1))
+NEARLY_THE_SAME_ID = 0.85
+
+
+async def find_id(field: str, text: str, among: Ids) -> UUID:
+    """The id that somebody typed: in full, by its beginning if only one begins so, or `last` for the newest."""
+    digits = text.strip().lower().replace("-", "")
+    if digits != "last" and not re.fullmatch("[0-9a-f]{1,32}", digits):
+        raise refuse_field("uuid_parsing", field, text)
+    by_range = (UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))) if digits != "last" else ALL_IDS
+    found, told = await among(*by_range), {"what": SAY(f"ids.{field}"), "text": text}
+    if len(found) > 1 and digits != "last":
+        raise InvalidInput(SAY("ids.ambiguous", **told, choices=list(map(str, found[:5]))), field=field)
+    if not found:
+        near = nearest(text, map(str, await among(*ALL_IDS)), NEARLY_THE_SAME_ID)
+        raise NotFound(SAY("ids.near" if near else "ids.unknown", **told, near=near), field=field)
+    return found[0]
+
+
+def list_typed(words: Sequence[str]) -> list[str]:
+    """Each once. `-` stands for the lines of the standard input."""
+    typed = [line.strip() for word in words for line in (sys.stdin if word == "-" else [word])]
+    if not any(typed):
+        raise InvalidInput(SAY("no_symbols"))
+    return list(dict.fromkeys(filter(None, typed)))
+
+
+def complete_experts(incomplete: str) -> list[str]:
+    before, comma, _ = incomplete.rpartition(",")
+    return [f"{before}{comma}{expert.value}" for expert in ExpertType if expert.value not in before]
 
 
 def check_typed(kind: type[M], **typed: object) -> M:
@@ -113,6 +156,19 @@ def secret_from_stdin() -> str:
     if not value:
         raise InvalidInput(SAY("secret.no_input"))
     return _keep_secret(value)
+
+
+def confirm(question: str, needs_yes: str, kept: str) -> None:
+    """Go on if somebody says yes; `needs_yes` and `kept` are what to tell when nobody can, or does not."""
+    if not somebody_is_there():
+        raise InvalidInput(SAY(needs_yes))
+    if not typer.confirm(question):
+        typer.echo(say(kept))
+        raise typer.Exit(0)
+
+
+def somebody_is_there() -> bool:
+    return sys.stdin.isatty()
 
 
 def ask_secret(question: str) -> str:

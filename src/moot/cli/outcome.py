@@ -21,6 +21,7 @@ from moot.shared.infrastructure.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from moot.desk import Moot
+    from moot.shared.presentation.errors import ErrorBody
 
 logger = structlog.get_logger(__name__)
 
@@ -81,11 +82,15 @@ def log_file(settings: Settings) -> Path:
     return settings.home.expanduser() / "logs" / "moot.log"
 
 
+def error_body(error: AppError, locale: Locale) -> "ErrorBody":
+    from moot.shared.presentation.errors import ErrorBody
+
+    return ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
+
+
 def _complain(error: AppError, locale: Locale, as_json: bool) -> None:
     """In JSON, the body that REST would have given; otherwise the same sentence."""
     if as_json:
-        from moot.shared.presentation.errors import ErrorBody
-
-        print_json(ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details))
+        print_json(error_body(error, locale))
     else:
         typer.echo(SAY("error", message=error.in_locale(locale)).in_locale(locale), err=True)

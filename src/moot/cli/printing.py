@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import typer
 from pydantic import BaseModel
 from pydantic_core import to_json
-from rich.cells import cell_len
+from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
@@ -20,7 +20,7 @@ from rich.table import Column, Table
 from rich.text import Text
 
 from moot.cli.texts import SAY, say
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, shorten
 
 SMALLEST = 0.0001
 
@@ -115,13 +115,14 @@ class Prose:
 
     text: str
     most: int | None = None
+    style: str = ""
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        text = Text(" ".join(self.text.split("\n")))
-        if self.most is not None:
-            text.truncate(self.most, overflow="ellipsis")
-        for line in wrap(text.plain, options.max_width):
-            yield Text(line)
+        text = " ".join(self.text.split("\n"))
+        if self.most is not None and cell_len(text) > self.most:
+            text = shorten(text, max(1, len(set_cell_size(text, self.most).rstrip())))
+        for line in wrap(text, options.max_width):
+            yield Text(line, self.style)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(min(20, options.max_width), min(cell_len(self.text), options.max_width))

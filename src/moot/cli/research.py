@@ -1,32 +1,41 @@
-"""`moot research`: ask the desk, watch it work, show what it found.
+"""`moot research`: ask the desk about a share, or about several at once, and show what it found."""
 
-A screen is no place for everything: each point is cut to a few lines here and stands whole in the report.
-"""
-
-from collections.abc import Awaitable, Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from functools import partial
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from itertools import count
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 from rich.console import Console, Group, RenderableType
-from rich.live import Live
-from rich.panel import Panel
-from rich.spinner import Spinner
-from rich.table import Column, Table
-from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, SkipDebate, Symbol, number_or_text, option
-from moot.cli.outcome import at_desk, command, log_file
-from moot.cli.printing import Prose, amount, list_facts, minute, price, print_json
+from moot.cli.options import (
+    DAY,
+    AsJson,
+    SkipDebate,
+    Symbols,
+    complete_experts,
+    list_typed,
+    lone,
+    number_or_text,
+    option,
+)
+from moot.cli.outcome import at_desk, command, error_body, log_file
+from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
+from moot.cli.research_view import (
+    describe_ruling,
+    list_warnings,
+    progress_console,
+    progress_for,
+    show_result,
+    tell_lines,
+)
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
-from moot.modules.coordinator.application.report import Wording, spending
+from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.run import Watch
-from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.modules.llm_platform.application.call_logs import Estimate
-from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Message, locale_of
 from moot.shared.infrastructure.settings import Settings
 
@@ -35,26 +44,24 @@ if TYPE_CHECKING:
 
 Run = Callable[["Moot", Watch | None], Awaitable[ResearchResult]]
 
+AT_ONCE = 4
+"""Sessions of one command that run side by side: more would only wait for one another's models."""
 AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdict"]]
 """Who speaks next, and who at the same time, unless the debate is skipped."""
-CELLS_PER_POINT = 200
-ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}
-COLOURS = {
-    "started": "yellow",
-    "retrying": "dark_orange",
-    "finished": "green",
-    "failed": "red",
-    "skipped": "dim",
-}
-
-research = typer.Typer(add_completion=False)
+research = lone()
 
 
 @research.command(help=say("help.research"))
 def run_research(
-    symbol: Symbol,
+    symbols: Symbols,
     experts: Annotated[
-        str, option("help.experts", show_default=False, told={"experts": ", ".join(EXPERTS)})
+        str,
+        option(
+            "help.experts",
+            show_default=False,
+            told={"experts": ", ".join(EXPERTS)},
+            autocompletion=complete_experts,
+        ),
     ] = ",".join(EXPERTS),
     as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
     skip_debate: SkipDebate = False,
@@ -66,7 +73,6 @@ def run_research(
     """The desk, not the command line, decides whether what was typed makes sense."""
     with command(locale, as_json=as_json) as settings:
         asked: dict[str, Any] = {
-            "symbol": symbol,
             "experts": [name.strip() for name in experts.split(",") if name.strip()],
             "options": {"financial_auditor": {"limit": number_or_text(limit)}} if limit else {},
             "as_of": as_of,
@@ -74,14 +80,13 @@ def run_research(
             "locale": locale or environment_locale(),
             "max_cost": number_or_text(max_cost) if max_cost else None,
         }
+        if len(symbols) > 1 or symbols == ["-"]:
+            research_many(settings, list_typed(symbols), asked, as_json=as_json)
+            return
 
         async def ask(desk: "Moot", watch: Watch | None) -> ResearchResult:
-            estimate = await estimate_of(desk, asked["experts"], skip_debate=skip_debate)
-            if estimate is not None:
-                text = _describe(estimate).in_locale(locale_of(asked["locale"]))
-                Console(stderr=as_json).print(text, soft_wrap=True, markup=False, highlight=False)
-                _refuse_too_dear(estimate, asked["max_cost"])
-            return await desk.research(**asked, watch=watch)
+            await estimate_first(desk, asked, as_json=as_json)
+            return await desk.research(symbols[0], **asked, watch=watch)
 
         run_and_show(settings, asked, ask, as_json=as_json)
 
@@ -91,18 +96,112 @@ def run_and_show(settings: Settings, asked: dict[str, Any], run: Run, *, as_json
 
     async def work(desk: "Moot") -> tuple[ResearchResult, Path | OSError]:
         result = await run(desk, watch)
-        try:
-            return result, desk.write_report(result)
-        except OSError as e:  # the result is shown all the same
-            return result, e
+        return result, write_report(desk, result)
 
-    console = Console()
-    with progress_for(console, asked, quiet=as_json) as watch:
+    with progress_for(progress_console(as_json=as_json), asked, quiet=as_json) as watch:
         result, report = at_desk(settings, work)
     if as_json:
         print_json(result)
     else:
-        show_result(console, result, report, log_file(settings))
+        show_result(Console(), result, report, log_file(settings))
+
+
+def write_report(desk: "Moot", result: ResearchResult) -> Path | OSError:
+    """A report that cannot be written does not keep the result from being shown."""
+    try:
+        return desk.write_report(result)
+    except OSError as e:
+        return e
+
+
+class Outcome(NamedTuple):
+    symbol: str
+    result: ResearchResult | None = None
+    error: AppError | None = None
+
+
+def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any], *, as_json: bool) -> None:
+    """Every symbol is understood before the first is researched; one that fails does not stop the others."""
+    say = Wording(locale_of(asked["locale"]))
+    console, turns, done = progress_console(as_json=as_json), asyncio.Semaphore(AT_ONCE), count(1)
+    quiet = as_json or console.is_terminal
+
+    async def work(desk: "Moot") -> list[Outcome]:
+        named = [await desk.market_data.market_data().symbol(text) for text in texts]
+        symbols = list(dict.fromkeys(symbol.text for symbol in named))
+        await estimate_first(desk, asked, as_json=as_json, count=len(symbols))
+
+        async def ask(symbol: str) -> Outcome:
+            async with turns:
+                watch = None if quiet else tell_lines(console, say, symbol)
+                try:
+                    result = await desk.research(symbol, **asked, watch=watch)
+                    write_report(desk, result)
+                    return Outcome(symbol, result)
+                except AppError as e:
+                    return Outcome(symbol, error=e)
+                finally:
+                    count_to(next(done))
+
+        with count_up("", len(symbols)) as count_to:
+            return list(await asyncio.gather(*map(ask, symbols)))
+
+    outcomes = at_desk(settings, work)
+    errors = [outcome.error for outcome in outcomes if outcome.error]
+    if len(errors) == len(outcomes) and all(isinstance(error, InvalidInput) for error in errors):
+        raise errors[0]
+    if as_json:
+        print_json([_body(outcome, say) for outcome in outcomes])
+    else:
+        print_table(
+            outcomes,
+            line_field("sessions.column.symbol", lambda outcome: outcome.symbol),
+            field("sessions.column.verdict", lambda outcome: _summarise(outcome, say)),
+            line_field("sessions.column.id", _short_id),
+        )
+        for notice in dict.fromkeys(
+            n for outcome in outcomes if outcome.result for n in outcome.result.notices
+        ):
+            typer.echo(notice)
+        tell("research.reports", path=settings.home.expanduser() / "reports")
+    if errors:
+        raise typer.Exit(1)
+
+
+def _body(outcome: Outcome, say: Wording) -> Any:
+    if outcome.error is None:
+        return outcome.result
+    return {"symbol": outcome.symbol, **error_body(outcome.error, say.locale).model_dump(mode="json")}
+
+
+def _summarise(outcome: Outcome, say: Wording) -> RenderableType:
+    if outcome.result is None:
+        return Prose(outcome.error.in_locale(say.locale) if outcome.error else "", style="red")
+    return Group(describe_ruling(outcome.result, say), *list_warnings(outcome.result))
+
+
+def _short_id(outcome: Outcome) -> str:
+    """Enough to name it by: commands take the beginning of an id."""
+    known = (
+        outcome.result.session_id
+        if outcome.result
+        else outcome.error and outcome.error.details.get("session_id")
+    )
+    return str(known or "—")[:8]
+
+
+async def estimate_first(desk: "Moot", asked: dict[str, Any], *, as_json: bool, count: int = 1) -> None:
+    """Tell what the models are likely to take for each of `count` sessions, and refuse what is too dear."""
+    estimate = await estimate_of(desk, asked["experts"], skip_debate=asked["skip_debate"])
+    if estimate is None:
+        return
+    locale = locale_of(asked["locale"])
+    text = _describe(estimate).in_locale(locale)
+    if count > 1:
+        text = SAY("research.each", estimate=text, count=count).in_locale(locale)
+    console = progress_console(as_json=as_json)
+    console.print(text, soft_wrap=True, markup=False, highlight=False)
+    _refuse_too_dear(estimate, asked["max_cost"])
 
 
 async def estimate_of(desk: "Moot", experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:
@@ -136,153 +235,3 @@ def _refuse_too_dear(estimate: Estimate, limit: Any) -> None:
         told = {"cost": amount(estimate.cost), "limit": f"{limit:g}", "currency": estimate.currency}
         said = SAY("research.too_dear", **told)
         raise InvalidInput(said, code="ESTIMATE_EXCEEDS_MAX_COST", estimate=estimate.cost, max_cost=limit)
-
-
-def show_result(console: Console, result: ResearchResult, report: Path | OSError, log: Path) -> None:
-    say = Wording(result.locale)
-    label = partial(_label, say)
-    console.print()
-    if result.debate_outcome:
-        console.print(_debate(result.debate_outcome, say))
-    as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
-    title = Text(label("title", symbol=result.symbol, as_of=as_of))
-    console.print(Panel(_verdict(result, say), title=title, title_align="left"))
-    if result.usage.requests:
-        console.print(Text(spending(result, say)))
-    for notice in result.notices:
-        console.print(Text(notice, style="dim"))
-    if result.audit_gaps:
-        console.print(Text(label("gaps", count=result.audit_gaps, log=log), style="bold red"))
-    if result.session_id:
-        console.print(Text(label("session", session_id=result.session_id)))
-    if isinstance(report, OSError):
-        console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
-    else:
-        console.print(Text(label("report", path=report)), soft_wrap=True)
-
-
-def describe_ruling(result: ResearchResult, say: Wording) -> Text:
-    """The verdict in one line, or why there is none."""
-    verdict = result.verdict
-    if verdict is None:
-        status = say.literal(result.verdict_status)
-        return Text(say("report.no_verdict", status=status, reason=result.reason or ""))
-    text = say(
-        "report.ruling",
-        action=say.literal(verdict["action"]),
-        position=verdict["position_percent"],
-        confidence=verdict["confidence"],
-    )
-    return Text(text.replace("**", ""), ACTION_COLOURS[verdict["action"]])
-
-
-def _verdict(result: ResearchResult, say: Wording) -> RenderableType:
-    verdict = result.verdict
-    if verdict is None:
-        return describe_ruling(result, say)
-    parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
-    told: dict[str, RenderableType] = {say(f"report.{part}"): Prose(verdict[part]) for part in parts}
-    told[say("report.risk_warnings")] = _points(verdict["risk_warnings"])
-    why = [_cut(line) for line in verdict["reasoning"].splitlines()]
-    return Group(describe_ruling(result, say), *why, Text(), list_facts(told))
-
-
-def _debate(outcome: dict[str, Any], say: Wording) -> Table:
-    bull, bear = outcome["bull_case"], outcome["bear_case"]
-    table = Table(
-        "",
-        Column(say("report.bull"), header_style="bold green", ratio=1),
-        Column(say("report.bear"), header_style="bold red", ratio=1),
-        title=say("report.debate"),
-        title_justify="left",
-        show_lines=True,
-    )
-    rows = {
-        "thesis": (_cut(bull["core_thesis"]), _cut(bear["core_thesis"])),
-        "arguments": (_points(bull["supporting_arguments"]), _points(bear["supporting_arguments"])),
-        "concedes": (_points(bull["acknowledged_risks"]), _points(bear["acknowledged_strengths"])),
-    }
-    for key, (for_it, against_it) in rows.items():
-        table.add_row(say(f"report.{key}"), for_it, against_it)
-    return table
-
-
-def _points(items: Sequence[str]) -> RenderableType:
-    return Group(*(_cut(f"• {item}") for item in items)) if items else Text("—")
-
-
-def _cut(line: str) -> Prose:
-    return Prose(line, most=CELLS_PER_POINT)
-
-
-def progress_for(
-    console: Console, asked: dict[str, Any], *, quiet: bool
-) -> AbstractContextManager[Watch | None]:
-    """A `with` block around the run that gives the one who watches it."""
-    if quiet:
-        return nullcontext()
-    say = Wording(locale_of(asked["locale"]))
-    nodes = [name for name in asked["experts"] if name in EXPERTS]
-    if console.is_terminal:
-        return _live(console, say, nodes + ([] if asked["skip_debate"] else ["debate", "judge"]))
-
-    def watch(event: SessionEvent) -> None:
-        if _phase(event):
-            line = " · ".join(filter(None, _cells(event, say)))
-            console.print(line, soft_wrap=True, markup=False, highlight=False)
-
-    return nullcontext(watch)
-
-
-def _label(say: Wording, key: str, **values: Any) -> str:
-    return SAY(f"research.{key}", **values).in_locale(say.locale)
-
-
-def _phase(event: SessionEvent) -> str:
-    """What state of a node the event tells of, if any. What was reused has not run."""
-    if not event.type.startswith("node_") or event.data.get("reused"):
-        return ""
-    return "skipped" if event.data.get("status") == "skipped" else event.type.removeprefix("node_")
-
-
-def _cells(event: SessionEvent, say: Wording) -> tuple[str, str, str, str]:
-    """Who; in which state; its signal, direction or action, or what went wrong; and how long it took."""
-    told = event.data
-    view = str(told.get("error") or told.get("reason") or "")
-    if told.get("signal") is not None:
-        view = f"{say.literal(told['signal'])} {told['confidence']:.0%}"
-    ms = told.get("duration_ms")
-    time = "" if ms is None else _label(say, "ms", ms=ms)
-    return say(f"node.{told['node']}"), _label(say, _phase(event)), view, time
-
-
-@contextmanager
-def _live(console: Console, say: Wording, nodes: list[str]) -> Iterator[Watch]:
-    events: dict[str, SessionEvent | None] = dict.fromkeys(nodes)
-
-    def table() -> Table:
-        head = [_label(say, column) for column in ("node", "state", "view", "time")]
-        table = Table(*head, box=None, pad_edge=False, header_style="bold")
-        for node, event in events.items():
-            if event is None:
-                table.add_row(say(f"node.{node}"), Text(_label(say, "waiting"), style="dim"))
-                continue
-            name, state, view, time = _cells(event, say)
-            phase = _phase(event)
-            text = Text(state, style=COLOURS[phase])
-            shown = Spinner("dots", text) if phase in ("started", "retrying") else text
-            table.add_row(name, shown, view, time)
-        return table
-
-    live = Live(table(), console=console, refresh_per_second=10)
-
-    def watch(event: SessionEvent) -> None:
-        if _phase(event):
-            events[event.data["node"]] = event
-            live.start()  # with the first event: a question that is refused has nothing to show
-            live.update(table())
-
-    try:
-        yield watch
-    finally:
-        live.stop()

@@ -22,7 +22,7 @@ from moot.modules.governance.application.decision_log import (
 )
 from moot.modules.governance.application.decision_validator import in_locale
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data
-from moot.modules.governance.application.rulesets import Ruleset
+from moot.modules.governance.application.rulesets import RuleChanges, Ruleset
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 SHORT = 12
@@ -75,18 +75,33 @@ def show_one(rule: EnhancedRule) -> None:
     )
 
 
-def show_rulesets(rulesets: Sequence[Ruleset], active: int | None) -> None:
+def show_rulesets(rulesets: Sequence[Ruleset], active: int) -> None:
     mark = Text(say("rules.active_mark"), "bold green")
+    altered = Text(say("rules.altered_mark"), "bold red")
     print_table(
         rulesets,
         line_field("rules.column.number", lambda ruleset: str(ruleset.number), justify="right"),
         Field(Column("", no_wrap=True), lambda ruleset: mark if ruleset.number == active else ""),
+        Field(Column("", no_wrap=True), lambda ruleset: "" if ruleset.intact else altered),
         line_field("rules.column.digest", lambda ruleset: ruleset.digest[:SHORT]),
         line_field("rules.column.rules", lambda ruleset: str(len(ruleset.rules)), justify="right"),
         line_field("rules.column.when", lambda ruleset: minute(ruleset.created_at)),
         field("rules.column.who", lambda ruleset: ruleset.created_by),
         field("rules.column.note", lambda r: say("rules.shipped") if r.number <= 0 else r.note),
     )
+
+
+def show_changes(changes: RuleChanges) -> None:
+    """What goes and what comes, a line each, before anybody is asked about it."""
+    rows = [
+        *((("-", "red"), *gone) for gone in changes.removed.items()),
+        *((("+", "green"), *new) for new in changes.added.items()),
+        *((("~", "yellow"), rule_id, ", ".join(names)) for rule_id, names in changes.changed.items()),
+    ]
+    counts = {kind: len(getattr(changes, kind)) for kind in ("removed", "added", "changed")}
+    tell("rules.changes" if rows else "rules.no_changes", **counts)
+    for (sign, colour), rule_id, told in rows:
+        Console().print(Text.assemble((f"{sign} {rule_id}", colour), f"  {told}"))
 
 
 class Tried(NamedTuple):

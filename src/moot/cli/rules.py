@@ -1,6 +1,7 @@
 """`moot rules`: the rules in force and those that were, and files of rules: checked, tried, simulated, generated."""
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
@@ -9,8 +10,8 @@ import typer
 
 from moot.cli.decide import (
     accept_rules,
+    are_sound,
     choose_shipped,
-    is_sound,
     read_constraint,
     requests_in,
     rule_book,
@@ -18,7 +19,16 @@ from moot.cli.decide import (
 from moot.cli.options import DAY, Profile, argument, group, option, read_file, require_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import count_up, print_json, tell
-from moot.cli.rule_view import SHORT, Tried, show_one, show_rules, show_rulesets, show_simulation, show_trials
+from moot.cli.rule_view import (
+    SHORT,
+    Tried,
+    show_changes,
+    show_one,
+    show_rules,
+    show_rulesets,
+    show_simulation,
+    show_trials,
+)
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.decision_log import SimulationReport, simulate
 from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
@@ -26,7 +36,7 @@ from moot.modules.governance.application.rule_files import EnhancedRule, as_data
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
 from moot.shared.domain.clock import SystemClock
-from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
@@ -35,6 +45,8 @@ if TYPE_CHECKING:
 Category = Literal["behavior", "tool", "data", "execution", "goal"]
 Source = Literal["user", "system", "tool", "generated"]
 File = Annotated[Path, argument("rules.help.file", metavar="FILE")]
+Files = Annotated[list[Path], argument("rules.help.files", metavar="FILE…")]
+Yes = Annotated[bool, option("rules.help.yes", "--yes", "-y")]
 BesidesFile = Annotated[Profile, option("rules.help.profile")]
 AsJson = Annotated[bool, option("rules.help.json", "--json")]
 
@@ -71,7 +83,7 @@ def show_rule(
         active = at_desk(settings, _in_force)
         rule = next((rule for rule in active.rules if rule.id == rule_id), None)
         if rule is None:
-            raise NoSuchRule(rule_id)
+            raise NoSuchRule(rule_id, [rule.id for rule in active.rules])
         if as_json:
             print_json(as_data(rule))
         else:
@@ -79,12 +91,10 @@ def show_rule(
 
 
 @rules.command("check", help=say("rules.help.check"))
-def check(files: Annotated[list[Path], argument("rules.help.files", metavar="FILE…")]) -> None:
+def check(files: Files) -> None:
     """Every complaint about every file is told before the command ends. Needs no database."""
     with command():
-        book = rule_book()
-        sound = [is_sound(book, file) for file in files]
-        if not all(sound):
+        if not are_sound(rule_book(), files):
             raise typer.Exit(1)
 
 
@@ -111,35 +121,45 @@ def try_out(
 
 @rules.command("activate", help=say("rules.help.activate"))
 def activate(
-    target: Annotated[str, argument("rules.help.target", metavar="FILE|NUMBER")],
+    targets: Annotated[list[Path], argument("rules.help.target", metavar="FILE…|NUMBER")],
     note: Annotated[str, option("rules.help.note")] = "",
     profile: BesidesFile = "default",
+    yes: Yes = False,
 ) -> None:
-    file, stored = Path(target), target.isdecimal() and not Path(target).is_file()
+    """Several files together. What goes and what comes is shown, and confirmed, before anything is done."""
+    number = str(targets[0]) if len(targets) == 1 and not targets[0].exists() else ""
 
     async def work(desk: "Moot") -> Stored:
         rulesets, book = _require_rulesets(desk), desk.governance.book
-        if stored:
-            return await _put_in_force(rulesets, int(target))
-        own = accept_rules(book, file)
-        together = [*choose_shipped(book, own, profile), *own]
-        who = {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
-        ruleset = await rulesets.save(together, note=note or file.name, **who)
-        return Stored(await rulesets.activate(ruleset.number, **who), ruleset, own)
+        if number.isdecimal():
+            ruleset = await rulesets.get(int(number), DEFAULT_WORKSPACE)
+            await _confirm(rulesets, ruleset.rules, yes)
+            return await _find_stored(rulesets, await rulesets.activate(ruleset.number, **_by_user()))
+        own = accept_rules(book, *targets)
+        together = rulesets.check([*choose_shipped(book, own, profile), *own])
+        await _confirm(rulesets, [as_data(rule) for rule in together], yes)
+        names = ", ".join(target.name for target in targets)
+        ruleset = await rulesets.save(together, note=note or names, **_by_user())
+        return Stored(await rulesets.activate(ruleset.number, **_by_user()), ruleset, own)
 
-    on_desk(work, lambda done: _tell(done, None if stored else file))
+    on_desk(work, lambda done: _tell(done, [] if number.isdecimal() else targets))
 
 
 @rules.command("rollback", help=say("rules.help.rollback"))
-def roll_back() -> None:
-    on_desk(lambda desk: _put_in_force(_require_rulesets(desk), None), _tell)
+def roll_back(yes: Yes = False) -> None:
+    async def work(desk: "Moot") -> Stored:
+        rulesets = _require_rulesets(desk)
+        await _confirm(rulesets, (await rulesets.before(DEFAULT_WORKSPACE)).rules, yes)
+        return await _find_stored(rulesets, await rulesets.rollback(**_by_user()))
+
+    on_desk(work, _tell)
 
 
 @rules.command("history", help=say("rules.help.history"))
 def history(as_json: AsJson = False) -> None:
-    async def work(desk: "Moot") -> tuple[list[Ruleset], Active]:
+    async def work(desk: "Moot") -> tuple[list[Ruleset], int]:
         rulesets = _require_rulesets(desk)
-        active = await rulesets.active(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are in force
+        active = await rulesets.number_in_force(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are
         return list(await rulesets.list(DEFAULT_WORKSPACE)), active
 
     with command(as_json=as_json) as settings:
@@ -147,12 +167,12 @@ def history(as_json: AsJson = False) -> None:
         if as_json:
             print_json([_as_json(ruleset, active) for ruleset in rulesets])
         else:
-            show_rulesets(rulesets, active.number)
+            show_rulesets(rulesets, active)
 
 
 @rules.command("simulate", help=say("rules.help.simulate"))
 def simulate_rules(
-    file: File,
+    files: Files,
     since: Annotated[str, option("help.since", metavar=DAY)],
     profile: BesidesFile = "default",
 ) -> None:
@@ -160,7 +180,7 @@ def simulate_rules(
         book, log = desk.governance.book, desk.governance.decisions
         if log is None:
             raise _nothing_stored()
-        own = accept_rules(book, file)
+        own = accept_rules(book, *files)
         shipped = choose_shipped(book, own, profile)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
         with count_up(say("rules.simulating")) as count:
@@ -171,7 +191,7 @@ def simulate_rules(
     with command() as settings:
         first = require_day("--since", since)
         report, shipped = at_desk(settings, work)
-        show_simulation(report, {"day": first, "file": file, "shipped": shipped})
+        show_simulation(report, {"day": first, "file": _name_all(files), "shipped": shipped})
 
 
 @rules.command("generate", help=say("rules.help.generate"))
@@ -191,18 +211,35 @@ def generate(
 
 
 class Stored(NamedTuple):
-    """`own` are the rules of the file, if it was one."""
+    """`own` are the rules of the files, if it was files."""
 
     activation: Activation
     ruleset: Ruleset
     own: Sequence[EnhancedRule] = ()
 
 
-async def _put_in_force(rulesets: RulesetService, number: int | None) -> Stored:
-    """A stored ruleset; None: the one before."""
-    who = {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
-    done = await (rulesets.rollback(**who) if number is None else rulesets.activate(number, **who))
+async def _find_stored(rulesets: RulesetService, done: Activation) -> Stored:
     return Stored(done, await rulesets.get(done.number, DEFAULT_WORKSPACE))
+
+
+def _somebody_is_there() -> bool:
+    return sys.stdin.isatty()
+
+
+def _by_user() -> dict[str, str]:
+    return {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
+
+
+async def _confirm(rulesets: RulesetService, coming: Sequence[Mapping[str, Any]], yes: bool) -> None:
+    changes = await rulesets.compare(coming, DEFAULT_WORKSPACE)
+    show_changes(changes)
+    if yes or not changes.count:
+        return
+    if not _somebody_is_there():
+        raise InvalidInput(SAY("rules.needs_yes"))
+    if not typer.confirm(say("rules.sure")):
+        tell("rules.kept")
+        raise typer.Exit(1)
 
 
 def _require_rulesets(desk: "Moot") -> RulesetService:
@@ -229,11 +266,15 @@ def _summary(active: Active, count: int) -> str:
     return say("rules.shown", count=count, number=active.number, digest=active.digest[:SHORT])
 
 
-def _tell(stored: Stored, file: Path | None = None) -> None:
+def _name_all(files: Sequence[Path]) -> str:
+    return ", ".join(map(str, files))
+
+
+def _tell(stored: Stored, files: Sequence[Path] = ()) -> None:
     activation, ruleset, own = stored
     count, number = len(ruleset.rules), activation.number
-    if file is not None:
-        about = {"own": len(own), "shipped": count - len(own), "file": file}
+    if files:
+        about = {"own": len(own), "shipped": count - len(own), "file": _name_all(files)}
         tell("rules.stored", number=number, **about)
     _tell_drafts(own, err=True)
     tell("rules.in_force", number=number, digest=ruleset.digest[:SHORT], count=count)
@@ -254,6 +295,6 @@ def _conclude(tried: Sequence[Tried]) -> None:
     tell("rules.as_expected" if expected else "rules.decided", count=len(tried), expected=expected)
 
 
-def _as_json(ruleset: Ruleset, active: Active) -> dict[str, Any]:
+def _as_json(ruleset: Ruleset, active: int) -> dict[str, Any]:
     told = ruleset._asdict() | {"created_at": ruleset.created_at.isoformat(), "rules": len(ruleset.rules)}
-    return told | {"active": ruleset.number == active.number}
+    return told | {"active": ruleset.number == active, "intact": ruleset.intact}

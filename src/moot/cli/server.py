@@ -8,16 +8,16 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Annotated
 
-import typer
 import uvicorn
 
-from moot.cli.options import option
+from moot.cli.options import lone, option
 from moot.cli.outcome import at_desk, command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, say
 from moot.modules.access.presentation import is_loopback
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.presentation.connections import BOUNDS
 
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""
@@ -25,7 +25,7 @@ CONNECTIONS_CLOSE_IN = 5
 SELDOM = (20_000, 20, 50)
 """How many objects must have come before Python looks for circles among them; see `gc.set_threshold`."""
 
-serve = typer.Typer(add_completion=False)
+serve = lone()
 
 
 class DrainingServer(uvicorn.Server):
@@ -77,6 +77,7 @@ def run_server(
             port=port,
             log_level="warning",
             timeout_graceful_shutdown=CONNECTIONS_CLOSE_IN,
+            **BOUNDS,
         )
         config.load()
         with settle():

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 from rich.text import Text
 
 from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
-from moot.cli.research import ACTION_COLOURS, describe_ruling
+from moot.cli.research_view import ACTION_COLOURS, describe_ruling, list_warnings
 from moot.cli.rule_view import colour_status, decision_name
 from moot.cli.texts import environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
@@ -24,9 +24,12 @@ from moot.modules.coordinator.application.session_history import (
     SessionPage,
 )
 from moot.modules.governance.application.decision_log import DecisionRecord, explain
+from moot.shared.domain.messages import shorten
 
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
 REPLAY_COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
+ROOM_FOR_ALL = 100
+"""Cells that a row of sessions takes."""
 LONGEST = 120
 """Characters of a value that are shown."""
 MOST_LINES = 12
@@ -34,19 +37,21 @@ MOST_LINES = 12
 
 
 def show_page(page: SessionPage) -> None:
-    """Nothing is cut in a narrow terminal, and an id not even folded: it is there to be copied."""
+    """An id is whole in a narrow terminal, as it is there to be copied; the verdict, or else the state, has to do."""
     if not page.total:
         tell("sessions.none")
         return
     wording = Wording(environment_locale())
     if page.items:
+        state = field("sessions.column.status", lambda item: wording.literal(item.status))
+        verdict = field("sessions.column.verdict", lambda item: _verdict(item, wording))
+        time = line_field("sessions.column.time", lambda item: _duration(item.duration_ms), justify="right")
+        either = field("sessions.column.verdict", lambda item: _verdict(item, wording, item.status))
         print_table(
             page.items,
-            field("sessions.column.created", lambda item: minute(item.created_at)),
-            field("sessions.column.symbol", lambda item: item.symbol),
-            field("sessions.column.status", lambda item: wording.literal(item.status)),
-            field("sessions.column.verdict", lambda item: _verdict(item, wording)),
-            line_field("sessions.column.time", lambda item: _duration(item.duration_ms), justify="right"),
+            line_field("sessions.column.created", lambda item: minute(item.created_at)),
+            line_field("sessions.column.symbol", lambda item: item.symbol),
+            *((state, verdict, time) if Console().width >= ROOM_FOR_ALL else (either,)),
             line_field("sessions.column.id", lambda item: str(item.id), min_width=36),
         )
     pages = -(-page.total // page.page_size)
@@ -54,8 +59,8 @@ def show_page(page: SessionPage) -> None:
     tell(f"sessions.{key}", page=page.page, pages=pages, total=page.total)
 
 
-def _verdict(item: ResearchSession, wording: Wording) -> Text:
-    verdict = item.verdict_action or item.verdict_status
+def _verdict(item: ResearchSession, wording: Wording, otherwise: str | None = None) -> Text:
+    verdict = item.verdict_action or otherwise or item.verdict_status
     colour = ACTION_COLOURS.get(item.verdict_action or "", "")
     return Text(wording.literal(verdict) if verdict else "—", colour)
 
@@ -79,7 +84,7 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         _show_nodes(session.nodes, wording)
         console.print(Text())
     if result is not None:
-        console.print(describe_ruling(result, wording))
+        console.print(describe_ruling(result, wording), *list_warnings(result), sep="\n")
         console.print(Text(spending(result, wording)))
     if session.status == "running":
         console.print(Text(say("sessions.running"), "bold red"))
@@ -156,7 +161,7 @@ def _describe_node(node: NodeReplay) -> Iterator[Prose]:
         yield Prose(say("replay.more", count=node.more))
     if node.prompt:
         yield Prose(say("replay.prompt"))
-        yield from (Prose(_cut(line)) for line in node.prompt[:MOST_LINES])
+        yield from (Prose(shorten(line, LONGEST)) for line in node.prompt[:MOST_LINES])
 
 
 def _describe_difference(difference: Difference) -> Prose:
@@ -164,11 +169,7 @@ def _describe_difference(difference: Difference) -> Prose:
 
 
 def _value(value: Any) -> str:
-    return "—" if value is None else _cut(json.dumps(value, ensure_ascii=False))
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LONGEST else text[: LONGEST - 1] + "…"
+    return "—" if value is None else shorten(json.dumps(value, ensure_ascii=False), LONGEST)
 
 
 def _conclusion(replayed: Replay) -> str:

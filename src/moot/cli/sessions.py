@@ -1,7 +1,8 @@
 """`moot sessions`: looking back at what was researched, running it again, taking it along, making room."""
 
-import sys
+import os
 from datetime import date
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -12,38 +13,56 @@ from rich import filesize
 from moot.cli.options import (
     DAY,
     AsJson,
-    SessionId,
-    SkipDebate,
     argument,
     check_typed,
+    confirm,
     day,
+    find_id,
     group,
     option,
     require_day,
-    uuid_of,
 )
-from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.outcome import at_desk, command, log_file, on_desk
 from moot.cli.printing import count_up, print_json, tell
 from moot.cli.research import run_and_show
 from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.application.replay import Replay
 from moot.modules.coordinator.application.session_history import (
     Pruned,
     SessionDetail,
     SessionPage,
     SessionQuery,
 )
+from moot.modules.coordinator.application.session_pack import SessionPack
 from moot.modules.governance.application.decision_log import DecisionRecord
-from moot.shared.domain.audit import Verification
-from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
+from moot.shared.domain.audit import Verification, WorkspaceVerification
+from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
-from moot.shared.infrastructure.settings import Settings
+from moot.shared.infrastructure.logging import configure_logging
+from moot.shared.infrastructure.settings import Settings, load_settings
 
 if TYPE_CHECKING:
     from moot.desk import Moot
 
 sessions = group("help.sessions")
+NOT_COMPARED = 3
+"""Exit code: the record holds, but nobody has seen that the answers beside it follow from it."""
+
+
+def complete_sessions(incomplete: str) -> list[str]:
+    """The newest sessions; none where they cannot be had, as nobody asked for a complaint."""
+    try:
+        settings = load_settings()
+        configure_logging("error", log_file(settings))
+        page = at_desk(settings, lambda desk: desk.sessions())
+    except Exception:  # noqa: BLE001  # bulkhead: a key pressed at a prompt
+        return []
+    return [text for item in page.items if (text := str(item.id)).startswith(incomplete)]
+
+
+SessionId = Annotated[str, argument("help.session_id", metavar="ID", autocompletion=complete_sessions)]
 
 
 @sessions.command("list", help=say("sessions.help.list"))
@@ -61,7 +80,7 @@ def list_sessions(
     async def work(desk: "Moot") -> SessionPage:
         query = check_typed(
             SessionQuery,
-            symbol=symbol,
+            symbol=symbol and (await desk.market_data.market_data().symbol(symbol)).text,
             status=status,
             verdict_action=action and action.upper(),
             start_date=day("--since", since),
@@ -76,7 +95,7 @@ def list_sessions(
 @sessions.command("show", help=say("sessions.help.show"))
 def show(session_id: SessionId, as_json: AsJson = False) -> None:
     async def work(desk: "Moot") -> tuple[SessionDetail, ResearchResult | None]:
-        history, known = desk.coordinator.session_history(), _id(session_id)
+        history, known = desk.coordinator.session_history(), await _find(desk, session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
         if as_json or session.status == "running":
             return session, None
@@ -93,7 +112,7 @@ def show(session_id: SessionId, as_json: AsJson = False) -> None:
 @sessions.command("decisions", help=say("decide.of_session"))
 def decisions(session_id: SessionId) -> None:
     async def work(desk: "Moot") -> list[DecisionRecord]:
-        session = await desk.session(_id(session_id))
+        session = await desk.session(await _find(desk, session_id))
         assert desk.governance.decisions is not None, "there was a session"
         return list(await desk.governance.decisions.of_session(session.id, DEFAULT_WORKSPACE))
 
@@ -101,14 +120,18 @@ def decisions(session_id: SessionId) -> None:
 
 
 @sessions.command("retry", help=say("sessions.help.retry"))
-def retry(session_id: SessionId, skip_debate: SkipDebate = False, as_json: AsJson = False) -> None:
+def retry(
+    session_id: SessionId,
+    skip_debate: Annotated[bool | None, option("help.retry_skip_debate", "--skip-debate/--debate")] = None,
+    as_json: AsJson = False,
+) -> None:
     with command(as_json=as_json) as settings:
-        known = _id(session_id)
-        session = at_desk(settings, lambda desk: desk.session(known))
+        session = at_desk(settings, lambda desk: _session(desk, session_id))
+        skipped = session.skip_debate if skip_debate is None else skip_debate
         run_and_show(
             settings,
-            {"experts": session.selected_experts, "skip_debate": skip_debate, "locale": session.locale},
-            lambda desk, watch: desk.retry(known, skip_debate=skip_debate, watch=watch),
+            {"experts": session.selected_experts, "skip_debate": skipped, "locale": session.locale},
+            lambda desk, watch: desk.retry(session.id, skip_debate=skip_debate, watch=watch),
             as_json=as_json,
         )
 
@@ -120,13 +143,13 @@ def resume(
     """All that can be resumed are; the exit code is that of the worst of them."""
     with command(as_json=as_json) as settings:
         if session_id is not None:
-            _resume_one(settings, _id(session_id), as_json=as_json)
+            _resume_one(settings, session_id, as_json=as_json)
             return
         left = at_desk(settings, lambda desk: desk.find_interrupted())
         if not left:
             tell("sessions.nothing_interrupted", err=as_json)
         failures = [
-            error for session in left if (error := _try_to_resume(settings, session.id, as_json=as_json))
+            error for session in left if (error := _try_to_resume(settings, str(session.id), as_json=as_json))
         ]
         if failures:
             raise failures[0]
@@ -135,11 +158,11 @@ def resume(
 @sessions.command("cancel", help=say("sessions.help.cancel"))
 def cancel(session_id: SessionId) -> None:
     async def work(desk: "Moot") -> tuple[SessionDetail, float]:
-        return await desk.cancel(_id(session_id)), desk.settings.lease_seconds
+        return await desk.cancel(await _find(desk, session_id)), desk.settings.lease_seconds
 
     session, seconds = on_desk(work)
     key = "cancelled" if session.ended else "cancelling"
-    tell(f"sessions.{key}", session_id=session_id, seconds=f"{seconds:g}")
+    tell(f"sessions.{key}", session_id=session.id, seconds=f"{seconds:g}")
 
 
 @sessions.command("export", help=say("session_files.help.export"))
@@ -151,8 +174,12 @@ def export(
     with command() as settings:
         if pack.exists() and not force:
             raise InvalidInput(SAY("session_files.exists", path=pack))
-        about = (_id(session_id), DEFAULT_WORKSPACE, environment_locale())
-        packed = at_desk(settings, lambda desk: desk.coordinator.session_packs().pack(*about))
+
+        async def work(desk: "Moot") -> SessionPack:
+            about = (await _find(desk, session_id), DEFAULT_WORKSPACE, environment_locale())
+            return await desk.coordinator.session_packs().pack(*about)
+
+        packed = at_desk(settings, work)
         _write(pack, packed.data)
         tell("session_files.packed", path=pack, size=filesize.decimal(len(packed.data)))
         typer.echo(packed.verification.explanation, err=not packed.verification.intact)
@@ -161,19 +188,25 @@ def export(
 
 @sessions.command("verify", help=say("session_files.help.verify"))
 def verify(
-    target: Annotated[str, argument("session_files.help.target", metavar="ID|FILE.zip")],
+    target: Annotated[str | None, argument("session_files.help.target", metavar="[ID|FILE.zip]")] = None,
+    head: Annotated[str | None, option("session_files.help.head", metavar="HASH")] = None,
+    sign: Annotated[bool, option("session_files.help.sign", "--sign")] = False,
 ) -> None:
-    """Exit code 0: the record is still what was written; 1: it is not."""
-    if target.lower().endswith(".zip") or Path(target).is_file():
-        _verify_pack(Path(target))
+    """Exit code 0: the record is still what was written; 1: it is not; 3: a pack's answers were not compared."""
+    if target is not None and (target.lower().endswith(".zip") or Path(target).is_file()):
+        _verify_pack(Path(target), head)
+        return
+    if target is None:
+        _verify_all(head, sign=sign)
         return
 
     async def work(desk: "Moot") -> Verification:
         history = desk.coordinator.session_history()
-        return await history.verify(_id(target), DEFAULT_WORKSPACE, environment_locale())
+        return await history.verify(await _find(desk, target), DEFAULT_WORKSPACE, environment_locale())
 
     verification = on_desk(work)
     typer.echo(verification.explanation)
+    _compare_heads(head, verification.head)
     if not verification.intact:
         raise typer.Exit(1)
 
@@ -213,20 +246,25 @@ def prune(
 @sessions.command("replay", help=say("replay.help"))
 def replay(session_id: SessionId, as_json: AsJson = False) -> None:
     """Exit code 0: everything came out as it is on record; 1: something did not, or could not be replayed."""
-    replayed = on_desk(
-        lambda desk: desk.coordinator.replay_service().replay(_id(session_id), DEFAULT_WORKSPACE),
-        show_replay,
-        as_json=as_json,
-    )
+
+    async def work(desk: "Moot") -> Replay:
+        return await desk.replay(await _find(desk, session_id))
+
+    replayed = on_desk(work, show_replay, as_json=as_json)
     if not replayed.equal:
         raise typer.Exit(1)
 
 
-def _id(text: str) -> UUID:
-    return uuid_of("session_id", text)
+async def _find(desk: "Moot", text: str) -> UUID:
+    history = desk.coordinator.session_history()
+    return await find_id("session_id", text, partial(history.ids, DEFAULT_WORKSPACE))
 
 
-def _try_to_resume(settings: Settings, session_id: UUID, *, as_json: bool) -> AppError | None:
+async def _session(desk: "Moot", text: str) -> SessionDetail:
+    return await desk.session(await _find(desk, text))
+
+
+def _try_to_resume(settings: Settings, session_id: str, *, as_json: bool) -> AppError | None:
     """One that cannot be resumed does not keep the others from it."""
     try:
         _resume_one(settings, session_id, as_json=as_json)
@@ -237,13 +275,13 @@ def _try_to_resume(settings: Settings, session_id: UUID, *, as_json: bool) -> Ap
     return None
 
 
-def _resume_one(settings: Settings, session_id: UUID, *, as_json: bool) -> None:
-    session = at_desk(settings, lambda desk: desk.session(session_id))
-    tell("sessions.resuming", err=as_json, session_id=session_id, symbol=session.symbol)
+def _resume_one(settings: Settings, session_id: str, *, as_json: bool) -> None:
+    session = at_desk(settings, lambda desk: _session(desk, session_id))
+    tell("sessions.resuming", err=as_json, session_id=session.id, symbol=session.symbol)
     run_and_show(
         settings,
         {"experts": session.selected_experts, "skip_debate": session.skip_debate, "locale": session.locale},
-        lambda desk, watch: desk.resume(session_id, watch=watch),
+        lambda desk, watch: desk.resume(session.id, watch=watch),
         as_json=as_json,
     )
 
@@ -260,20 +298,47 @@ def _write(path: Path, data: bytes) -> None:
         raise Unavailable(SAY("session_files.not_written", path=path, reason=reason)) from e
 
 
-def _verify_pack(path: Path) -> None:
-    """Without settings, which this machine may not have. Exit code 0: the pack holds; 1: it does not."""
+def _verify_all(head: str | None, *, sign: bool) -> None:
+    """Every session of the workspace, and that none is missing. What holds but for its signature can be signed."""
+
+    async def work(desk: "Moot") -> WorkspaceVerification:
+        history = desk.coordinator.session_history()
+        return await history.verify_all(DEFAULT_WORKSPACE, environment_locale(), sign=sign)
+
+    found = on_desk(work)
+    for session in found.broken:
+        tell("session_files.of_session", err=True, session_id=session.session_id, said=session.explanation)
+    typer.echo(found.explanation, err=not found.intact)
+    tell("session_files.ledger", head=found.head)
+    _compare_heads(head, found.head)
+    if not found.intact:
+        raise typer.Exit(1)
+
+
+def _compare_heads(noted: str | None, head: str) -> None:
+    """Raises `typer.Exit` when the head is not the one that somebody noted down."""
+    if noted is not None and noted.strip().lower() != head:
+        raise _fail(Conflict(SAY("session_files.other_head", head=head)))
+
+
+def _verify_pack(path: Path, head: str | None) -> None:
+    """Without settings, which this machine may not have."""
     from moot.modules.coordinator.application.session_pack import LARGEST
     from moot.modules.coordinator.container import check_session_pack
 
     try:
         with path.open("rb") as file:
-            found = check_session_pack(file.read(LARGEST + 1), environment_locale())
+            key = os.environ.get("MOOT_AUDIT_KEY", "")
+            found = check_session_pack(file.read(LARGEST + 1), environment_locale(), key)
     except OSError as e:
         raise _fail(Unavailable(SAY("rules.no_file", path=path, reason=e.strerror or e))) from None
     except AppError as e:
         raise _fail(e) from None
     typer.echo(found.explanation)
     tell("session_files.head_of", session_id=found.session_id, head=found.head)
+    _compare_heads(head, found.head)
+    if not found.compared:
+        raise typer.Exit(NOT_COMPARED)
 
 
 def _fail(error: AppError) -> typer.Exit:
@@ -282,13 +347,5 @@ def _fail(error: AppError) -> typer.Exit:
 
 
 def _ask(planned: Pruned, last: date) -> None:
-    if not _somebody_is_there():
-        raise InvalidInput(SAY("session_files.needs_yes"))
     question = say("session_files.sure", calls=planned.calls, sessions=planned.sessions, day=last)
-    if not typer.confirm(question):
-        tell("session_files.kept")
-        raise typer.Exit(0)
-
-
-def _somebody_is_there() -> bool:
-    return sys.stdin.isatty()
+    confirm(question, "session_files.needs_yes", "session_files.kept")

@@ -4,7 +4,7 @@ import asyncio
 import importlib.util
 import platform
 from collections.abc import Awaitable, Callable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import typer
 from rich import filesize
@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import group
+from moot.cli.options import argument, confirm, group, lone, option
 from moot.cli.outcome import at_desk, command
 from moot.cli.printing import tell
 from moot.cli.texts import environment_locale, say
@@ -23,7 +23,7 @@ from moot.shared.infrastructure.settings import Settings
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 db = group("help.db")
-doctor = typer.Typer(add_completion=False)
+doctor = lone()
 
 
 @db.command("upgrade", help=say("help.db_upgrade"))
@@ -33,6 +33,23 @@ def upgrade_database() -> None:
         return say("db.upgraded", revision=await database.current())
 
     _with_database(upgrade)
+
+
+@db.command("downgrade", help=say("help.db_downgrade"))
+def downgrade_database(
+    revision: Annotated[str, argument("help.db_revision")],
+    yes: Annotated[bool, option("help.db_yes", "--yes")] = False,
+) -> None:
+    async def downgrade(database: Database) -> str:
+        database.require_revision(revision)
+        if not yes:
+            loss = say("db.loses_all" if revision == "base" else "db.loses_some")
+            told = {"url": database.safe_url, "revision": revision, "loss": loss}
+            confirm(say("db.sure", **told), "db.needs_yes", "db.kept")
+        await database.downgrade(revision)
+        return say("db.upgraded", revision=await database.current() or "base")
+
+    _with_database(downgrade)
 
 
 @db.command("current", help=say("help.db_current"))
@@ -72,6 +89,7 @@ def examine() -> None:
             _home(settings),
             asyncio.run(_database(settings)),
             *_find_interrupted(settings),
+            *_find_unusable_rules(settings),
             _postgres_driver(),
             _models(settings),
             _sources(settings),
@@ -126,6 +144,15 @@ def _find_interrupted(settings: Settings) -> list[Finding]:
     except AppError:  # nothing is stored, or the line above says what is wrong
         return []
     return [Finding("note", say("doctor.interrupted", count=len(left)))] if left else []
+
+
+def _find_unusable_rules(settings: Settings) -> list[Finding]:
+    """Only where they keep the desk from deciding anything."""
+    try:
+        status = at_desk(settings, lambda desk: desk.governance.agent.status(reader=environment_locale()))
+    except AppError:  # the line about the database says what is wrong
+        return []
+    return [Finding("problem", status.rules_problem)] if status.rules_problem else []
 
 
 def _models(settings: Settings) -> Finding:

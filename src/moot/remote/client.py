@@ -61,7 +61,7 @@ class RemoteMoot(Desk):
         return await self._run(RESEARCH, question, watch, question["locale"])
 
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool = False, watch: Watch | None = None
+        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         path, asked = f"{RESEARCH}/{session_id}/retry", {"skip_debate": skip_debate}
         return await self._run(path, asked, watch, self.locale)

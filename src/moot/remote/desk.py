@@ -75,9 +75,10 @@ class Desk(ABC):
 
     @abstractmethod
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool = False, watch: Watch | None = None
+        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
-        """Run again what failed in a session, as of its moment; what had succeeded is reused.
+        """Run again what failed in a session, as of its moment; what had succeeded is reused. The debate is skipped
+        if it was, unless told.
 
         Raises `SessionNotFound`, `SessionRunning`, `SessionNotRetryable`, or `AllExpertsFailed` once more.
         """

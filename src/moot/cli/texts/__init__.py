@@ -3,20 +3,17 @@
 import os
 from pathlib import Path
 
-from moot.shared.domain.messages import DEFAULT_LOCALE, LOCALES, Catalogue, Locale
+from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
 
 SAY = Catalogue(Path(__file__).parent)
 
 
 def environment_locale() -> Locale:
-    """`MOOT_LOCALE`, else what `settings.toml` says, else the language of the terminal, else Chinese."""
+    """`MOOT_LOCALE`, else what `settings.toml` says, else the terminal's: Chinese in any form, or else English."""
     terminal = [os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
-    for named in (os.environ.get("MOOT_LOCALE", ""), _in_settings_file(), *terminal):
-        for locale in LOCALES:
-            if locale[:2] == named[:2].lower():
-                return locale
-    return DEFAULT_LOCALE
+    named = next(filter(None, (os.environ.get("MOOT_LOCALE", ""), _in_settings_file(), *terminal)), "")
+    return "zh-CN" if named.lower().startswith("zh") else "en-US"
 
 
 def _in_settings_file() -> str:

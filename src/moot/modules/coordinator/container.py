@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from moot.modules.coordinator.application.session_history import SessionHistory
@@ -20,6 +20,7 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 )
 from moot.modules.coordinator.infrastructure.records import SessionPruning, SqlSessionRecord, examine_record
 from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
+from moot.shared.domain.audit import Seal
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -190,11 +191,11 @@ def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
     return SessionWorkflows(SqlResearchSessionRepository(trail))
 
 
-def check_session_pack(data: bytes, locale: Locale) -> PackVerification:
-    """Needs no desk: a pack is examined wherever it is. Raises `BrokenPack`."""
+def check_session_pack(data: bytes, locale: Locale, key: str = "") -> PackVerification:
+    """Needs no desk: a pack is examined wherever it is, its signature with the desk's `key`. Raises `BrokenPack`."""
     from moot.modules.coordinator.application.session_pack import check_pack
 
-    return check_pack(data, examine_record, locale)
+    return check_pack(data, partial(examine_record, seal=Seal(key) if key else None), locale)
 
 
 def _repository(trail: AuditTrail | None, platform: LLMPlatformContainer) -> IResearchSessionRepository:

@@ -1,6 +1,7 @@
 """Assembles governance: the engine, the rules in force, the validator, the record, and the agent that has all."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -39,8 +40,8 @@ from moot.modules.governance.infrastructure.alignment_measures import (
     ModelOpinion,
     word_llama,
 )
-from moot.modules.governance.infrastructure.persistence.decision_log import DECISION_KINDS, SqlDecisionLog
-from moot.modules.governance.infrastructure.persistence.escalation_queue import SqlEscalationQueue
+from moot.modules.governance.infrastructure.persistence.decision_log import DECISION, SqlDecisionLog
+from moot.modules.governance.infrastructure.persistence.escalation_queue import ESCALATION, SqlEscalationQueue
 from moot.modules.governance.infrastructure.persistence.ruleset_store import SqlRulesetStore
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.shared.domain.clock import Clock, SystemClock
@@ -48,6 +49,7 @@ from moot.shared.infrastructure.audit_trail import AuditTrail
 
 __all__ = ["DECISION_KINDS", "GovernanceContainer", "RuleBook", "alignment_opinion"]
 
+DECISION_KINDS = (DECISION, ESCALATION)
 
 FOLDER = Path(__file__).parent / "infrastructure" / "rules"
 PROFILES: dict[str, tuple[str, ...]] = {
@@ -119,7 +121,7 @@ class RuleBook(RuleReader):
             "sql_guard@1": guard_sql(tables),
             "unproven_argument@1": unproven_argument(profiles),
         }
-        facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker().check_alignment)
+        facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker())
         super().__init__(Cel(), profiles, conditions, facts)
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
         self._shipped: dict[str, list[EnhancedRule]] = {}
@@ -186,7 +188,7 @@ class GovernanceContainer:
         )
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = (
-            EscalationService(SqlEscalationQueue(trail.database), clock, self._validate_edit, on_answer)
+            EscalationService(SqlEscalationQueue(trail), clock, self._validate_edit, on_answer)
             if trail
             else None
         )
@@ -200,6 +202,11 @@ class GovernanceContainer:
             escalations=self.escalations,
             alignment=OpinionOnAlignment(opinion) if opinion else None,
         )
+
+    @cached_property
+    def aside(self) -> ThreadPoolExecutor:
+        """Where decisions of any size are judged while the event loop goes on; its threads begin with the first."""
+        return ThreadPoolExecutor(2, thread_name_prefix="moot-decisions")
 
     async def in_force(self, workspace: str) -> Active:
         """The rules of the workspace; where nothing is stored, those that came with the package."""

@@ -11,7 +11,7 @@ from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
-from moot.modules.intake.infrastructure.adapters.companies import find_mentions
+from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
@@ -46,9 +46,10 @@ class IntakeContainer:
         governance: CoordinatorAgent,
         research: ResearchOrchestrationService,
         default_locale: str,
+        plan_repairs: int,
     ) -> None:
         self._url, self._home, self._clock, self._default_locale = url, home, clock, default_locale
-        self._llm_platform, self._market_data = llm_platform, market_data
+        self._llm_platform, self._market_data, self._plan_repairs = llm_platform, market_data, plan_repairs
         self._governance, self._research = governance, research
         self._open = AsyncExitStack()
         self._opening = asyncio.Lock()
@@ -74,6 +75,7 @@ class IntakeContainer:
         llm, clock = self._llm_platform.llm_service(), self._clock
         prompts = PromptTemplates(metrics=self.metrics)
         directory = self._market_data.directory()
+        mentions = partial(find_mentions, directory)
         toolbox = GovernedToolbox(
             ToolCalls(self._governance, clock),
             search=self._llm_platform.web_to_search(),
@@ -86,13 +88,21 @@ class IntakeContainer:
             coordinator=Coordinator(
                 llm,
                 prompts,
-                Understander(partial(find_mentions, directory)),
+                Understander(mentions, partial(find_near, directory)),
                 clock,
                 self.metrics,
                 default_locale=self._default_locale,
             ),
             toolbox=toolbox,
-            planner=Planner(llm, prompts, GovernedPlanReview(self._governance, clock), clock, directory),
+            planner=Planner(
+                llm,
+                prompts,
+                GovernedPlanReview(self._governance, clock, mentions),
+                clock,
+                directory,
+                repairs=self._plan_repairs,
+                can_search=self._llm_platform.web_to_search() is not None,
+            ),
             team=Team(
                 Researcher(llm, toolbox, prompts, clock),
                 Processor(llm, prompts),

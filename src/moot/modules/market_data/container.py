@@ -82,7 +82,7 @@ class MarketDataContainer:
             **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._list_reachable()},
         }
         self._market_data = MarketData(self._sources)
-        self._directory = Directory(self._sources)
+        self._directory = self._market_data.directory
 
     def market_data(self) -> MarketData:
         return self._market_data

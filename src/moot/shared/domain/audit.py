@@ -1,11 +1,27 @@
 """The record of a session as its chain vouches for it, and what an examination of it comes to."""
 
+import hashlib
+import hmac
 from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel
 
-Problem = Literal["changed", "removed", "reordered", "cut_off", "added"]
+Problem = Literal[
+    "changed",
+    "removed",
+    "reordered",
+    "cut_off",
+    "added",
+    "unreadable",
+    "gone",
+    "unlisted",
+    "other_end",
+    "ledger",
+    "unsigned",
+    "forged",
+]
+"""The first six are of a record by itself; the others of how it stands in its workspace's ledger, and signed."""
 
 
 class Link(BaseModel, frozen=True):
@@ -23,12 +39,13 @@ class Chain(BaseModel, frozen=True):
     """All that is needed to examine a session's record, wherever it was kept: links, their end, and the rows.
 
     `rows` are by table and id, with the columns that links can vouch for, as JSON values: ids as text, moments as
-    UTC in ISO form.
+    UTC in ISO form; a row that cannot be read is empty. `signature` is of the head, where the desk has a key.
     """
 
     session_id: UUID
     length: int
     head: str
+    signature: str | None = None
     links: list[Link]
     rows: dict[str, dict[UUID, dict[str, Any]]]
 
@@ -52,3 +69,26 @@ class Verification(BaseModel, frozen=True):
     pruned: int = 0
     first_break: Break | None = None
     explanation: str = ""
+
+
+class WorkspaceVerification(BaseModel, frozen=True):
+    """All sessions of a workspace, and the ledger that lists them, whose `head` this is."""
+
+    intact: bool
+    sessions: int
+    head: str
+    broken: list[Verification]
+    explanation: str
+
+
+class Seal:
+    """Signs heads with a secret that the database does not hold: who rewrites a record there cannot sign it."""
+
+    def __init__(self, key: str) -> None:
+        self._key = key.encode()
+
+    def sign(self, chain: UUID, length: int, head: str) -> str:
+        return hmac.new(self._key, f"{chain}|{length}|{head}".encode(), hashlib.sha256).hexdigest()
+
+    def holds(self, chain: UUID, length: int, head: str, signature: str | None) -> bool:
+        return signature is not None and hmac.compare_digest(self.sign(chain, length, head), signature)

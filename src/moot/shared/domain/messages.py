@@ -1,7 +1,9 @@
 """Texts for people, by locale: a catalogue per context, and messages that wait until the reader is known."""
 
+import difflib
+import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -18,6 +20,28 @@ def locale_of(wanted: object) -> Locale:
     return next((locale for locale in LOCALES if locale == wanted), DEFAULT_LOCALE)
 
 
+NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?%?")
+
+
+def shorten(text: str, most: int = 80) -> str:
+    """At most that many characters; a number is left out rather than cut in two, as it would be another."""
+    if len(text) <= most:
+        return text
+    end = most - 1
+    split = (
+        found.start() for found in NUMBER.finditer(text, 0, most + 1) if found.start() < end < found.end()
+    )
+    return text[: next(split, end)].rstrip() + "…"
+
+
+def nearest(text: str, names: Iterable[str], cutoff: float = 0.6) -> list[str]:
+    """Up to three of the names that somebody may have meant, the likeliest first."""
+    known = {name.casefold(): name for name in names}
+    near = difflib.get_close_matches(text[:LONGEST_NAME].casefold(), known, n=3, cutoff=cutoff)
+    return [known[name] for name in near]
+
+
+LONGEST_NAME = 200
 LIST_SEPARATOR: Mapping[str, str] = {"zh-CN": "、", "en-US": ", "}
 
 
@@ -62,6 +86,12 @@ class Message:
 
     def __str__(self) -> str:
         return self.in_locale(LOG_LOCALE)
+
+
+def join(messages: Sequence[Message], two: Callable[[Message, Message], Message]) -> Message:
+    """Several as one, put together by halves: thousands of them must not nest thousands deep."""
+    half = len(messages) // 2
+    return two(join(messages[:half], two), join(messages[half:], two)) if half else messages[0]
 
 
 def _said(value: Any, locale: Locale) -> Any:

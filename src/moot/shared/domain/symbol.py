@@ -1,12 +1,14 @@
 """A tradable symbol as Moot writes it: `600519.SH`, `AAPL`, `900001.DEMO`."""
 
 import re
+import unicodedata
 from dataclasses import dataclass
 from datetime import date, datetime, time
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import shorten
 from moot.shared.domain.texts import SAY
 
 
@@ -37,11 +39,13 @@ class Symbol:
 
     @classmethod
     def parse(cls, text: str) -> "Symbol":
-        canonical = text.strip().upper()
+        canonical = unicodedata.normalize("NFKC", text).strip().upper()
         for market, spelling in SPELLINGS.items():
             if spelling.fullmatch(canonical):
                 return cls(canonical, market)
-        raise InvalidInput(SAY("symbol_malformed", symbol=text), code="SYMBOL_UNKNOWN", field="symbol")
+        raise InvalidInput(
+            SAY("symbol_malformed", symbol=repr(shorten(text, 80))), code="SYMBOL_UNKNOWN", field="symbol"
+        )
 
     @property
     def synthetic(self) -> bool:

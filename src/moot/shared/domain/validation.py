@@ -1,15 +1,16 @@
 """Turns pydantic's findings into one sentence per problem that names the field and what is allowed there."""
 
 import re
-from collections.abc import Mapping, Sequence
-from functools import reduce
-from typing import Any, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import SequenceMatcher
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError, model_validator
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails, PydanticCustomError, to_json
 
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, join, nearest, shorten
 from moot.shared.domain.texts import SAY
 
 M = TypeVar("M", bound=BaseModel)
@@ -24,15 +25,31 @@ def validate(model: type[M], raw: Any) -> M:
 
 
 class Strict(BaseModel, frozen=True, extra="forbid"):
-    """Frozen, and an unknown field is refused by name, with those that exist."""
+    """Frozen; an unknown field is refused by name, with those that exist. A null says no more than leaving out."""
 
     @model_validator(mode="before")
     @classmethod
-    def _no_unknown_field(cls, raw: Any) -> Any:
-        unknown = [name for name in raw if name not in cls.model_fields] if isinstance(raw, Mapping) else []
-        if unknown:
-            raise refuse("unknown_field", got=unknown, allowed=list(cls.model_fields))
-        return raw
+    def _only_known(cls, raw: Any) -> Any:
+        if not isinstance(raw, Mapping):
+            return raw
+        known = {field.alias or name: field for name, field in cls.model_fields.items()}
+        if unknown := [name for name in raw if name not in known and name not in cls.model_fields]:
+            raise refuse("unknown_field", got=unknown, allowed=list(known))
+        return {
+            name: value
+            for name, value in raw.items()
+            if value is not None or not _is_left_out(known.get(name) or cls.model_fields[name])
+        }
+
+
+def _is_left_out(field: FieldInfo) -> bool:
+    """By a null: where it is not a value of its own, and something stands in for it."""
+    return not field.is_required() and type(None) not in get_args(field.annotation)
+
+
+def nearest_first(name: str, known: Iterable[str]) -> list[str]:
+    """What was meant, perhaps, comes first."""
+    return sorted(known, key=lambda each: -SequenceMatcher(None, name.lower(), each.lower()).ratio())
 
 
 def refuse(kind: str, **context: Any) -> PydanticCustomError:
@@ -40,31 +57,61 @@ def refuse(kind: str, **context: Any) -> PydanticCustomError:
     return PydanticCustomError(kind, "{kind}", {"kind": kind, **context})
 
 
-def refuse_field(kind: str, field: str, got: Any, **context: Any) -> InvalidInput:
+def refuse_field(kind: str, field: str, given: Any, /, **context: Any) -> InvalidInput:
     """The same kind of answer for a check that needs more than the input itself."""
-    return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": got, "ctx": context}])
+    return invalid_input([{"type": kind, "loc": (field,), "msg": kind, "input": given, "ctx": context}])
+
+
+MOST_TOLD = 20
+"""So many problems of one request, and so many names in one of them."""
 
 
 def invalid_input(errors: Sequence[ErrorDetails]) -> InvalidInput:
-    problems = [_problem(error) for error in errors]
-    message = reduce(lambda said, more: SAY("and_also", said=said, more=more), [_say(p) for p in problems])
+    problems = [_problem(error) for error in errors[:MOST_TOLD]]
+    message = join([_say(p) for p in problems], lambda said, more: SAY("and_also", said=said, more=more))
+    if len(errors) > MOST_TOLD:
+        message = SAY("and_more", said=message, count=len(errors) - MOST_TOLD)
     return InvalidInput(message, errors=problems)
 
 
 def _problem(error: ErrorDetails) -> dict[str, Any]:
     context = error.get("ctx", {})
-    problem: dict[str, Any] = {"field": _field(error["loc"]), "problem": error["type"]}
+    problem: dict[str, Any] = {"field": shorten(_field(error["loc"])), "problem": error["type"]}
     if error["type"] not in {"missing", "json_invalid"}:
-        problem["got"] = context["got"] if "got" in context else _quote(error)
+        problem["got"] = _cut(context["got"]) if "got" in context else _quote(error)
     if allowed := _list_allowed(context):
         problem["allowed"] = allowed
+    if close := find_nearest(context.get("got", error["input"]), allowed):
+        problem["nearest"] = close
     return problem | {"hint": str(context.get("error") or error["msg"])}
+
+
+def find_nearest(missed: Any, known: Sequence[str]) -> list[str]:
+    """What was meant, perhaps, by a name that nobody has; or by several."""
+    names = [name for name in (missed if isinstance(missed, list) else [missed]) if isinstance(name, str)]
+    return list(
+        dict.fromkeys(near for name in names[:MOST_TOLD] for near in nearest(name.strip("'\""), known))
+    )
+
+
+def quote(value: Any) -> str:
+    """As it could have been written in the request, not as Python would; long ones cut."""
+    return shorten(repr(value) if isinstance(value, str) else to_json(value, fallback=str).decode())
+
+
+def _cut(got: Any) -> Any:
+    if isinstance(got, list):
+        return [_cut(each) for each in got[:MOST_TOLD]]
+    return shorten(got) if isinstance(got, str) else got
 
 
 def _quote(error: ErrorDetails) -> str:
     """Of what may be, or hold, a secret only what kind of thing it is."""
     hidden = not error["loc"] or error["loc"][-1] in MAY_HOLD_A_SECRET
-    return type(error["input"]).__name__ if hidden else repr(error["input"])[:80]
+    return KINDS.get(type(error["input"]), "object") if hidden else quote(error["input"])
+
+
+KINDS = {str: "text", bool: "boolean", int: "number", float: "number", list: "list", type(None): "null"}
 
 
 def _field(path: Sequence[int | str]) -> str:
@@ -88,4 +135,6 @@ def _say(problem: Mapping[str, Any]) -> Message:
     key = f"invalid.{problem['problem']}"
     said = {"got": "", **problem}
     text = SAY(key if key in SAY.texts["en-US"] else "invalid.other", **said)
+    if "nearest" in problem:
+        text = SAY("did_you_mean", problem=text, nearest=problem["nearest"])
     return SAY("with_allowed", problem=text, allowed=problem["allowed"]) if "allowed" in problem else text

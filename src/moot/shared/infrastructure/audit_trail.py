@@ -2,24 +2,26 @@
 
 A link holds the digest of the row it was written with, in the same transaction, and a hash over itself and all links
 before it. Where the chain ends is kept apart. So whoever changes, removes, reorders or cuts off afterwards is found
-by `verify`; whoever can rewrite the chain *and* its head is not: the chain proves integrity against that head.
+by `verify`. The ledger of a workspace is such a chain over the heads of its sessions: a session that was removed, or
+given another end, is missed there. Whoever can rewrite all of it is found only where heads are signed with a key.
 """
 
 import asyncio
 import hashlib
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cache
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Literal, NamedTuple, cast
-from uuid import UUID
+from uuid import NAMESPACE_OID, UUID, uuid5
 
 from pydantic_core import to_json
 from sqlalchemy import Connection, Table, bindparam, insert, select, update
 
+from moot.shared.domain.audit import Seal
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import LeaseLost, current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
@@ -28,12 +30,22 @@ from moot.shared.infrastructure.transactions import GroupCommit, upsert
 
 GENESIS = "0" * 64
 CHAIN = cast(Table, AuditEntryRow.__table__)
-STORED_HEADS = select(AuditHeadRow.__table__).where(
-    AuditHeadRow.session_id.in_(bindparam("of", expanding=True))
+STORED_HEADS = (
+    select(AuditHeadRow.__table__)
+    .where(AuditHeadRow.session_id.in_(bindparam("of", expanding=True)))
+    .order_by(AuditHeadRow.session_id)
+    .with_for_update()
 )
 
-Head = tuple[int, str]
-"""The length of a chain and the hash of its last link."""
+
+class Head(NamedTuple):
+    """Where a chain ends; see `AuditHeadRow`. `sound`: it may be signed, as what was there before it was."""
+
+    length: int = 0
+    hash: str = GENESIS
+    ledger: UUID | None = None
+    closed: bool = False
+    sound: bool = True
 
 
 @dataclass(frozen=True)
@@ -41,7 +53,7 @@ class Kind:
     """What a link can vouch for: these columns of a row of this table. An upsert leaves `fixed` ones as they are.
 
     From then on it stands for the row in place of the links of the kinds that it `replaces`. One that `opens` a
-    chain is always its first.
+    chain is always its first, one that `closes` it has its end listed in the ledger, and whatever comes later too.
     """
 
     name: str
@@ -50,6 +62,7 @@ class Kind:
     fixed: frozenset[str] = frozenset()
     replaces: frozenset[str] = frozenset()
     opens: bool = False
+    closes: bool = False
 
     @property
     def rows(self) -> Table:
@@ -58,6 +71,14 @@ class Kind:
     def digest(self, row: Mapping[Any, Any]) -> str:
         content = [[name, _canonicalise(row[name])] for name in self.columns]
         return hashlib.sha256(to_json(content)).hexdigest()
+
+
+LISTED = Kind("session_listed", AuditHeadRow, ("session_id",))
+ENDED = Kind(
+    "session_head", AuditHeadRow, ("session_id", "length", "hash"), replaces=frozenset({LISTED.name})
+)
+LEDGER_KINDS = {kind.name: kind for kind in (LISTED, ENDED)}
+"""What a ledger can say of a session: that there is one, and where its record ends."""
 
 
 class Record(NamedTuple):
@@ -87,8 +108,8 @@ Fence = Callable[[Connection, Mapping[UUID, int]], None]
 class AuditTrail:
     """Writes rows together with their links. Those that wait together are committed together."""
 
-    def __init__(self, database: Database) -> None:
-        self.database = database
+    def __init__(self, database: Database, seal: Seal | None = None) -> None:
+        self.database, self.seal = database, seal
         self.kinds: dict[str, Kind] = {}
         self._fence: Fence | None = None
         self._append = GroupCommit(self._commit)
@@ -134,7 +155,21 @@ class AuditTrail:
 
     def note(self, record: Record) -> asyncio.Future[None]:
         """Commit a row nobody waits for, along with whatever is committed next."""
-        return self._append.later((_clean(record),))
+        return self._append.later((_clean(record._replace(token=_token(record.session_id))),))
+
+    async def vouch(self, work: Callable[[Connection], Iterable[Record]]) -> None:
+        """Commit the rows that `work` writes itself, with a link for each that it says it has written."""
+        await self.database.write(lambda db: self._add_links(db, list(work(db))))
+
+    async def sign_ledger(self, workspace: str) -> None:
+        """Sign what is there, as somebody who has verified it: from then on it must stay signed."""
+        ledger = ledger_of(workspace)
+
+        def work(db: Connection) -> None:
+            heads = self._read_heads(db, [ledger])
+            self._store_heads(db, {chain: head._replace(sound=True) for chain, head in heads.items()})
+
+        await self.database.write(work)
 
     async def finish(self) -> None:
         await self._append.finish()
@@ -142,18 +177,67 @@ class AuditTrail:
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = [record for order in orders for record in order]
 
-        def work(db: Connection) -> None:
-            heads = _heads(db, records)
-            links = [_link(record, heads) for record in records if record.session_id]
-            if heads:
-                ends = [{"session_id": s, "length": length, "hash": h} for s, (length, h) in heads.items()]
-                upsert(db, AuditHeadRow, ends)
+        def write_rows(db: Connection) -> None:
             self._check_leases(db, records)
             _write_rows(db, records)
-            if links:
-                db.execute(insert(CHAIN), links)
 
-        await self.database.write(work)
+        await self.database.write(lambda db: self._add_links(db, records, write_rows))
+
+    def _add_links(
+        self,
+        db: Connection,
+        records: Sequence[Record],
+        write_rows: Callable[[Connection], None] | None = None,
+    ) -> None:
+        """The ledger comes last: everybody in the workspace waits for it, so it is held for a moment only."""
+        heads = self._heads(db, records)
+        links = [_link(record, heads) for record in records if record.session_id]
+        self._store_heads(db, heads)
+        if write_rows is not None:
+            write_rows(db)
+        opened = {record.session_id for record in records if record.kind.opens}
+        listed = {session: head for session, head in heads.items() if head.closed or session in opened}
+        links += self._list_in_ledgers(db, listed)
+        if links:
+            db.execute(insert(CHAIN), links)
+
+    def _heads(self, db: Connection, records: Iterable[Record]) -> dict[UUID, Head]:
+        """Where the chains end that these records are added to; nobody else adds to them until the commit."""
+        opened = {record.session_id for record in records if record.kind.opens}
+        heads = {record.session_id: Head() for record in records if record.session_id}
+        return heads | self._read_heads(db, heads.keys() - opened)
+
+    def _read_heads(self, db: Connection, chains: Collection[UUID]) -> dict[UUID, Head]:
+        rows = db.execute(STORED_HEADS, {"of": list(chains)}) if chains else ()
+        return {
+            row.session_id: Head(row.length, row.hash, row.ledger, row.closed, self._is_sound(row))
+            for row in rows
+        }
+
+    def _is_sound(self, row: Any) -> bool:
+        end = (row.session_id, row.length, row.hash, row.signature)
+        return row.length == 0 or (self.seal is not None and self.seal.holds(*end))
+
+    def _store_heads(self, db: Connection, heads: Mapping[UUID, Head]) -> None:
+        """What was not signed before is not signed now: a signature must not cover what somebody slipped in."""
+        if heads:
+            rows = [{"session_id": chain, **self._sign(chain, head)} for chain, head in heads.items()]
+            upsert(db, AuditHeadRow, rows)
+
+    def _sign(self, chain: UUID, head: Head) -> dict[str, Any]:
+        signature = self.seal.sign(chain, head.length, head.hash) if self.seal and head.sound else None
+        known = {"length": head.length, "hash": head.hash, "ledger": head.ledger, "closed": head.closed}
+        return known | {"signature": signature}
+
+    def _list_in_ledgers(self, db: Connection, sessions: Mapping[UUID, Head]) -> list[dict[str, Any]]:
+        ledgers = {head.ledger for head in sessions.values() if head.ledger}
+        if not ledgers:
+            return []
+        upsert(db, AuditHeadRow, [{"session_id": ledger, **FIRST} for ledger in sorted(ledgers)], fixed=FIRST)
+        ends = self._read_heads(db, ledgers)
+        links = [_link(_list(session, head), ends) for session, head in sessions.items()]
+        self._store_heads(db, ends)
+        return links
 
     def _check_leases(self, db: Connection, records: Iterable[Record]) -> None:
         """After the first write, when the database holds its locks: until the commit nobody can take a lease."""
@@ -177,33 +261,38 @@ def link_hash(previous: str, session_id: UUID, seq: int, kind: str, row_id: UUID
     return hashlib.sha256(f"{previous}|{session_id}|{seq}|{kind}|{row_id}|{digest}".encode()).hexdigest()
 
 
+def ledger_of(workspace: str) -> UUID:
+    """The chain over the heads of a workspace."""
+    return uuid5(NAMESPACE_OID, f"moot:{workspace}")
+
+
+FIRST = {"length": 0, "hash": GENESIS, "closed": False}
+
+
+def _list(session_id: UUID, head: Head) -> Record:
+    """What a ledger is to say of a session."""
+    row = {"id": session_id, "session_id": session_id, "length": head.length, "hash": head.hash}
+    return Record(ENDED if head.closed else LISTED, "insert", head.ledger, row)
+
+
 def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
     session_id, kind, row_id = record.session_id, record.kind, record.values["id"]
     assert session_id is not None
-    length, previous = heads[session_id]
+    head = heads[session_id]
+    seq, previous = head.length + 1, head.hash
     digest = kind.digest(record.values)
-    link = link_hash(previous, session_id, length + 1, kind.name, row_id, digest)
-    heads[session_id] = (length + 1, link)
+    link = link_hash(previous, session_id, seq, kind.name, row_id, digest)
+    ledger = ledger_of(record.values["workspace_id"]) if kind.opens or kind.closes else head.ledger
+    heads[session_id] = Head(seq, link, ledger, head.closed or kind.closes, head.sound)
     return {
         "session_id": session_id,
-        "seq": length + 1,
+        "seq": seq,
         "kind": kind.name,
         "row_id": row_id,
         "digest": digest,
         "previous_hash": previous,
         "hash": link,
     }
-
-
-def _heads(db: Connection, records: Iterable[Record]) -> dict[UUID, Head]:
-    """Where the chains end that these records are added to."""
-    opened = {record.session_id for record in records if record.kind.opens}
-    heads = {record.session_id: (0, GENESIS) for record in records if record.session_id}
-    if asked := heads.keys() - opened:
-        heads |= {
-            row.session_id: (row.length, row.hash) for row in db.execute(STORED_HEADS, {"of": list(asked)})
-        }
-    return heads
 
 
 def _write_rows(db: Connection, records: Iterable[Record]) -> None:

@@ -1,49 +1,157 @@
 """Examines a session's record link by link and names the first that does not hold."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain as one_after_another
+from typing import Any, TypeVar
 from uuid import UUID
 
-from sqlalchemy import Table, select
+from sqlalchemy import RowMapping, Select, Table, func, select
 from sqlalchemy.ext.asyncio import AsyncSession
 
-from moot.shared.domain.audit import Break, Chain, Link, Problem, Verification
+from moot.shared.domain.audit import Break, Chain, Link, Problem, Seal, Verification
 from moot.shared.domain.errors import NotFound
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
 from moot.shared.domain.texts import SAY
-from moot.shared.infrastructure.audit_trail import GENESIS, AuditTrail, Kind, link_hash, plain
-from moot.shared.infrastructure.tables import AuditEntryRow, AuditHeadRow
+from moot.shared.infrastructure.audit_trail import (
+    CHAIN,
+    ENDED,
+    GENESIS,
+    LEDGER_KINDS,
+    AuditTrail,
+    Kind,
+    ledger_of,
+    link_hash,
+    plain,
+)
+from moot.shared.infrastructure.tables import AuditHeadRow
 from moot.shared.infrastructure.transactions import transaction
 
+T = TypeVar("T")
+HEADS = AuditHeadRow.__table__.c
 Kinds = Mapping[str, Kind]
 """Every kind of link there can be, by name."""
 
 
-async def verify(trail: AuditTrail, session_id: UUID, locale: Locale = DEFAULT_LOCALE) -> Verification:
-    """Raises `NotFound` when there is no record of the session at all."""
-    return examine(await read_chain(trail, session_id), trail.kinds, locale)
+async def verify(
+    trail: AuditTrail, session_id: UUID, locale: Locale = DEFAULT_LOCALE, *, workspace: str | None = None
+) -> Verification:
+    """With a `workspace`, in its ledger too. Raises `NotFound` when there is no record of the session at all."""
+    async with transaction(trail.database.session) as db:
+        record = await _read_chain(db, session_id, trail.kinds)
+        ledger = await _read_ledger(db, workspace, session_id) if workspace is not None else None
+    if not (record.length or record.links or any(record.rows.values()) or (ledger and ledger.links)):
+        raise NotFound(SAY("audit.no_record", session_id=session_id), code="RECORD_NOT_FOUND")
+    listed = ledger.links[0] if ledger and ledger.links else None
+    breaks = one_after_another(
+        _session_breaks(record, trail, ledger, listed),
+        _ledger_breaks(ledger, listed) if ledger and listed else (),
+    )
+    return _tell(record, trail.kinds, next(breaks, None), locale)
+
+
+async def is_listed(trail: AuditTrail, workspace: str, session_id: UUID) -> bool:
+    async with transaction(trail.database.session) as db:
+        return bool((await _read_ledger(db, workspace, session_id)).links)
+
+
+async def verify_workspace(
+    trail: AuditTrail, workspace: str, sessions: Iterable[UUID], locale: Locale
+) -> tuple[Verification, list[Verification]]:
+    """The ledger of a workspace; and the sessions that it lists, with others that are to be there."""
+    async with transaction(trail.database.session) as db:
+        ledger = await _read_ledger(db, workspace)
+        heads = select(HEADS.session_id, HEADS.length, HEADS.hash).where(HEADS.ledger == ledger.session_id)
+        rows = {row.session_id: dict(row._mapping) for row in await db.execute(heads)}
+    ledger = ledger.model_copy(update={"rows": {AuditHeadRow.__tablename__: rows}})
+    listed = {link.row_id: link for link in ledger.links}
+    found = []
+    for session_id in dict.fromkeys([*listed, *sessions]):
+        async with transaction(trail.database.session) as db:
+            record = await _read_chain(db, session_id, trail.kinds)
+        broken = next(_session_breaks(record, trail, ledger, listed.get(session_id)), None)
+        found.append(_tell(record, trail.kinds, broken, locale))
+    return examine(ledger, LEDGER_KINDS, locale, trail.seal), found
 
 
 async def read_chain(trail: AuditTrail, session_id: UUID) -> Chain:
     """The record as the database holds it in this moment; raises `NotFound` when there is none."""
-    in_order = select(AuditEntryRow).where(AuditEntryRow.session_id == session_id).order_by(AuditEntryRow.seq)
     async with transaction(trail.database.session) as db:
-        links = [Link.model_validate(row, from_attributes=True) for row in await db.scalars(in_order)]
-        head = await db.get(AuditHeadRow, session_id)
-        if head is None and not links:
-            raise NotFound(SAY("audit.no_record", session_id=session_id), code="RECORD_NOT_FOUND")
-        tables = {kind.rows.name: kind.rows for kind in trail.kinds.values()}
-        rows = {
-            name: await _rows(db, table, columns_of(name, trail.kinds), session_id)
-            for name, table in tables.items()
-        }
-    length, end = (head.length, head.hash) if head else (0, GENESIS)
-    return Chain(session_id=session_id, length=length, head=end, links=links, rows=rows)
+        record = await _read_chain(db, session_id, trail.kinds)
+    if not record.length and not record.links:
+        raise NotFound(SAY("audit.no_record", session_id=session_id), code="RECORD_NOT_FOUND")
+    return record
 
 
-def examine(chain: Chain, kinds: Kinds, locale: Locale) -> Verification:
+async def _read_chain(db: AsyncSession, session_id: UUID, kinds: Kinds) -> Chain:
+    tables = {kind.rows.name: kind.rows for kind in kinds.values()}
+    rows = {
+        name: await _rows(db, table, columns_of(name, kinds), session_id) for name, table in tables.items()
+    }
+    return await _read_links(db, session_id, rows=rows)
+
+
+async def _read_ledger(db: AsyncSession, workspace: str, session_id: UUID | None = None) -> Chain:
+    """From the last that it says of a session on, or all of it; without the heads it is over."""
+    ledger = ledger_of(workspace)
+    said = select(func.max(CHAIN.c.seq)).where(CHAIN.c.session_id == ledger, CHAIN.c.row_id == session_id)
+    since = 1 if session_id is None else await db.scalar(said)
+    if since is None:
+        return Chain(session_id=ledger, length=0, head=GENESIS, links=[], rows={})
+    return await _read_links(db, ledger, since=since)
+
+
+async def _read_links(db: AsyncSession, chain_id: UUID, *, since: int = 1, **known: Any) -> Chain:
+    """A link that cannot be read is missing: the next one says so."""
+    wanted = select(CHAIN).where(CHAIN.c.session_id == chain_id, CHAIN.c.seq >= since).order_by(CHAIN.c.seq)
+    links = [link for link in await _fetch(db, wanted, Link.model_validate) if link is not None]
+    ends = await _fetch(db, select(AuditHeadRow.__table__).where(HEADS.session_id == chain_id), _end)
+    end = (ends and ends[0]) or {"length": 0, "head": GENESIS}
+    return Chain.model_validate({"session_id": chain_id, "links": links, "rows": {}, **end, **known})
+
+
+def _end(row: RowMapping) -> dict[str, Any]:
+    return {"length": int(row["length"]), "head": row["hash"], "signature": row["signature"]}
+
+
+def _session_breaks(
+    record: Chain, trail: AuditTrail, ledger: Chain | None, listed: Link | None
+) -> Iterator[Break]:
+    """Of the record by itself; then of how it stands in the ledger: `listed` is the last that this says of it."""
+    end = {"session_id": record.session_id, "length": record.length, "hash": record.head}
+    opened = any(link.kind in trail.kinds and trail.kinds[link.kind].opens for link in record.links)
+    if listed and not record.length and not record.links:
+        yield Break(seq=0, problem="gone", kind="session", row_id=record.session_id)
+    yield from _breaks(record, trail.kinds)
+    if listed and listed.kind == ENDED.name and listed.digest != ENDED.digest(end):
+        yield Break(seq=record.length, problem="other_end")
+    if opened and ledger is not None and listed is None:
+        yield Break(seq=record.length, problem="unlisted")
+    yield from _signature_breaks(trail.seal, record, *([ledger] if ledger and listed else []))
+
+
+def _ledger_breaks(ledger: Chain, listed: Link) -> Iterator[Break]:
+    """Of the ledger from what it says of a session on."""
+    return (Break(seq=broken.seq, problem="ledger") for broken in _breaks(ledger, {}, since=listed.seq))
+
+
+def _signature_breaks(seal: Seal | None, *chains: Chain) -> Iterator[Break]:
+    """One of them signed is enough, as each vouches for those before it; a signature that is wrong is too many."""
+    if seal is None:
+        return
+    signed = [seal.holds(c.session_id, c.length, c.head, c.signature) for c in chains if c.signature]
+    if not all(signed):
+        yield Break(seq=chains[0].length, problem="forged")
+    if not signed and chains[0].length:
+        yield Break(seq=chains[0].length, problem="unsigned")
+
+
+def examine(chain: Chain, kinds: Kinds, locale: Locale, seal: Seal | None = None) -> Verification:
     """Needs no database: whoever has the chain and its rows can do it."""
-    broken = next(_breaks(chain, kinds), None)
+    breaks = one_after_another(_breaks(chain, kinds), _signature_breaks(seal, chain))
+    return _tell(chain, kinds, next(breaks, None), locale)
+
+
+def _tell(chain: Chain, kinds: Kinds, broken: Break | None, locale: Locale) -> Verification:
     pruned = {link.row_id for link in chain.links if link.kind in kinds and kinds[link.kind].replaces}
     return Verification(
         session_id=chain.session_id,
@@ -76,14 +184,35 @@ async def _rows(
     db: AsyncSession, table: Table, columns: Sequence[str], session_id: UUID
 ) -> dict[UUID, dict[str, Any]]:
     owner = table.c.session_id if "session_id" in table.c else table.c.id
-    found = await db.execute(select(*(table.c[name] for name in columns)).where(owner == session_id))
-    return {row["id"]: {name: plain(row[name]) for name in columns} for row in found.mappings()}
+    mine = select(*(table.c[name] for name in columns)).where(owner == session_id).order_by(table.c.id)
+    rows = await _fetch(db, mine, lambda row: {name: plain(row[name]) for name in columns})
+    if all(rows):
+        return {UUID(row["id"]): row for row in rows if row}
+    ids = await _fetch(db, mine.with_only_columns(table.c.id), lambda row: UUID(str(row["id"])))
+    return {row_id or UUID(int=n): row or {} for n, (row_id, row) in enumerate(zip(ids, rows, strict=True))}
 
 
-def _breaks(chain: Chain, kinds: Kinds) -> Iterator[Break]:
+async def _fetch(db: AsyncSession, wanted: Select[Any], read: Callable[[RowMapping], T]) -> list[T | None]:
+    """What `read` makes of each row, in order; None of one that cannot be read."""
+    try:
+        return [read(row) for row in (await db.execute(wanted)).mappings()]
+    except Exception:  # noqa: BLE001  # bulkhead: what somebody wrote into a row may break any reader of it
+        count = await db.scalar(select(func.count()).select_from(wanted.subquery())) or 0
+        return [await _fetch_one(db, wanted.limit(1).offset(n), read) for n in range(count)]
+
+
+async def _fetch_one(db: AsyncSession, wanted: Select[Any], read: Callable[[RowMapping], T]) -> T | None:
+    try:
+        return read((await db.execute(wanted)).mappings().one())
+    except Exception:  # noqa: BLE001  # bulkhead: the same, for one row
+        return None
+
+
+def _breaks(chain: Chain, kinds: Kinds, *, since: int = 1) -> Iterator[Break]:
     links, standing = chain.links, _find_standing(chain.links, kinds)
-    previous = GENESIS
-    for place, link in enumerate(links, 1):
+    last = since - 1 + len(links)
+    previous = GENESIS if since == 1 else links[0].previous_hash
+    for place, link in enumerate(links, since):
         if link.seq > place:
             yield Break(seq=place, problem="removed")
         if link.previous_hash != previous or _hash_at(chain, link, link.seq) != link.hash:
@@ -92,12 +221,12 @@ def _breaks(chain: Chain, kinds: Kinds) -> Iterator[Break]:
         if link.seq in standing:
             yield from _row_breaks(link, kinds[link.kind], chain)
         previous = link.hash
-    if chain.length > len(links):
-        yield Break(seq=len(links) + 1, problem="cut_off")
-    if chain.length < len(links):
-        yield _of(links[chain.length], "added")
+    if chain.length > last:
+        yield Break(seq=last + 1, problem="cut_off")
+    if chain.length < last:
+        yield _of(links[max(chain.length - since + 1, 0)], "added")
     if previous != chain.head:
-        yield Break(seq=len(links), problem="changed")
+        yield Break(seq=last, problem="changed")
     yield from _find_unvouched(chain, kinds)
 
 
@@ -116,6 +245,8 @@ def _row_breaks(link: Link, kind: Kind, chain: Chain) -> Iterator[Break]:
     row = chain.rows.get(kind.rows.name, {}).get(link.row_id)
     if row is None:
         yield _of(link, "removed")
+    elif not row:
+        yield _of(link, "unreadable")
     elif not row.keys() >= set(kind.columns) or kind.digest(row) != link.digest:
         yield _of(link, "changed")
 

@@ -71,6 +71,10 @@ class Database:
         self._engine = _open(self._url, SQLITE_PRAGMAS, **POOLS[self._backend])
         self._sessions = async_sessionmaker(self._engine, expire_on_commit=False)
         self._writer = _OneWriter(self._url) if self._backend == "sqlite" else None
+        self._closed = False
+        self._connections: set[Any] = set()
+        event.listen(self._engine.sync_engine, "connect", self._keep_note)
+        event.listen(self._engine.sync_engine, "close", lambda closed, _: self._connections.discard(closed))
 
     @property
     def safe_url(self) -> str:
@@ -104,10 +108,13 @@ class Database:
 
     async def downgrade(self, revision: str) -> None:
         """Go back to `revision`; `base` is the empty database. What the dropped tables held is lost."""
+        self.require_revision(revision)
+        await self._migrate("downgrade", revision)
+
+    def require_revision(self, revision: str) -> None:
         known = ["base", *migrations.revisions()]
         if revision not in known:
             raise InvalidInput(SAY("database.revision_unknown", revision=revision, revisions=known))
-        await self._migrate("downgrade", revision)
 
     async def current(self) -> str | None:
         """The revision the database is at; None: it holds nothing of Moot."""
@@ -140,9 +147,19 @@ class Database:
                 await alone.execute(text("PRAGMA wal_checkpoint(TRUNCATE)"))
 
     async def close(self) -> None:
+        """For good: a task that goes on while its desk closes neither keeps its connection nor opens another."""
+        self._closed = True
         if self._writer is not None:
             await self._writer.close()
         await self._engine.dispose()
+        if self._backend == "postgresql":  # SQLite's would wait for ever for the thread that was stopped
+            for lent in list(self._connections):
+                lent.terminate()
+
+    def _keep_note(self, opened: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        if self._closed:
+            raise Unavailable(SAY("database.closed"), code="DATABASE_CLOSED")
+        self._connections.add(opened)
 
     @asynccontextmanager
     async def _connect(self) -> AsyncIterator[AsyncConnection]:

@@ -34,7 +34,8 @@ class LeasedRow:
 
 
 class SqlLeases(Leases):
-    """`to_do` says which rows are to be worked on; `taking` what changes in a row when somebody begins."""
+    """`to_do` says which rows are to be worked on; `taking` what changes in a row when somebody begins, `leaving`
+    when somebody lets go of it who could have gone on."""
 
     def __init__(
         self,
@@ -44,10 +45,11 @@ class SqlLeases(Leases):
         to_do: ColumnElement[bool],
         cancel_requested: Any = None,
         taking: Mapping[str, Any] | None = None,
+        leaving: Mapping[str, Any] | None = None,
     ) -> None:
         self._database, self._row, self._to_do = database, row, to_do
         self._cancel = false() if cancel_requested is None else cancel_requested
-        self._taking = taking or {}
+        self._taking, self._leaving = taking or {}, leaving or {}
 
     async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
         row = self._row
@@ -86,8 +88,8 @@ class SqlLeases(Leases):
         return found
 
     async def release(self, owner: str, now: datetime) -> None:
-        mine = self._update(self._row.lease_owner == owner, self._to_do).values(lease_expires_at=now)
-        await self._write(mine)
+        mine = self._update(self._row.lease_owner == owner, self._to_do)
+        await self._write(mine.values(lease_expires_at=now, **self._leaving))
 
     def free(self, now: datetime) -> ColumnElement[bool]:
         """To be worked on, and held by nobody."""

@@ -74,6 +74,9 @@ class Settings(BaseSettings):
         default="words",
         description="what tells how well an agent's action serves its goal: `embeddings` is an extra",
     )
+    plan_repairs: int = Field(
+        default=2, ge=0, le=10, description="times `moot ask` makes a plan anew that the rules reject"
+    )
     currency: str = Field(default="CNY", description="currency of prices, budgets and costs")
     budget_session_tokens: int | None = Field(
         default=None, gt=0, le=10**15, description="tokens a session may use"
@@ -89,6 +92,10 @@ class Settings(BaseSettings):
     )
     audit: Literal["best_effort", "strict"] = Field(
         default="best_effort", description="`strict`: a call that cannot be recorded is not made"
+    )
+    audit_key: SecretStr = Field(
+        default=SecretStr(""),
+        description="signs the ends of records; keep it away from the database. Empty: they are not signed",
     )
     secret_key: SecretStr = Field(
         default=SecretStr(""),

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import JSON, DateTime, Dialect, Float, Index, MetaData, String, Text, text
+from sqlalchemy import JSON, DateTime, Dialect, Float, Index, MetaData, String, Text, false, text
 from sqlalchemy.dialects.postgresql import JSONB
 from sqlalchemy.orm import DeclarativeBase, Mapped, mapped_column
 from sqlalchemy.types import TypeDecorator
@@ -104,10 +104,16 @@ class AuditEntryRow(Base):
 
 
 class AuditHeadRow(Base):
-    """Where a session's chain ends. Kept apart from the chain, so that a tail that was cut off is missed."""
+    """Where a session's chain ends. Kept apart from the chain, so that a tail that was cut off is missed.
+
+    `ledger` is the chain over the heads of its workspace, which lists it; once it is `closed`, with its end.
+    """
 
     __tablename__ = "audit_heads"
 
     session_id: Mapped[UUID] = mapped_column(primary_key=True)
     length: Mapped[int]
     hash: Mapped[str] = mapped_column(String(64))
+    ledger: Mapped[UUID | None] = mapped_column(index=True)
+    closed: Mapped[bool] = mapped_column(server_default=false())
+    signature: Mapped[str | None] = mapped_column(String(64))

@@ -95,7 +95,7 @@ class Journal:
         run.session = session.model_copy(update={"status": "running"})
         run.request = request_of(session, nodes)
         run.lease_token = lease.token
-        run.recorded = {node.node_type: node for node in nodes if not node.reused}
+        run.recorded = {node.node_type: node for node in nodes}
         run.tally = tally_of(calls)
         run.told = told[-1].seq if told else 0
         run.tell(told)
@@ -198,16 +198,22 @@ def _outcome_of_error(session: ResearchSession, error: BaseException) -> dict[st
 
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
     """What the session was asked."""
-    reused = dict(_answers(node for node in nodes if node.reused))
-    return ResearchRequest(**session.pick_asked(), pre_populated_results=reused or None)
+    reused = [node for node in nodes if node.reused]
+    return ResearchRequest(
+        **session.pick_asked(),
+        pre_populated_results=dict(_answers(reused)) or None,
+        debate_outcome=_debate(reused),
+    )
 
 
-def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
+def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchRequest:
     """The same question, as of the same moment, to those who owe an answer: failed, or never heard of again.
 
-    Debate and judge always run again, and alone when all experts had answered but no verdict could be reached.
+    The debate is skipped if it was, unless told; it is held again where an expert was missing in it. Where all had
+    answered and no verdict could be reached, it runs alone, or the judge does if the debate had come to its end.
     """
     session, reused = past.session, dict(_answers(past.nodes))
+    skip_debate = session.skip_debate if skip_debate is None else skip_debate
     owing = [expert for expert in session.experts if expert not in reused]
     no_verdict = session.verdict_status == "failed" and bool(reused)
     if not owing and (skip_debate or not no_verdict):
@@ -217,6 +223,7 @@ def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
             "experts": owing,
             "skip_debate": skip_debate,
             "pre_populated_results": reused,
+            "debate_outcome": None if owing else _debate(past.nodes),
             "parent_session_id": session.id,
             "retry_count": session.retry_count + 1,
         }
@@ -225,11 +232,12 @@ def request_again(past: Past, *, skip_debate: bool) -> ResearchRequest:
 
 def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> Iterator[NodeExecution]:
     """Reused results as rows of the session that reuses them, so that it can be retried without its parents."""
-    for expert, result in (request.pre_populated_results or {}).items():
+    debate = {"debate": request.debate_outcome} if request.debate_outcome else {}
+    for node_type, result in {**(request.pre_populated_results or {}), **debate}.items():
         yield NodeExecution(
             id=uuid4(),
             session_id=session_id,
-            node_type=expert,
+            node_type=node_type,
             status="success",
             reused=True,
             started_at=now,
@@ -237,6 +245,11 @@ def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> It
             duration_ms=0,
             **to_columns(result),
         )
+
+
+def _debate(nodes: Iterable[NodeExecution]) -> dict[str, Any] | None:
+    held = (node for node in nodes if node.node_type == "debate" and node.status == "success")
+    return next(map(from_columns, held), None)
 
 
 def _answers(nodes: Iterable[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:

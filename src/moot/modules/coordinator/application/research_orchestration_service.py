@@ -75,9 +75,15 @@ class ResearchOrchestrationService:
         return await self._sessions.start(asked, key=_key(by, digest))
 
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool = False, watch: Watch | None = None, **by: Unpack[By]
+        self,
+        session_id: UUID,
+        *,
+        skip_debate: bool | None = None,
+        watch: Watch | None = None,
+        **by: Unpack[By],
     ) -> ResearchResult:
-        """Run again what failed in a session of `workspace`; the answer is that of a new session.
+        """Run again what failed in a session of `workspace`; the answer is that of a new session, which skips the
+        debate if that one did, unless told.
 
         Raises `SessionNotFound`, `SessionRunning` or `SessionNotRetryable` before anything starts,
         `AllExpertsFailed` when there is still no result.
@@ -86,13 +92,15 @@ class ResearchOrchestrationService:
         return await self._sessions.answer(again, key=_key(by, digest), watch=watch)
 
     async def start_retry(
-        self, session_id: UUID, *, skip_debate: bool = False, **by: Unpack[By]
+        self, session_id: UUID, *, skip_debate: bool | None = None, **by: Unpack[By]
     ) -> ResearchSession:
         """The same in the background."""
         again, digest = await self._again(session_id, by, skip_debate=skip_debate)
         return await self._sessions.start(again, key=_key(by, digest))
 
-    async def _again(self, session_id: UUID, by: By, *, skip_debate: bool) -> tuple[ResearchRequest, str]:
+    async def _again(
+        self, session_id: UUID, by: By, *, skip_debate: bool | None
+    ) -> tuple[ResearchRequest, str]:
         past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
         request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
         return request, _digest(f"retry {session_id} {skip_debate}")
@@ -106,13 +114,14 @@ class ResearchOrchestrationService:
         if isinstance(request, ResearchRequest):
             raw, given = request.model_dump(include=ASKED), request.model_dump(exclude=ASKED)
         body = validate(ResearchBody, raw)
-        symbol = Symbol.parse(body.symbol)
+        directory = self._directory
+        symbol = Symbol.parse(body.symbol) if directory is None else await directory.symbol(body.symbol)
         as_of = self._moment(body.as_of, symbol)
         analysed = body.options.get("technical_analyst", {}).get("analysis_date")
         if analysed is not None and date.fromisoformat(analysed) > symbol.local_date(as_of):
             raise refuse_field("after_as_of", "options.technical_analyst.analysis_date", analysed)
-        if self._directory is not None:
-            await self._directory.company(symbol, as_of=as_of)
+        if directory is not None:
+            await directory.company(symbol, as_of=as_of)
         meant = body.model_dump() | {"symbol": symbol.text, "as_of": as_of}
         return ResearchRequest(**meant, **given), _digest(body.model_dump_json())
 

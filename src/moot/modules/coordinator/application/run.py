@@ -69,6 +69,8 @@ class Run:
     """Called when the first node has started."""
     overheard: Watch | None = None
     """Called with every event too, once the run is under way."""
+    on_progress: Callable[[], None] | None = None
+    """Called when a node has ended."""
 
     def context(self) -> ExecutionContext:
         session = self.session
@@ -106,8 +108,15 @@ class Run:
         self.told += len(events)
         return events
 
+    @property
+    def unfinished(self) -> bool:
+        """Whether there are nodes that the record knows nothing of."""
+        return not set(self.session.node_types) <= set(self.recorded or ())
+
     def tell(self, events: Iterable[SessionEvent]) -> None:
         for event in events:
+            if event.type in ("node_finished", "node_failed") and self.on_progress is not None:
+                self.on_progress()
             for listener in filter(None, (self.watch, self.overheard)):
                 show(listener, event)
 

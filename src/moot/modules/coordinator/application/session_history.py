@@ -22,7 +22,7 @@ from moot.modules.coordinator.domain.model.session import (
 )
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.audit import Verification
+from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.moments import Day, read_moment
@@ -82,6 +82,11 @@ class SessionHistory:
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         return await self._repository.list_sessions(wanted)
 
+    async def ids(self, workspace_id: str, first: UUID, last: UUID) -> list[UUID]:
+        """The newest sessions with ids from `first` to `last`."""
+        wanted = SessionFilter(workspace_id=workspace_id, ids=(first, last), page_size=MOST_PER_PAGE)
+        return [session.id for session in (await self._repository.list_sessions(wanted)).items]
+
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
         session = await self._repository.require_session(session_id, workspace_id)
         nodes = await self._repository.get_node_executions_by_session(session_id)
@@ -139,8 +144,13 @@ class SessionHistory:
 
     async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Whether the record of the session is still what was written, in the reader's language or its own."""
-        session = await self._repository.require_session(session_id, workspace_id)
-        return await self._repository.verify(session_id, locale or session.locale)
+        return await self._repository.verify(session_id, workspace_id, locale)
+
+    async def verify_all(
+        self, workspace_id: str, locale: Locale, *, sign: bool = False
+    ) -> WorkspaceVerification:
+        """The same of all sessions of the workspace: one that was removed, or cut off, is named."""
+        return await self._repository.verify_all(workspace_id, locale, sign=sign)
 
     async def _retries(self, session: ResearchSession) -> list[UUID]:
         """Oldest first; of very many, the newest page."""

@@ -7,7 +7,8 @@ from importlib.metadata import version
 from io import BytesIO
 from typing import Any, NamedTuple
 from uuid import UUID
-from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+from zipfile import ZIP_DEFLATED, ZIP_STORED, ZipFile, ZipInfo
+from zlib import MAX_WBITS, crc32, decompressobj
 
 from pydantic import AwareDatetime, BaseModel
 from pydantic_core import from_json, to_json
@@ -21,34 +22,46 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 )
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Chain, Verification
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.messages import Locale, Message
 
 Files = Mapping[str, bytes]
 
-FORMAT = 2
+FORMAT = 3
 SESSION, NODES, MODEL_CALLS = "research_sessions", "node_executions", "llm_call_logs"
+BOUND = "session_answers"
 ROWS = {
     SESSION: "session.json",
     NODES: "nodes.json",
     MODEL_CALLS: "llm-calls.json",
     "external_api_call_logs": "api-calls.json",
     "decisions": "decisions.json",
+    "escalations": "escalations.json",
+    "session_events": "events.json",
+    BOUND: "answers.json",
 }
 """The files that hold the rows of a table: in full, and as the chain's digests were made of them."""
 
 CHAIN, MANIFEST = "chain.json", "manifest.json"
 ANSWERS = ("report.md", "report.html", "result.json", "verdict.json", "evidence.json")
-"""What follows from the rows."""
+"""What follows from the rows. The chain holds their digests, too."""
 
 FILES = (*ANSWERS, *ROWS.values(), CHAIN, MANIFEST)
-IN_ORDER = ("started_at", "created_at", "decided_at", "node_type", "ordinal", "attempt", "id")
+IN_ORDER = (
+    *("started_at", "created_at", "decided_at", "requested_at"),
+    *("node_type", "ordinal", "attempt", "seq", "moot", "id"),
+)
 
 LARGEST = 256 * 1024 * 1024
 """Bytes of a pack, and of all that is in it: a thousand times an ordinary session."""
 
+UNUSABLE = ("unreadable", "gone")
+"""Of a record that is broken otherwise a pack can still be made, which shows how."""
+
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 END, LOCATOR_64 = b"PK\x05\x06", b"PK\x06\x07"
+DIRECTORY_ENTRY, DIRECTORY_END = 46, 22
+"""Bytes of a name in a ZIP's directory, beside the name, and of the end of the directory."""
 LARGEST_DIRECTORY = 16 * 1024
 
 
@@ -93,11 +106,24 @@ class SessionPacks:
 
     async def pack(self, session_id: UUID, workspace_id: str, locale: Locale) -> SessionPack:
         """Raises `SessionNotFound`, or `Conflict` while the session runs. The same record makes the same bytes."""
+        found = await self._repository.verify(session_id, workspace_id, locale)
+        if found.first_break and found.first_break.problem in UNUSABLE:
+            raise Conflict(found.explanation, code="RECORD_BROKEN")
         await self._repository.past_session(session_id, workspace_id)
         chain = await self._repository.chain(session_id)
-        files = {**record_files(chain), **answer_files(chain, self._currency)}
+        answers = answer_files(chain, self._currency)
+        if found.intact:
+            chain = await self._bind(chain, _digest(answers))
+        files = {**record_files(chain), **answers}
         files[MANIFEST] = manifest_file(chain, files, self._currency, version("moot"))
-        return SessionPack(zip_files(files), self._examine(chain, locale))
+        return SessionPack(zip_files(files), found if not found.intact else self._examine(chain, locale))
+
+    async def _bind(self, chain: Chain, digests: dict[str, str]) -> Chain:
+        """The chain with these answers in it, once."""
+        if not _is_bound(chain, version("moot"), digests):
+            await self._repository.bind_answer(chain.session_id, version("moot"), digests)
+            return await self._repository.chain(chain.session_id)
+        return chain
 
 
 def record_files(chain: Chain) -> dict[str, bytes]:
@@ -123,8 +149,17 @@ def answer_files(chain: Chain, currency: str) -> dict[str, bytes]:
     }
 
 
+def _digest(files: Files) -> dict[str, str]:
+    return {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files) if name != MANIFEST}
+
+
+def _is_bound(chain: Chain, moot: str, digests: Mapping[str, str]) -> bool:
+    """Whether the record says that this version handed on these files."""
+    return any(row["moot"] == moot and row["files"] == digests for row in chain.rows[BOUND].values())
+
+
 def manifest_file(chain: Chain, files: Files, currency: str, made_by: str) -> bytes:
-    digests = {name: hashlib.sha256(files[name]).hexdigest() for name in sorted(files) if name != MANIFEST}
+    digests = _digest(files)
     lines = "".join(f"{digest}  {name}\n" for name, digest in digests.items())
     manifest = Manifest(
         moot=made_by,
@@ -167,12 +202,15 @@ def _verify(files: Files, examine: Examine, locale: Locale) -> PackVerification:
     found = examine(chain, locale)
     if not found.intact:
         raise BrokenPack(found.explanation)
+    bound = _is_bound(chain, manifest.moot, _digest({name: files[name] for name in ANSWERS}))
     compared = manifest.moot == version("moot")
     made = record_files(chain) | (answer_files(chain, manifest.currency) if compared else {})
     made[MANIFEST] = manifest_file(chain, files, manifest.currency, manifest.moot)
     for name, content in made.items():
         if files[name] != content:
             raise BrokenPack(SAY("pack.other", name=name))
+    if not bound:
+        raise BrokenPack(SAY("pack.unbound", answers=list(ANSWERS)))
     key = "pack.holds" if compared else "pack.not_compared"
     said = SAY(key, made_by=manifest.moot[:40], answers=list(ANSWERS)).in_locale(locale)
     known = found.model_dump() | {"explanation": f"{found.explanation}\n{said}"}
@@ -209,30 +247,51 @@ def zip_files(files: Files) -> bytes:
 
 
 def unzip_files(data: bytes) -> dict[str, bytes]:
-    """The files of a pack, in memory; exactly those that belong in one, each once."""
+    """The files of a pack, in memory; exactly those that belong in one, each once, and nothing around them."""
     _refuse_odd(data)
     with ZipFile(BytesIO(data)) as archive:
         entries = archive.infolist()
-        if odd := Counter(entry.filename for entry in entries) - Counter(FILES):
-            raise BrokenPack(SAY("pack.unexpected", name=next(iter(odd))[:80]))
-        if missing := set(FILES).difference(archive.namelist()):
-            raise BrokenPack(SAY("pack.missing", name=min(missing)))
-        if sum(entry.file_size for entry in entries) > LARGEST:
-            raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
-        return {entry.filename: _unpack(archive, entry) for entry in entries}
+    if odd := Counter(entry.filename for entry in entries) - Counter(FILES):
+        raise BrokenPack(SAY("pack.unexpected", name=next(iter(odd))[:80]))
+    if missing := set(FILES).difference(entry.filename for entry in entries):
+        raise BrokenPack(SAY("pack.missing", name=min(missing)))
+    if sum(entry.file_size for entry in entries) > LARGEST:
+        raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
+    return _unpack(data, sorted(entries, key=lambda entry: entry.header_offset))
 
 
 def _refuse_odd(data: bytes) -> None:
     """Before anything is unpacked: a directory of millions of names is a bomb of its own."""
     if len(data) > LARGEST:
         raise BrokenPack(SAY("pack.too_large", limit=LARGEST))
-    end, before = data[-22:], data[-42:-22]
+    end, before = data[-DIRECTORY_END:], data[-42:-DIRECTORY_END]
     size = int.from_bytes(end[12:16], "little")
     if not end.startswith(END) or size > LARGEST_DIRECTORY or before.startswith(LOCATOR_64):
         raise BrokenPack(SAY("pack.no_zip"))
 
 
-def _unpack(archive: ZipFile, entry: ZipInfo) -> bytes:
-    """No more than the entry says it holds, whatever comes out of it."""
-    with archive.open(entry) as packed:
-        return packed.read(entry.file_size)
+def _unpack(data: bytes, entries: Iterable[ZipInfo]) -> dict[str, bytes]:
+    """File after file, from the first byte to the last: each begins where the one before it ended."""
+    files, place, directory = {}, 0, 0
+    for entry in entries:
+        header = entry.FileHeader(zip64=False)
+        if not data.startswith(header, place) or entry.header_offset != place or entry.comment or entry.extra:
+            raise BrokenPack(SAY("pack.padded", name=entry.filename))
+        begin = place + len(header)
+        place = begin + entry.compress_size
+        files[entry.filename] = _inflate(data[begin:place], entry)
+        directory += DIRECTORY_ENTRY + len(entry.filename)
+    if place + directory + DIRECTORY_END != len(data):
+        raise BrokenPack(SAY("pack.padded", name="ZIP"))
+    return files
+
+
+def _inflate(packed: bytes, entry: ZipInfo) -> bytes:
+    """No more than the entry says it holds, whatever comes out of it, and nothing after that."""
+    inflating, content, whole = decompressobj(-MAX_WBITS), packed, entry.compress_type == ZIP_STORED
+    if entry.compress_type == ZIP_DEFLATED:
+        content = inflating.decompress(packed, entry.file_size + 1)
+        whole = inflating.eof and not inflating.unused_data
+    if entry.flag_bits or not whole or len(content) != entry.file_size or crc32(content) != entry.CRC:
+        raise BrokenPack(SAY("pack.padded", name=entry.filename))
+    return content

@@ -43,7 +43,9 @@ from moot.shared.domain.leases import passed
 logger = structlog.get_logger(__name__)
 
 MOST_OWNERS = 10
-"""A session that so many processes died of, or closed on, is taken to be the cause."""
+"""A session is taken to be the cause when so many processes in a row died while they worked on it."""
+SUSPICIOUS = 2
+"""After so many it works alone among its like: when the next one dies, it is known which of them was there."""
 LOOK_AGAIN = 1.0
 """Seconds between two looks at a session that runs elsewhere."""
 AT_MOST_LEFT_BEHIND = 500
@@ -75,6 +77,7 @@ class Sessions:
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)
+        self._suspects = asyncio.Semaphore(1)
         self._at_once, self._most = at_once, at_once + waiting
         self._inside = 0
         self._closed = asyncio.Event()
@@ -243,9 +246,6 @@ class Sessions:
                 if taken.cancel_requested:
                     await self._journal.end(run, cancelled := SessionCancelled(session_id))
                     raise cancelled
-                if taken.lease.token > MOST_OWNERS:
-                    await self._journal.end(run, given_up := SessionGivenUp(session_id, attempts=MOST_OWNERS))
-                    raise given_up
                 return await self._run(run)
 
         return self._begin(run, work())
@@ -255,12 +255,14 @@ class Sessions:
 
     async def _research(self, run: Run) -> ResearchResult:
         request, session = run.request, run.session
-        await self._policy.session_begins(request.node_types)
-        run.overheard = self._policy.hear
-        try:
-            result = await self._orchestrator.run(await self._policy.admit(request))
-        finally:
-            await self._policy.session_ends()
+        with ExitStack() as suspicion:
+            await self._set_to_work(run, suspicion)
+            await self._policy.session_begins(request.node_types)
+            run.overheard = self._policy.hear
+            try:
+                result = await self._orchestrator.run(await self._policy.admit(request))
+            finally:
+                await self._policy.session_ends()
         await run.wait_until_stored()
         return result.model_copy(
             update={
@@ -272,6 +274,23 @@ class Sessions:
                 "notices": notices(request.symbol, request.locale),
             }
         )
+
+    async def _set_to_work(self, run: Run, suspicion: ExitStack) -> None:
+        """Note that a session is taken up again before it works: a process that dies of it at once counts too."""
+        if run.recorded is None or run.lease_token is None or not run.unfinished:
+            return
+        if run.session.begun >= MOST_OWNERS:
+            raise SessionGivenUp(run.session_id, attempts=MOST_OWNERS)
+        if run.session.begun >= SUSPICIOUS:
+            if run.on_begun is not None:  # others need not wait with it
+                run.on_begun()
+            await self._suspects.acquire()
+            suspicion.callback(self._suspects.release)
+            run.on_progress = suspicion.close
+        try:
+            await self._repository.begin(run.session_id, run.lease_token)
+        except AppError as e:  # the record must never stop the research
+            logger.warning("not noted that a session goes on", session_id=str(run.session_id), error=str(e))
 
     @contextmanager
     def _place(self, *, accepted: bool = False) -> Iterator[None]:

@@ -1,18 +1,18 @@
 """What a session's record can hold, read back and verified; and taking the texts of its calls out."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 
 from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, update
 
 from moot.modules.coordinator.application.session_history import Pruned
+from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.modules.coordinator.infrastructure.session_repository import (
-    NODE,
-    SESSION,
-    SESSION_END,
+    ANSWER,
+    SESSION_KINDS,
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
@@ -22,12 +22,19 @@ from moot.modules.llm_platform.application.call_logs import (
     LLMCallLogQueryService,
 )
 from moot.modules.llm_platform.container import CALL_BODIES, CALL_KINDS
-from moot.shared.domain.audit import Chain, Verification
+from moot.shared.domain.audit import Chain, Seal, Verification, WorkspaceVerification
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.messages import LOG_LOCALE, Locale
+from moot.shared.domain.messages import LOG_LOCALE, Locale, locale_of
+from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import refuse_field
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
-from moot.shared.infrastructure.audit_verification import examine, read_chain, verify
+from moot.shared.infrastructure.audit_verification import (
+    examine,
+    is_listed,
+    read_chain,
+    verify,
+    verify_workspace,
+)
 from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, EXTERNAL_KINDS, Bodies
 from moot.shared.infrastructure.transactions import transaction
 
@@ -37,13 +44,13 @@ BATCH = 500
 
 ROW = ResearchSessionRow
 
-KINDS = (SESSION, SESSION_END, NODE, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
+KINDS = (*SESSION_KINDS, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
 RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
 """Everything a session's record can hold, known without a database: so that a pack can be examined anywhere."""
 
 
-def examine_record(chain: Chain, locale: Locale) -> Verification:
-    return examine(chain, RECORD_KINDS, locale)
+def examine_record(chain: Chain, locale: Locale, seal: Seal | None = None) -> Verification:
+    return examine(chain, RECORD_KINDS, locale, seal)
 
 
 class SessionPruning:
@@ -167,8 +174,40 @@ class SqlSessionRecord(SqlResearchSessionRepository):
     async def close_calls(self, session_id: UUID) -> None:
         await self._close_calls(session_id)
 
-    async def verify(self, session_id: UUID, locale: Locale) -> Verification:
-        return await verify(self._trail, session_id, locale)
+    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None) -> Verification:
+        """Without a look at the rest of the session's row, which may be what cannot be read."""
+        known = select(ROW.workspace_id, ROW.locale).where(ROW.id == session_id)
+        async with transaction(self._database.session) as db:
+            row = (await db.execute(known)).one_or_none()
+        listed = row is not None or await is_listed(self._trail, workspace_id, session_id)
+        if not listed or (row is not None and row.workspace_id != workspace_id):
+            raise SessionNotFound(session_id)
+        spoken = locale or locale_of(row and row.locale)
+        return await verify(self._trail, session_id, spoken, workspace=workspace_id)
+
+    async def verify_all(self, workspace_id: str, locale: Locale, *, sign: bool) -> WorkspaceVerification:
+        async with transaction(self._database.session) as db:
+            stored = list(await db.scalars(select(ROW.id).where(ROW.workspace_id == workspace_id)))
+        ledger, found = await verify_workspace(self._trail, workspace_id, stored, locale)
+        broken = [one for one in found if not one.intact]
+        problems = {one.first_break.problem for one in (ledger, *broken) if one.first_break}
+        if sign and problems == {"unsigned"}:
+            await self._trail.sign_ledger(workspace_id)
+            return await self.verify_all(workspace_id, locale, sign=False)
+        said = SAY(
+            "ledger.intact" if not broken else "ledger.broken", sessions=len(found), broken=len(broken)
+        )
+        return WorkspaceVerification(
+            intact=ledger.intact and not broken,
+            sessions=len(found),
+            head=ledger.head,
+            broken=broken,
+            explanation=f"{said.in_locale(locale)}{'' if ledger.intact else ' ' + ledger.explanation}",
+        )
 
     async def chain(self, session_id: UUID) -> Chain:
         return await read_chain(self._trail, session_id)
+
+    async def bind_answer(self, session_id: UUID, moot: str, files: Mapping[str, str]) -> None:
+        row = {"id": uuid4(), "session_id": session_id, "moot": moot, "files": dict(files)}
+        await self._trail.append(ANSWER, row, session_id=session_id)

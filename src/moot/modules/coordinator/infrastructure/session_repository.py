@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID
+from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
 import structlog
@@ -29,11 +29,13 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 from moot.modules.coordinator.infrastructure.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
+    SessionAnswerRow,
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.leases import SqlLeases
 from moot.shared.infrastructure.transactions import transaction
 
@@ -57,11 +59,13 @@ ENDING = (
     "duration_ms",
 )
 SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
-SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED))
+SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED), closes=True)
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
-EVENT = Kind("event", SessionEventRow, ())
-"""Events are told from what the chain vouches for, and have no link of their own."""
-
+EVENT = Kind("event", SessionEventRow, ("id", "session_id", "seq", "type", "at", "data"))
+ANSWER = Kind("answer", SessionAnswerRow, ("id", "session_id", "moot", "files"))
+SESSION_KINDS = (SESSION, SESSION_END, NODE, EVENT, ANSWER)
+COUNT = Kind("count", ResearchSessionRow, ())
+"""Has no link of its own."""
 
 TO_DO = ResearchSessionRow.status.in_(GOING_ON)
 
@@ -78,10 +82,11 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             to_do=TO_DO,
             cancel_requested=ResearchSessionRow.cancel_requested,
             taking={"status": "running"},
+            leaving={"begun": 0},
         )
         self._trail = trail
         self._news: WeakValueDictionary[UUID, asyncio.Event] = WeakValueDictionary()
-        trail.vouches_for(SESSION, SESSION_END, NODE)
+        trail.vouches_for(*SESSION_KINDS)
         trail.set_fence(self.fence)
 
     async def save_session(
@@ -96,7 +101,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     ) -> None:
         row = _row(session)
         if lease is not None:
-            row |= {f"lease_{name}": value for name, value in lease._asdict().items()}
+            row |= {f"lease_{name}": value for name, value in lease._asdict().items()} | {"begun": 1}
         if key is not None:
             row |= {"idempotency_key": key.key, "request_digest": key.digest}
         reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
@@ -120,6 +125,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
     async def save_node_execution(self, node: NodeExecution, *, events: Sequence[SessionEvent] = ()) -> None:
         beside = _event_records(node.session_id, events)
+        if current_context().answers == "resume":  # it got somewhere, after all
+            beside.append(Record(COUNT, "update", None, {"id": node.session_id, "begun": 0}))
         await self._trail.append(NODE, node.model_dump(), session_id=node.session_id, beside=beside)
         self._tell_listeners(node.session_id)
 
@@ -215,7 +222,12 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         held = self._update(
             ResearchSessionRow.id == session_id, ResearchSessionRow.lease_token == token, TO_DO
         )
-        await self._write(held.values(status="waiting", lease_expires_at=None))
+        await self._write(held.values(status="waiting", lease_expires_at=None, begun=0))
+
+    async def begin(self, session_id: UUID, token: int) -> None:
+        row = ResearchSessionRow
+        mine = self._update(row.id == session_id, row.lease_token == token)
+        await self._write(mine.values(begun=row.begun + 1))
 
     async def wake(self, session_id: UUID) -> bool:
         waking = self._update(
@@ -236,9 +248,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
 
 def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
-    return [
-        Record(EVENT, "insert", None, {"session_id": session_id, **event.model_dump()}) for event in events
-    ]
+    rows = ({"id": uuid4(), "session_id": session_id, **event.model_dump()} for event in events)
+    return [Record(EVENT, "insert", session_id, row) for row in rows]
 
 
 def _row(session: ResearchSession) -> dict[str, Any]:
@@ -253,6 +264,8 @@ def _session(row: ResearchSessionRow) -> ResearchSession:
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
     row = ResearchSessionRow
     yield row.workspace_id == wanted.workspace_id
+    if wanted.ids is not None:
+        yield row.id.between(*wanted.ids)
     for column in (row.symbol, row.status, row.verdict_action, row.trigger_source, row.parent_session_id):
         value = getattr(wanted, column.key)
         if value is not None:

@@ -47,6 +47,7 @@ class ResearchSessionRow(LeasedRow, Base):
     created_at: Mapped[datetime]
     completed_at: Mapped[datetime | None]
     duration_ms: Mapped[int | None]
+    begun: Mapped[int] = mapped_column(server_default=text("0"))
     cancel_requested: Mapped[bool] = mapped_column(server_default=false())
     idempotency_key: Mapped[str | None] = mapped_column(String(255))
     request_digest: Mapped[str | None] = mapped_column(String(64))
@@ -78,6 +79,18 @@ class SessionEventRow(Base):
 
     session_id: Mapped[UUID] = mapped_column(primary_key=True)
     seq: Mapped[int] = mapped_column(primary_key=True, autoincrement=False)
+    id: Mapped[UUID]
     type: Mapped[str] = mapped_column(String(30))
     at: Mapped[datetime]
     data: Mapped[dict[str, Any]]
+
+
+class SessionAnswerRow(Base):
+    """What a version of Moot once handed on as the answer of a session: the digest of each file, by name."""
+
+    __tablename__ = "session_answers"
+
+    id: Mapped[UUID] = mapped_column(primary_key=True)
+    session_id: Mapped[UUID] = mapped_column(index=True)
+    moot: Mapped[str] = mapped_column(String(40))
+    files: Mapped[dict[str, Any]]

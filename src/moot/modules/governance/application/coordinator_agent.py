@@ -1,11 +1,14 @@
 """The one door to governance: decisions, what runs, what follows an error, and what is broken."""
 
-from collections.abc import Mapping, Sequence
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
-from typing import Any, NamedTuple, Protocol
+from functools import partial
+from typing import Any, NamedTuple, Protocol, TypeVar
 from uuid import UUID, uuid4
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
 from moot.modules.governance.application.decision_log import explain, make_record
@@ -21,19 +24,29 @@ from moot.modules.governance.domain.decisions import (
     DecisionRecord,
     DecisionRequest,
     DecisionStatistics,
+    KnownType,
     RecordedResult,
     ValidationResult,
     ValidationStatus,
 )
 from moot.modules.governance.domain.escalations import Escalation
-from moot.modules.governance.domain.rulesets import Active
+from moot.modules.governance.domain.rulesets import Active, RulesetUnusable
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict, DecisionRejected
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
-__all__ = ["DecisionRecord", "DecisionRequest", "Escalation", "RecordedResult", "ValidationResult"]
+__all__ = [
+    "DecisionRecord",
+    "DecisionRequest",
+    "Escalation",
+    "KnownType",
+    "RecordedResult",
+    "ValidationResult",
+]
+
+T = TypeVar("T")
 
 
 class RulesInForce(Protocol):
@@ -59,9 +72,13 @@ class Decision:
 
 
 class GovernanceStatus(BaseModel):
-    """`circuit_breaker_state` is the worst of all breakers: those of the desk and the workspace's own."""
+    """`circuit_breaker_state` is the worst of all breakers: those of the desk and the workspace's own.
+
+    `rules_problem` says why nothing is decided, where the rules in force cannot be used.
+    """
 
     decision_statistics: DecisionStatistics
+    rules_problem: str | None = Field(default=None, exclude_if=lambda said: said is None)
     active_workflows: int
     circuit_breaker_state: str
     circuit_breakers: Sequence[BreakerReport]
@@ -90,17 +107,27 @@ class CoordinatorAgent:
         self._rules, self._alignment = rules, alignment
 
     async def decide(
-        self, request: DecisionRequest, *, session_id: UUID | None = None, workspace: str = DEFAULT_WORKSPACE
+        self,
+        request: DecisionRequest,
+        *,
+        session_id: UUID | None = None,
+        workspace: str = DEFAULT_WORKSPACE,
+        aside: Executor | None = None,
     ) -> Decision:
-        """What may be done, on the record before anybody does it. What a person has approved already goes on."""
+        """What may be done, on the record before anybody does it. What a person has approved already goes on.
+
+        The work of judging is done in `aside`; None: here, which is quickest for what is small.
+        """
         request = self._inform(request, workspace)
         active = await self._active(workspace)
         if self._alignment is not None:
             request = await self._alignment.add_to(request, active, workspace)
-        result = self.validator.validate_by(active, request)
+        result = await _work(aside, self.validator.validate_by, active, request)
         if result.status is ValidationStatus.ESCALATED and self.escalations is not None:
             result = await self._apply_answer(active, request, result, session_id, workspace)
-        record = make_record(request, result, session_id=session_id, workspace=workspace)
+        record = await _work(
+            aside, partial(make_record, session_id=session_id, workspace=workspace), request, result
+        )
         if self.log is not None:
             await self.log.write(record)
         if result.status is not ValidationStatus.ESCALATED or self.escalations is None:
@@ -108,21 +135,35 @@ class CoordinatorAgent:
         return Decision(result, record, await self.escalations.open(request, record))
 
     async def validate(
-        self, request: DecisionRequest, workspace: str = DEFAULT_WORKSPACE, *, waived: bool = False
+        self,
+        request: DecisionRequest,
+        workspace: str = DEFAULT_WORKSPACE,
+        *,
+        waived: bool = False,
+        aside: Executor | None = None,
     ) -> ValidationResult:
         """What the rules would say; nothing is kept and nobody is asked, neither a person nor a model."""
-        return self.validator.validate_by(
-            await self._active(workspace), self._inform(request, workspace), waived=waived
-        )
+        judge = partial(self.validator.validate_by, waived=waived)
+        return await _work(aside, judge, await self._active(workspace), self._inform(request, workspace))
 
-    async def status(self, workspace: str = DEFAULT_WORKSPACE) -> GovernanceStatus:
+    async def status(
+        self, workspace: str = DEFAULT_WORKSPACE, reader: Locale = LOG_LOCALE
+    ) -> GovernanceStatus:
         counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
         return GovernanceStatus(
             decision_statistics=counted,
+            rules_problem=await self._find_rules_problem(workspace, reader),
             active_workflows=self.monitor.active_workflows,
             circuit_breaker_state=self.breakers.worst(workspace).value,
             circuit_breakers=self.breakers.reports(workspace),
         )
+
+    async def _find_rules_problem(self, workspace: str, reader: Locale) -> str | None:
+        try:
+            await self._active(workspace)
+        except RulesetUnusable as e:
+            return e.in_locale(reader)
+        return None
 
     async def _active(self, workspace: str) -> Active:
         return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active
@@ -152,6 +193,12 @@ class CoordinatorAgent:
         if "open_breakers" in request.context or not broken:
             return request
         return replace(request, context={**request.context, "open_breakers": broken})
+
+
+async def _work(aside: Executor | None, work: Callable[..., T], *given: Any) -> T:
+    if aside is None:
+        return work(*given)
+    return await asyncio.get_running_loop().run_in_executor(aside, work, *given)
 
 
 def _as_approved(

@@ -86,9 +86,8 @@ def _clamp(corrector: Clamp, payload: Mapping[str, Any]) -> Iterator[tuple[Place
     number = _at(payload, place)
     if isinstance(number, bool) or not isinstance(number, int | float):
         return
-    low = corrector.at_least if corrector.at_least is not None else number
-    high = corrector.at_most if corrector.at_most is not None else number
-    bounded = min(max(number, low), high)
+    raised = number if corrector.at_least is None else max(number, corrector.at_least)
+    bounded = raised if corrector.at_most is None else min(raised, corrector.at_most)
     yield place, int(bounded) if isinstance(number, int) and bounded == int(bounded) else bounded
 
 

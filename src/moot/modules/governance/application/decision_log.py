@@ -25,7 +25,7 @@ from moot.modules.governance.domain.decisions import (
 )
 from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, shorten
 from moot.shared.infrastructure.redaction import REDACT
 
 __all__ = ["DecisionRecord", "explain", "make_record"]
@@ -75,7 +75,7 @@ def _cut(names: Mapping[str, Any]) -> dict[str, str]:
 
 
 def record_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
-    if result.status is ValidationStatus.APPROVED and not result.violations:
+    if result.status is ValidationStatus.APPROVED and not (result.violations or result.notes):
         return RecordedResult(tools_digest=tools_digest) if tools_digest else PLAIN_YES
     said = {name: getattr(result, name) for name in RecordedResult.model_fields if name != "tools_digest"}
     return RecordedResult.model_validate(REDACT(plain({**said, "tools_digest": tools_digest})))
@@ -92,6 +92,11 @@ def _tools(request: DecisionRequest) -> tuple[dict[str, Any], str | None]:
 
 def explain(record: DecisionRecord) -> Message:
     """For example: position 35% → 20%: single position cap (risk.position_cap@1: payload.position_percent > 0.2)."""
+    said, notes = _explain(record), list(record.result.notes)
+    return SAY("decisions.noted", said=said, notes=notes) if notes else said
+
+
+def _explain(record: DecisionRecord) -> Message:
     result = record.result
     enforced = [violation for violation in result.violations if violation.mode == "enforce"]
     if record.status is ValidationStatus.MODIFIED and result.changes:
@@ -144,12 +149,12 @@ def _single(change: Change) -> Iterator[Change]:
 
 
 def _change(change: Change) -> Message:
-    """What a text was is not repeated: it may be what the rule hides."""
+    """What a text was is not repeated, unless it is a verdict's action: it may be what the rule hides."""
     name = change.path.rsplit("/", 1)[-1]
     field, value = _field(change.path), _value(name, change.value)
     if change.op == "remove":
         return SAY("decisions.removed", field=field)
-    if change.op == "replace" and isinstance(change.was, int | float):
+    if change.op == "replace" and (isinstance(change.was, int | float) or change.path == "/action"):
         return SAY("decisions.replaced", field=field, was=_value(name, change.was), value=value)
     return SAY("decisions.set", field=field, value=value)
 
@@ -168,7 +173,7 @@ def _value(name: str, value: Any) -> str:
         return f"{round(value * 100, 2):g}%"
     shown = f"{value:g}" if isinstance(value, float) else json.dumps(plain(value), ensure_ascii=False)
     said = value if isinstance(value, str) else shown
-    return said if len(said) <= LONGEST_SHOWN else f"{said[:LONGEST_SHOWN]}…"
+    return shorten(said, LONGEST_SHOWN)
 
 
 def _name_rule(violation: RuleViolation) -> Message:

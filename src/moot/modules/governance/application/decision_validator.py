@@ -44,16 +44,19 @@ class Rules(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """Where a payload got to: `later` are rules it broke only on the way."""
+    """Where a payload got to: `later` are rules it broke only on the way, `note` is why it goes no further."""
 
     status: ValidationStatus
     payload: Mapping[str, Any]
     changes: tuple[Change, ...] = ()
     later: tuple[Fired, ...] = ()
+    note: Message | None = None
 
-    def worse(self, status: ValidationStatus, later: Iterable[Fired] = ()) -> "Outcome":
+    def worse(
+        self, status: ValidationStatus, later: Iterable[Fired] = (), note: Message | None = None
+    ) -> "Outcome":
         worst = max(self.status, status, key=lambda each: each.severity)
-        return replace(self, status=worst, later=(*self.later, *later))
+        return replace(self, status=worst, later=(*self.later, *later), note=note or self.note)
 
 
 class DecisionValidator:
@@ -80,15 +83,20 @@ class DecisionValidator:
         self, active: Active, request: DecisionRequest, *, waived: bool = False
     ) -> ValidationResult:
         """By these rules, whichever are in force."""
-        broken = active.index.find_broken(self._facts.facts(request, request.payload))
+        facts = self._facts.facts(request, request.payload)
+        broken = active.index.find_broken(facts)
+        notes = [SAY("decisions.tool_unknown")] if facts.is_unheard_of else []
         if not broken:
-            return ValidationResult(APPROVED, request, None, (), (), self._clock.now(), ruleset=active.digest)
+            said, now = _in_words(request, notes), self._clock.now()
+            return ValidationResult(APPROVED, request, None, (), (), now, ruleset=active.digest, notes=said)
         trial = Trial(
             lambda payload: active.index.find_broken(self._facts.facts(request, payload)),
             self._corrections,
             waived,
         )
-        return self._tell(request, active.digest, broken, trial.outcome(request.payload, broken), trial)
+        outcome = trial.outcome(request.payload, broken)
+        told = self._tell(request, active.digest, broken, outcome, trial)
+        return replace(told, notes=_in_words(request, [*notes, *filter(None, [outcome.note])]))
 
     def _tell(
         self, request: DecisionRequest, digest: str, broken: Sequence[Fired], outcome: Outcome, trial: "Trial"
@@ -98,7 +106,6 @@ class DecisionValidator:
         known = {fired.rule.id for fired in broken}
         found = [*broken, *(fired for fired in outcome.later if fired.rule.id not in known)]
         violations = tuple(violation_of(each, outcome, locale, trial.escalates(each)) for each in found)
-        ends = any(trial.binds(f) and f.rule.action is RuleAction.TERMINATE for f in broken)
         return ValidationResult(
             outcome.status,
             request,
@@ -108,7 +115,7 @@ class DecisionValidator:
             self._clock.now(),
             outcome.changes if outcome.status in (MODIFIED, ESCALATED) else (),
             modified if outcome.status is not REJECTED else None,
-            terminates=ends and outcome.status is REJECTED,
+            terminates=any(map(trial.ends, found)),
             ruleset=digest,
         )
 
@@ -122,6 +129,8 @@ class Trial:
         self._fired, self._corrections, self._waived = fired, corrections, waived
 
     def outcome(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
+        if any(map(self.ends, broken)):
+            return Outcome(REJECTED, payload)
         outcome = self._settle(payload, [fired for fired in broken if not fired.rule.tightens])
         if outcome.status is REJECTED:
             return outcome
@@ -133,6 +142,10 @@ class Trial:
         if rule.mode == "shadow" or rule.action is RuleAction.LOG_WARNING:
             return False
         return not (self._waived and self.escalates(fired))
+
+    def ends(self, fired: Fired) -> bool:
+        """No correction, by whichever rule, takes it back."""
+        return fired.rule.action is RuleAction.TERMINATE and self.binds(fired)
 
     def escalates(self, fired: Fired) -> bool:
         asks = fired.rule.requires_human or fired.finding.escalate
@@ -153,7 +166,8 @@ class Trial:
             outcome = self._mend(outcome, mending)
             broken = [fired for fired in self._fired(outcome.payload) if not fired.rule.tightens]
         left = [fired for fired in broken if self.binds(fired) and not self.escalates(fired)]
-        return outcome.worse(REJECTED, left) if left else outcome
+        note = SAY("decisions.too_many_rounds", most=MOST_ROUNDS, rules=[fired.rule.id for fired in left])
+        return outcome.worse(REJECTED, left, note) if left else outcome
 
     def _tighten(self, outcome: Outcome, broken: Sequence[Fired]) -> Outcome:
         """Make the corrections of the tightening rules, and see that no choice of them would break anything else."""
@@ -163,8 +177,12 @@ class Trial:
         if not mending:
             return outcome
         helps = all(self._changes(fired, outcome.payload) for fired in mending)
-        if len(mending) > MOST_TIGHTENINGS or not helps:
+        if not helps:
             return outcome.worse(REJECTED, mending)
+        if len(mending) > MOST_TIGHTENINGS:
+            rules = [fired.rule.id for fired in mending]
+            note = SAY("decisions.too_many_corrections", most=MOST_TIGHTENINGS, count=len(rules), rules=rules)
+            return outcome.worse(REJECTED, mending, note)
         every, settled = {fired.rule.id for fired in mending}, outcome
         for size in range(1, len(mending) + 1):
             for chosen in combinations(mending, size):
@@ -193,7 +211,7 @@ class Trial:
 
     def _changes(self, fired: Fired, payload: Mapping[str, Any]) -> tuple[Change, ...]:
         rule, finding = fired
-        if finding.error is not None:
+        if finding.error is not None or rule.action is RuleAction.TERMINATE:
             return ()
         if finding.patch is not None:
             return operations(finding.patch, payload, _name_version(rule))
@@ -243,6 +261,13 @@ def in_locale(rule: EnhancedRule, text: str, locale: Locale) -> str:
     if isinstance(given, Mapping):
         return str(given.get(locale) or next(iter(given.values()), ""))
     return str(given or "")
+
+
+def _in_words(request: DecisionRequest, notes: Sequence[Message]) -> tuple[str, ...]:
+    if not notes:
+        return ()
+    reader = locale_of(str(request.context.get("locale") or ""))
+    return tuple(note.in_locale(reader) for note in notes)
 
 
 def _said(text: str | Message, reader: Locale) -> str:

@@ -3,9 +3,9 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, Protocol
 
-from moot.modules.governance.application.provenance import assess
+from moot.modules.governance.application.provenance import assess, check_form
 from moot.modules.governance.domain.conditions import (
     DECISION_TYPES,
     DecisionType,
@@ -14,6 +14,7 @@ from moot.modules.governance.domain.conditions import (
     Kind,
     PastCall,
     ToolProfile,
+    moment_in,
 )
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import NamedCondition
@@ -23,8 +24,15 @@ Profiles = Callable[[str, Mapping[str, Any]], ToolProfile | None]
 """What is known about the tool of that name, given the context of a call to it."""
 Taint = Callable[[Mapping[str, Any], Mapping[str, Any], str], bool]
 """Whether, in this payload and this context, an argument holds what no trusted source vouches for."""
-Alignment = Callable[[str, str], float]
-"""How well, from 0 to 1, an action described in words serves a goal."""
+
+
+class Alignment(Protocol):
+    def check_alignment(self, goal: str, action_description: str) -> float:
+        """How well, from 0 to 1, an action described in words serves a goal."""
+
+    def find_unasked_acts(self, goal: str, action_description: str) -> list[str]:
+        """Words of acts that the goal does not have."""
+
 
 PLAIN = frozenset({str, int, float, bool, type(None), list})
 """What most values are, and has no names inside."""
@@ -41,17 +49,20 @@ class FactFinder:
         values: dict[str, Any] = {}
         _flatten("payload", payload, values)
         _flatten("context", context, values)
+        values.setdefault("context.now", request.timestamp)
         goal = context.get("goal")
         tool = payload.get("tool") if request.decision_type == "tool_call" else None
-        if goal and self._alignment and (unmeasured := to_align(request, payload)):
-            values["context.alignment_score"] = self._alignment(*unmeasured)
+        values["context.decision_type"] = request.decision_type
+        if goal and self._alignment and (action := _describe(request, payload)):
+            values.setdefault("context.alignment_score", self._alignment.check_alignment(str(goal), action))
+            values["context.unasked_acts"] = self._alignment.find_unasked_acts(str(goal), action)
         return Facts(
             request.decision_type,
             tool if isinstance(tool, str) else None,
             values,
             payload,
             context,
-            request.timestamp,
+            moment_in(context.get("now")) or request.timestamp,
             tuple(_history(context["history"])) if context.get("history") else (),
             lambda argument: self._taint(payload, context, argument),
             self._profiles(tool, context) if isinstance(tool, str) else None,
@@ -126,15 +137,16 @@ def payload_schema(facts: Facts) -> Finding | None:
 def unproven_argument(profiles: Mapping[str, ToolProfile]) -> NamedCondition:
     """Side effects that nobody asked for, and sinks that nobody vouches for.
 
-    Where a framework tells neither a goal, nor facts, nor the tools it has, there is nothing to hold a call against.
+    Where a framework tells neither a goal, nor facts, nor the tools it has, only its form is held against a call.
     """
 
     def condition(facts: Facts) -> Finding | None:
         context, args = facts.context, facts.payload.get("args")
-        told = facts.goal is not None or "tools" in context or "facts" in context
-        if facts.tool is None or not told or not isinstance(args, Mapping):
+        if facts.tool is None or not isinstance(args, Mapping):
             return None
-        found = assess(facts.tool, args, facts.goal, profiles, context.get("tools"), context.get("facts"))
+        told = facts.goal is not None or "tools" in context or "facts" in context
+        given = (facts.goal, profiles, context.get("tools"), context.get("facts"))
+        found = assess(facts.tool, args, *given) if told else check_form(args)
         if found.verdict == "fine":
             return None
         values = {f"payload.args.{each.argument}": each.value for each in found.unproven}

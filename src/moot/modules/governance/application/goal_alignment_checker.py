@@ -48,6 +48,10 @@ class GoalAlignmentChecker:
         more = [*(keywords or ()), *(value for value in (context or {}).values() if isinstance(value, str))]
         return compare("\n".join([goal, *more]), action_description).score
 
+    def find_unasked_acts(self, goal: str, action_description: str) -> list[str]:
+        """Words of acts that the goal does not have."""
+        return list(compare(goal, action_description).hazards)
+
     def is_aligned(self, goal: str, action_description: str) -> bool:
         return self.check_alignment(goal, action_description) >= self.threshold
 

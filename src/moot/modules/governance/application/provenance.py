@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
+from moot.modules.governance.application.arguments import Leaf, leaves
 from moot.modules.governance.application.lexicon import WORD, base_forms, lexicon, plain, space_out
 from moot.modules.governance.application.tool_knowledge import (
     Deed,
@@ -18,6 +19,7 @@ from moot.modules.governance.application.tool_knowledge import (
     Traits,
     is_address,
     is_free_text,
+    is_one_line,
     sink_kind,
     traits,
 )
@@ -30,14 +32,28 @@ Kind = SinkKind | Literal["link", "content"]
 Verdict = Literal["fine", "doubtful", "refused"]
 
 GRAVE: frozenset[Kind] = frozenset({"receiver", "secret", "command", "content"})
+BY_GRAVITY: tuple[Kind, ...] = ("receiver", "secret", "command", "amount", "place", "thing")
+"""The gravest first: what a value decides is the gravest that a name on the way to it says."""
 TO_THE_ASKER = re.compile(r"\b(?:tell|give|show|send|inform|let|ask) (?:me|us)\b|给我|告诉我|通知我")
 """What the answer itself does is no act."""
 NOT_WANTED = re.compile(
     r"(?:\bnot\b|n't\b|\bnever\b|\bwithout\b|不要|别|勿|禁止)(?! forget)[^.,;:!?，。；！？\n]*"
 )
 EMAIL = re.compile(r"(?<![\w.+-])[\w+][\w.+'-]{0,63}@[\w-]{1,63}(?:\.[\w-]{1,63})+", re.ASCII)
-URL = re.compile(r"(?:https?://|ftp://|www\.)[^\s'\"<>\u4e00-\u9fff\uff0c\u3002]+", re.ASCII)
-BARE_HOST = re.compile(r"(?<![\w@.-])[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}(?:/[^\s'\"<>]*)?", re.ASCII)
+URL = re.compile(r"(?:\b[a-z][a-z0-9+.-]{0,20}://|www\.)[^\s'\"<>\u4e00-\u9fff\uff0c\u3002]+", re.ASCII)
+URL_BEGINS = re.compile(
+    r"(?:[a-z][a-z0-9+.-]{0,20}:)?[/\\]{2}[\w\[-]+[.:@/\\\]]|[a-z][a-z0-9+.-]{0,20}://|www\."
+)
+"""Also as only programs read it: without a scheme, with backslashes."""
+BARE_HOST = re.compile(
+    r"(?<![\w@.-])(?:[a-z0-9-]+(?:\.[a-z0-9-]+)*\.[a-z]{2,}|\d{1,3}(?:\.\d{1,3}){3})(?::\d+)?(?:/[^\s'\"<>]*)?",
+    re.ASCII,
+)
+PAGE = re.compile(r"(?:[^\s?\\\x00-\x20\x7f%]|%(?![01][0-9a-f]|7f))*")
+"""Of a site, with nothing in its address that could be read as more than a page."""
+APART = re.compile(r"[\s,;<>()\"]+|mailto:")
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")
+QUERY = re.compile(r"[\s(]*(?:select|with)\b", re.IGNORECASE)
 IBAN = re.compile(
     r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[a-z0-9]{10,30}| [a-z0-9]{4}(?: \d{4}){1,6}(?: \d{1,3})?)(?![a-z0-9])",
     re.ASCII,
@@ -84,16 +100,32 @@ def assess(
     facts: Any = None,
 ) -> Assessment:
     """A call of a tool that neither `profiles` nor the given `schemas` have is refused."""
+    if (form := check_form(args)).verdict == "refused":
+        return form
     known = traits(tool, profiles, schemas)
     if known is None:
         why = SAY("provenance.unknown_tool", tool=tool)
         return Assessment(asked_for=False, verdict="refused", why=(why,))
+    if known.is_guess and _only_queries(args):
+        known = known._replace(side_effects=False)
     found = tuple(find_unproven(args, known, goal, facts))
     if not known.side_effects:
         return _doubt(found)
     if is_asked_for(known.does, goal or ""):
         return _judge_asked(found, known.does)
     return _not_asked(tool, found, known.does)
+
+
+def check_form(args: Mapping[str, Any]) -> Assessment:
+    """Refuses an address or a header with characters that end a line: what follows would be a line of its own."""
+    broken = tuple(
+        Unproven(leaf.path, leaf.value, "receiver", SAY("provenance.control", argument=leaf.path))
+        for leaf in leaves(args)
+        if isinstance(leaf.value, str)
+        and CONTROL.search(leaf.value)
+        and (any(map(is_one_line, leaf.names)) or _named_kind(leaf) == "receiver" or _is_url(leaf.value))
+    )
+    return Assessment(broken, True, "refused", tuple(each.why for each in broken)) if broken else FINE
 
 
 def find_unproven(
@@ -133,17 +165,20 @@ def tainted(args: Mapping[str, Any], argument: str, goal: str | None, facts: Any
             return True
         value = value[name]
     trusted = _collect_trusted(goal, facts)
-    return any(not trusted.vouches_for(leaf) for _, _, leaf in _leaves(argument, value, None))
+    return any(not trusted.vouches_for(leaf.value) for leaf in leaves(value))
 
 
 def is_asked_for(does: Deed, goal: str) -> bool:
-    """Whether the goal has a word for what the call does, outside of what it forbids and of what the answer does."""
+    """Whether the goal has a word for all the call does, outside of what it forbids and of what the answer does."""
     text = NOT_WANTED.sub(" ", TO_THE_ASKER.sub(" ", plain(goal)))
     asked = {form for word in WORDS.findall(text) for form in base_forms(word)}
-    if does.verb in asked:
-        return True
-    rows = (lexicon()["changes"][change] for change in does.changes)
-    return any(word in asked or (not word.isascii() and word in text) for row in rows for word in row)
+
+    def has_word_for(changes: frozenset[str]) -> bool:
+        words = (word for change in changes for word in lexicon()["changes"][change])
+        return any(word in asked or (not word.isascii() and word in text) for word in words)
+
+    first = does.verb in asked or has_word_for(does.changes)
+    return first and all(map(has_word_for, does.also))
 
 
 def _judge_asked(found: tuple[Unproven, ...], does: Deed) -> Assessment:
@@ -185,18 +220,23 @@ class Trusted:
 
     def knows_site(self, url: str) -> bool:
         """A page of a site that is named. With a query it could carry something away, so that is another thing."""
-        place = _address(plain(url))
-        return "?" not in place and place.partition("/")[0] in self.urls
+        place = _address(url.strip().casefold())
+        return bool(PAGE.fullmatch(place)) and place.partition("/")[0] in self.urls
 
     def _vouches_for_text(self, text: str) -> bool:
-        if "@" in text and (emails := EMAIL.findall(text)):
-            return self.emails.issuperset(emails)
+        """An address is that very address; words like it are none."""
+        if _address(text) in self.urls:
+            return True
+        if URL_BEGINS.match(text) or BARE_HOST.fullmatch(text):
+            return False
+        if "@" in text and EMAIL.search(text):
+            named = [piece.strip("'.:") for piece in APART.split(text) if "@" in piece]
+            return self.emails.issuperset(named)
         if IBAN.fullmatch(text):
             return text.replace(" ", "") in self.ibans
         if len(text) <= EXACT_DIGITS and NUMBER.fullmatch(text):
             return float(text.replace(",", "")) in self.numbers
-        spellings = [text, *lexicon()["spelled"].get(text, ())]
-        return any(map(self._says, spellings)) or _address(text) in self.urls
+        return any(map(self._says, [text, *lexicon()["spelled"].get(text, ())]))
 
     def _says(self, text: str) -> bool:
         said = WORD.findall(text)
@@ -226,7 +266,7 @@ def _numbers_in(text: str) -> Iterator[float]:
 
 def _address(url: str) -> str:
     """A URL without what makes no difference to where it leads."""
-    return re.sub(r"^(?:https?://|ftp://)?(?:www\.)?", "", url).rstrip("/.,;:!?)'\"")
+    return re.sub(r"^(?:(?:https?|ftp):)?(?://)?(?:www\.)?", "", url).rstrip("/.,;:!?)'\"")
 
 
 def _links_in(text: str) -> list[str]:
@@ -238,39 +278,49 @@ def _links_in(text: str) -> list[str]:
 
 def _sinks(args: Mapping[str, Any], tool: Traits) -> Iterator[tuple[str, Kind | None, Any]]:
     """Every value with what it decides; None: nothing. Where sinks are registered, those are all."""
-    for name, value in args.items():
-        kind: Kind | None = sink_kind(name)
+    for leaf in leaves(args):
+        kind = _named_kind(leaf)
         if tool.sinks is not None:
-            kind = (kind or "receiver") if name in tool.sinks else None
-        if isinstance(value, str):
-            yield name, kind or (None if is_free_text(name) else _shape(value)), value
-        else:
-            yield from _leaves(name, value, kind)
+            kind = (kind or "receiver") if leaf.belongs_to(tool.sinks) else None
+        if kind not in GRAVE and not is_free_text(leaf.name) and _is_address(leaf.value):
+            kind = "receiver"
+        yield leaf.path, kind, leaf.value
 
 
-def _leaves(path: str, value: Any, kind: Kind | None) -> Iterator[tuple[str, Kind | None, Any]]:
-    if isinstance(value, Mapping):
-        for name, inner in value.items():
-            yield from _leaves(f"{path}.{name}", inner, sink_kind(str(name)) or kind)
-    elif isinstance(value, list | tuple):
-        for inner in value:
-            yield from _leaves(path, inner, kind)
-    else:
-        yield path, kind or _shape(value), value
+def _named_kind(leaf: Leaf) -> Kind | None:
+    said = {sink_kind(name) for name in leaf.names}
+    return next((kind for kind in BY_GRAVITY if kind in said), None)
 
 
-def _shape(value: Any) -> Kind | None:
+def _is_address(value: Any) -> bool:
     """Whatever the argument is called, an address is an address."""
     if not isinstance(value, str) or len(value) < 5:
-        return None
-    shape = EMAIL if "@" in value else URL if "." in value else IBAN
-    return "receiver" if shape.fullmatch(value.strip().casefold()) else None
+        return False
+    text = value.strip().casefold()
+    shape = EMAIL if "@" in text and "://" not in text else URL if "." in text else IBAN
+    return bool(shape.fullmatch(text))
+
+
+def _is_url(value: str) -> bool:
+    return bool(URL_BEGINS.match(plain(value[:100])))
 
 
 def _addresses(args: Mapping[str, Any], tool: Traits) -> Iterator[tuple[str, str]]:
-    for name, value in args.items():
-        if isinstance(value, str) and (is_address(name) or name in (tool.sinks or ()) or URL.match(value)):
-            yield name, value
+    """Below a name for one, only what looks like one: a link has its text, too."""
+    for leaf in leaves(args):
+        value = leaf.value
+        if not isinstance(value, str):
+            continue
+        named = is_address(leaf.name) or leaf.belongs_to(tool.sinks or ())
+        below = any(map(is_address, leaf.names)) and BARE_HOST.fullmatch(plain(value[:300]))
+        if named or below or _is_url(value):
+            yield leaf.path, value
+
+
+def _only_queries(args: Mapping[str, Any]) -> bool:
+    """Whether all that a call is told is SQL that reads. What hides behind that is for the SQL guard."""
+    told = [leaf.value for leaf in leaves(args) if isinstance(leaf.value, str)]
+    return bool(told) and all(map(QUERY.match, told))
 
 
 def _links(sinks: list[tuple[str, Kind | None, Any]], trusted: Trusted) -> list[Unproven]:
@@ -288,4 +338,4 @@ def _links(sinks: list[tuple[str, Kind | None, Any]], trusted: Trusted) -> list[
 def _collect_trusted(goal: str | None, facts: Any) -> Trusted:
     if not facts:
         return read_trusted(goal or "")
-    return read_trusted("\n".join([goal or "", *(str(value) for _, _, value in _leaves("", facts, None))]))
+    return read_trusted("\n".join([goal or "", *(str(leaf.value) for leaf in leaves(facts))]))

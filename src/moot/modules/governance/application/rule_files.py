@@ -31,7 +31,7 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.validation import invalid_input
 
-__all__ = ["Complaint", "EnhancedRule", "RuleReader", "RuleRefused", "as_data", "write_rules"]
+__all__ = ["Complaint", "EnhancedRule", "Reading", "RuleReader", "RuleRefused", "as_data", "write_rules"]
 
 TOP = ("profile", "description", "defaults", "rules")
 FIELDS = tuple(EnhancedRule.model_fields)
@@ -74,18 +74,24 @@ class RuleReader:
 
     def read(self, text: str, where: str = "rules.yaml") -> list[EnhancedRule]:
         """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
-        reading = self.inspect(text, where)
-        if wrong := [complaint for complaint in reading.complaints if complaint.severity == "error"]:
-            raise RuleRefused(wrong)
-        return reading.rules
+        return self.inspect(text, where).accept()
 
     def inspect(self, text: str, where: str = "rules.yaml") -> "Reading":
         """With everything that is wrong with a file, and which of its rules are drafts."""
-        return Reading(self, where).of(text)
+        return self.inspect_files({where: text})
+
+    def inspect_files(self, texts: Mapping[str, str]) -> "Reading":
+        """The same of several, by their names, which are to be used together."""
+        reading = Reading(self)
+        for where, text in texts.items():
+            reading.add(text, where)
+        return reading
 
     def inspect_rules(self, rules: Iterable[EnhancedRule]) -> "Reading":
         """The same of rules that came otherwise: lines are those of a condition's own text."""
-        return Reading(self, None).of_entries([as_data(rule) for rule in rules])
+        reading = Reading(self)
+        reading.add_entries([as_data(rule) for rule in rules])
+        return reading
 
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
         return self.engine.index(rules, self.tools)
@@ -106,27 +112,33 @@ class RuleReader:
 
 @dataclass
 class Reading:
-    """What came of reading one file."""
+    """What came of reading files one after the other, or rules that stand in none."""
 
     by: RuleReader
-    where: str | None
+    where: str | None = None
     rules: list[EnhancedRule] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     _document: Document = field(default_factory=Document)
     _seen: set[str] = field(default_factory=set)
 
-    def of(self, text: str) -> "Reading":
+    def accept(self) -> list[EnhancedRule]:
+        """`RuleRefused` if there is an error anywhere."""
+        if wrong := [complaint for complaint in self.complaints if complaint.severity == "error"]:
+            raise RuleRefused(wrong)
+        return self.rules
+
+    def add(self, text: str, where: str) -> None:
+        self.where = where
         try:
             self._document = read_yaml(text)
         except Unreadable as e:
             self.complaints.append(replace(e.complaint, file=self.where))
-            return self
-        return self.of_entries(self._entries())
+        else:
+            self.add_entries(self._entries())
 
-    def of_entries(self, entries: Sequence[Any]) -> "Reading":
+    def add_entries(self, entries: Sequence[Any]) -> None:
         for place, entry in enumerate(entries):
             self._read(place, entry)
-        return self
 
     def _entries(self) -> list[Any]:
         tree = self._document.value

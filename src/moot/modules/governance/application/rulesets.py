@@ -8,6 +8,7 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import structlog
+from pydantic import ValidationError
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
 from moot.modules.governance.application.rule_files import RuleReader
@@ -18,9 +19,12 @@ from moot.modules.governance.domain.rulesets import (
     Complaint,
     NoSuchRule,
     NoSuchRuleset,
+    RuleChanges,
+    RuleData,
     RuleRefused,
     Ruleset,
     RulesetStore,
+    RulesetUnusable,
     RulesMovedOn,
     as_data,
     digest_of,
@@ -29,8 +33,9 @@ from moot.modules.governance.domain.rulesets import (
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.validation import invalid_input
 
-__all__ = ["Activation", "Active", "RulesMovedOn", "Ruleset", "RulesetService"]
+__all__ = ["Activation", "Active", "RuleChanges", "RulesMovedOn", "Ruleset", "RulesetService"]
 
 logger = structlog.get_logger(__name__)
 
@@ -87,7 +92,7 @@ class RulesetService:
 
     async def save(self, rules: Iterable[EnhancedRule], *, note: str, by: str, workspace: str) -> Ruleset:
         """Keep them under the next number; the same rules are kept once. Drafts are switched off."""
-        kept = await asyncio.to_thread(self._check, rules)
+        kept = await asyncio.to_thread(self.check, rules)
         told = [as_data(rule) for rule in kept]
         return await self._store.save(
             Ruleset(workspace, SHIPPED, digest_of(kept), told, note, by, self._clock.now())
@@ -139,6 +144,21 @@ class RulesetService:
         await self.newest(workspace)
         return done
 
+    async def number_in_force(self, workspace: str) -> int:
+        """Whether or not it can decide."""
+        activation = await self._store.active(workspace)
+        return activation.number if activation else (await self._store_shipped(workspace)).number
+
+    async def before(self, workspace: str) -> Ruleset:
+        """What a rollback would put in force."""
+        done = await self._store.before(workspace)
+        return await self.get(done.number if done else SHIPPED, workspace)
+
+    async def compare(self, coming: Iterable[RuleData], workspace: str) -> RuleChanges:
+        """What would go and what would come if these were put in force."""
+        now = await self.get(await self.number_in_force(workspace), workspace)
+        return RuleChanges.between(now.rules if now.intact else (), coming)
+
     async def list(self, workspace: str) -> Sequence[Ruleset]:
         """The newest first, then those that came with the package."""
         await self._store_shipped(workspace)
@@ -151,7 +171,8 @@ class RulesetService:
         return found or await self._store_shipped(workspace)
 
     def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
-        """`RuleRefused` when this version of Moot no longer has a condition they need."""
+        """`RuleRefused` when they are not what was stored, or this version of Moot cannot use them any more."""
+        _require_intact(ruleset)
         rules: list[EnhancedRule] = []
         for data in ruleset.rules:
             try:
@@ -159,6 +180,8 @@ class RulesetService:
             except KeyError as e:
                 gone = SAY("rules.condition_gone", reference=e.args[0])
                 raise RuleRefused([Complaint(gone, str(data["id"]), "condition")]) from None
+            except ValidationError as e:
+                raise RuleRefused([Complaint(invalid_input(e.errors()).message, str(data["id"]))]) from None
         return rules
 
     @cached_property
@@ -189,6 +212,10 @@ class RulesetService:
             self._known[workspace] = known._replace(looked_at=self._clock.now())
         try:
             found = await self._in_force(workspace, known)
+        except RulesetUnusable as e:  # nobody decides by what was known before, either
+            self._known.pop(workspace, None)
+            logger.error("no decisions", workspace=workspace, error=str(e))
+            raise
         except Unavailable:
             logger.warning("rulesets cannot be read; those known last stay in force", workspace=workspace)
             return known.active if known else await self._make_ready(self._as_shipped(workspace))
@@ -203,11 +230,17 @@ class RulesetService:
         sequence = activation.sequence if activation else 0
         if known is not None and known.sequence == sequence:
             return _Known(now, sequence, known.active)
-        stored = self.get(activation.number, workspace) if activation else self._store_shipped(workspace)
-        return _Known(now, sequence, await self._make_ready(await stored))
+        stored = await (
+            self.get(activation.number, workspace) if activation else self._store_shipped(workspace)
+        )
+        try:
+            return _Known(now, sequence, await self._make_ready(stored))
+        except RuleRefused as e:
+            raise RulesetUnusable(stored.number, e.message) from e
 
     async def _make_ready(self, ruleset: Ruleset) -> Active:
         """Compiling thousands of rules takes a moment in which others go on deciding."""
+        await asyncio.to_thread(_require_intact, ruleset)
         active = self._ready.pop(ruleset.digest, None)
         if active is None:
             active = await asyncio.to_thread(self._compile, ruleset)
@@ -220,10 +253,15 @@ class RulesetService:
         rules = self._shipped if ruleset.digest == self._shipped_digest else self.rules_of(ruleset)
         return EnhancedRuleRepository(rules, reader=self._reader).active
 
-    def _check(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
-        """`RuleRefused` and `DuplicateRuleError` come from the repository they could not decide in."""
+    def check(self, rules: Iterable[EnhancedRule]) -> Sequence[EnhancedRule]:
+        """As they would be kept. `RuleRefused`, `DuplicateRuleError`: they could not decide together."""
         kept = [rule.model_copy(update={"enabled": False}) if rule.is_draft else rule for rule in rules]
         EnhancedRuleRepository(kept, reader=self._reader)
         if wrong := [complaint for rule in kept for _, complaint in self._reader.try_examples(rule)]:
             raise RuleRefused(wrong)
         return kept
+
+
+def _require_intact(ruleset: Ruleset) -> None:
+    if not ruleset.intact:
+        raise RuleRefused([Complaint(SAY("rulesets.altered", number=ruleset.number))])

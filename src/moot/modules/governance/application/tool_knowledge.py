@@ -1,6 +1,6 @@
 """What a tool does: as its profile says; where nobody has registered one, from its schema and its name."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
@@ -18,19 +18,27 @@ NOT_BY_ID = frozenset({"address", "secret"})
 
 
 class Deed(NamedTuple):
-    """What a call does: the kinds of change, as rows of the lexicon. None and `side_effects`: nobody can tell."""
+    """What a call does: the kinds of change, as rows of the lexicon. None and `side_effects`: nobody can tell.
+
+    `also` are those of further verbs, each of which is a deed of its own.
+    """
 
     changes: frozenset[str]
     verb: str
     side_effects: bool
+    also: tuple[frozenset[str], ...] = ()
 
 
 class Traits(NamedTuple):
-    """What governance needs to know about a tool, with nothing left open. `sinks`: those somebody registered."""
+    """What governance needs to know about a tool, with nothing left open. `sinks`: those somebody registered.
+
+    `is_guess`: nothing tells what it does, so that it is taken to change something.
+    """
 
     does: Deed
     side_effects: bool
     sinks: tuple[str, ...] | None = None
+    is_guess: bool = False
 
 
 def traits(
@@ -43,7 +51,9 @@ def traits(
     described = profile.description if profile else str((schema or {}).get("description") or "")
     does = deed(name, described)
     said = profile.side_effects if profile else None
-    return Traits(does, does.side_effects if said is None else said, profile.sinks if profile else None)
+    side_effects = does.side_effects if said is None else said
+    is_guess = said is None and side_effects and not does.changes
+    return Traits(does, side_effects, profile.sinks if profile else None, is_guess)
 
 
 def known_tool(
@@ -62,17 +72,34 @@ def known_tool(
 
 @lru_cache(maxsize=4096)
 def deed(name: str, description: str = "") -> Deed:
-    """The first word of its name that tells; a name that reads hides no description that begins otherwise."""
+    """Every verb of its name; a name that only reads hides no description that begins otherwise."""
     words = name_words(name)
     verb = next((word for word in words if _reads(word) or changes_of(word)), "")
-    joined = [after for before, after in pairwise(words) if before in ("and", "or")]
+    more = [after for before, after in pairwise(words) if _ends_a_phrase(before)]
+    more += [inner for word in words if word != verb or HAN.match(word) for inner in _find_verbs(word)]
     first = next(iter(plain(description).split()), "").strip(".,:;")
     answers = "return" in base_forms(first)  # `Returns …` tells of the answer, so it is no giving back
-    said = [verb, *joined] if changes_of(verb) else [*joined, "" if answers else first]
-    changes = frozenset(change for word in said for change in changes_of(word))
+    own = changes_of(verb)
+    more += [] if own or answers else [first]
+    also = tuple(dict.fromkeys(changes for word in more if (changes := changes_of(word)) and changes != own))
     looks = _reads(verb) or (not verb and (answers or _reads(first)))
-    hands_over = any(word in lexicon()["people"] for word in words)
-    return Deed(changes, verb or name, (bool(changes) or not looks) and not hands_over)
+    changes = own.union(*also)
+    hands_over = any(word in lexicon()["people"] for word in words) and "destroy" not in changes
+    return Deed(changes, verb or name, (bool(changes) or not looks) and not hands_over, also)
+
+
+def _ends_a_phrase(word: str) -> bool:
+    """`list_hotels_book` books; in `get_book_price` it is a book's price: what qualifies a noun is no plural."""
+    return word in ("and", "or", "then") or singular(word) != word
+
+
+def _find_verbs(word: str) -> Iterator[str]:
+    """What can only be a verb, wherever in a name it stands: `delete`, but neither `email` nor `deleted`."""
+    for listed in lexicon()["changes"].values():
+        for known in listed:
+            said = known in word and f"已{known}" not in word if HAN.match(known) else known == word
+            if said and known not in lexicon()["nouns"]:
+                yield known
 
 
 @lru_cache(maxsize=4096)
@@ -106,6 +133,12 @@ def sink_kind(argument: str) -> SinkKind | None:
 @lru_cache(maxsize=4096)
 def is_free_text(argument: str) -> bool:
     return not set(name_words(argument)).isdisjoint(lexicon()["contents"])
+
+
+@lru_cache(maxsize=4096)
+def is_one_line(argument: str) -> bool:
+    """An argument that becomes lines of a protocol, such as headers."""
+    return any(singular(word) in lexicon()["lines"] for word in name_words(argument))
 
 
 @lru_cache(maxsize=4096)

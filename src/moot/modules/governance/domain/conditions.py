@@ -10,12 +10,14 @@ from pydantic import Field
 from moot.shared.domain.messages import Message
 from moot.shared.domain.validation import Strict
 
-Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map", "any"]
+Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map", "time", "any"]
 """`number` is written with a point in a condition (`1.0`), `integer` without. `map` and `list` are untyped inside."""
 Fields = Mapping[str, Kind]
 
 CONTEXT: dict[str, Kind] = {
+    "decision_type": "string",
     "goal": "string",
+    "now": "time",
     "iteration_count": "integer",
     "token_used": "integer",
     "cost": "number",
@@ -23,13 +25,18 @@ CONTEXT: dict[str, Kind] = {
     "consecutive_failures": "integer",
     "open_breakers": "strings",
     "alignment_score": "number",
+    "unasked_acts": "strings",
     "running": "integer",
     "workspace": "string",
     "trigger_source": "string",
     "market": "string",
     "is_demo": "boolean",
 }
-"""What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1."""
+"""What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1.
+
+`now` is always there: the moment of the request, which is on the record, unless the framework names another.
+`unasked_acts` are words of the action for what its goal does not have: to delete, to send, to pay.
+"""
 
 STOCK: dict[str, Kind] = {
     "st": "boolean",
@@ -117,6 +124,15 @@ class ToolProfile(Strict):
     """The argument that is a SQL statement."""
 
 
+def moment_in(value: Any) -> datetime | None:
+    """A moment with its zone, as an object or as text; None: it is none."""
+    try:
+        found = datetime.fromisoformat(value) if isinstance(value, str) else value
+    except ValueError:
+        return None
+    return found if isinstance(found, datetime) and found.tzinfo else None
+
+
 class PastCall(NamedTuple):
     """A tool call that was allowed earlier in the same workflow."""
 
@@ -143,6 +159,12 @@ class Facts:
     """Whether an argument of the tool call holds what no trusted source vouches for."""
     profile: ToolProfile | None = None
     goal: str | None = None
+
+    @property
+    def is_unheard_of(self) -> bool:
+        """A call of a tool that nobody registered, by an agent that tells neither its tools nor its goal."""
+        brought = self.context.get("tools") or self.context.get("goal")
+        return self.tool is not None and self.profile is None and not brought
 
 
 @dataclass(frozen=True, slots=True)

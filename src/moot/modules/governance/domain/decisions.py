@@ -12,10 +12,11 @@ from uuid import UUID
 
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, Field
 
+from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.moments import FIRST_DAY, read_moment
-from moot.shared.domain.validation import refuse
+from moot.shared.domain.validation import nearest_first, refuse
 
 
 class ValidationStatus(StrEnum):
@@ -97,6 +98,8 @@ class ValidationResult:
     terminates: bool = False
     ruleset: str = ""
     """The digest of the rules that decided."""
+    notes: tuple[str, ...] = ()
+    """What else there is to know: what nobody could look at, why corrections came to no end, a person's reason."""
 
     @property
     def may_proceed(self) -> bool:
@@ -134,7 +137,15 @@ def moment(value: Any, at: time = time.min) -> datetime:
     return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
 
 
+def _require_known(decision_type: str) -> str:
+    if decision_type not in DECISION_TYPES:
+        nearest = nearest_first(decision_type, DECISION_TYPES)
+        raise refuse("literal_error", got=repr(decision_type)[:80], allowed=nearest)
+    return decision_type
+
+
 Name = Annotated[str, AfterValidator(_some_text)]
+KnownType = Annotated[str, AfterValidator(_require_known)]
 From = Annotated[datetime, BeforeValidator(moment)]
 To = Annotated[datetime, BeforeValidator(lambda value: moment(value, time.max))]
 """A day is meant to its end."""
@@ -152,6 +163,7 @@ class RecordedResult(BaseModel, frozen=True):
     modified_payload: dict[str, Any] | None = None
     approved_instead: dict[str, Any] | None = None
     terminates: bool = False
+    notes: tuple[str, ...] = ()
     tools_digest: str | None = None
 
 

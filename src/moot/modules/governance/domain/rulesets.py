@@ -5,13 +5,17 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, Protocol
 
+from pydantic import BaseModel
+
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.decisions import digest_json
-from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition, RuleIndex
+from moot.modules.governance.domain.rules import CHECKED, EnhancedRule, NamedCondition, RuleIndex
 from moot.modules.governance.domain.texts import SAY, join
-from moot.shared.domain.errors import Conflict, InvalidInput, NotFound
-from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
+from moot.shared.domain.errors import Conflict, InvalidInput, NotFound, Unavailable
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, nearest, shorten
 
+RuleData = Mapping[str, Any]
+"""A rule as `as_data` tells it."""
 CALL = "call:"
 SHIPPED = 0
 """The number of the rules that come with the package, in force until others are activated.
@@ -60,7 +64,41 @@ def _condition(written: str, conditions: Mapping[str, NamedCondition]) -> str | 
 
 def digest_of(rules: Iterable[EnhancedRule]) -> str:
     """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
-    return digest_json([as_data(rule) for rule in sorted(rules, key=lambda rule: rule.order)])
+    return _digest(map(as_data, rules))
+
+
+def _digest(told: Iterable[RuleData]) -> str:
+    usual = EnhancedRule.model_fields["priority"].default
+    place = {category.value: number for number, category in enumerate(CHECKED)}
+    return digest_json(
+        sorted(told, key=lambda rule: (place[rule["category"]], rule.get("priority", usual), rule["id"]))
+    )
+
+
+class RuleChanges(BaseModel):
+    """What other rules in force bring and take away, by id with its name; of a changed rule, which fields differ."""
+
+    added: dict[str, str]
+    removed: dict[str, str]
+    changed: dict[str, list[str]]
+
+    @classmethod
+    def between(cls, before: Iterable[RuleData], after: Iterable[RuleData]) -> "RuleChanges":
+        was, will = ({rule["id"]: rule for rule in rules} for rules in (before, after))
+        both = {rule_id: (was[rule_id], will[rule_id]) for rule_id in will if rule_id in was}
+        fields = {
+            rule_id: sorted(name for name in {**old, **new} if old.get(name) != new.get(name))
+            for rule_id, (old, new) in both.items()
+        }
+        return cls(
+            added={rule_id: rule["name"] for rule_id, rule in will.items() if rule_id not in was},
+            removed={rule_id: rule["name"] for rule_id, rule in was.items() if rule_id not in will},
+            changed={rule_id: names for rule_id, names in fields.items() if names},
+        )
+
+    @property
+    def count(self) -> int:
+        return len(self.added) + len(self.removed) + len(self.changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +123,14 @@ class Ruleset(NamedTuple):
     created_by: str
     created_at: datetime
 
+    @property
+    def intact(self) -> bool:
+        """Whether the rules are those that were stored: they still have their digest."""
+        try:
+            return _digest(self.rules) == self.digest
+        except (AttributeError, KeyError, TypeError):  # not even rules any more
+            return False
+
 
 @dataclass(frozen=True, slots=True)
 class Activation:
@@ -106,13 +152,23 @@ class RulesMovedOn(Conflict):
         super().__init__(said, expected=instead_of, ruleset=in_force)
 
 
+class RulesetUnusable(Unavailable):
+    """The ruleset in force cannot decide: it is not what was stored, or this version of Moot cannot use it."""
+
+    code = "RULESET_UNUSABLE"
+    passing = False
+
+    def __init__(self, ruleset: int, why: str | Message) -> None:
+        super().__init__(SAY("rulesets.unusable", number=ruleset, why=why), ruleset=ruleset)
+
+
 class RulesetStore(Protocol):
     """Each of its deeds is one transaction; what is stored is never changed."""
 
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
         """Store it under the next number, whatever its own says; shipped ones count down from 0.
 
-        Where the workspace has one of the same digest already, that one is returned.
+        Where the workspace has one of the same digest already, intact, that one is returned.
         """
 
     async def get(self, workspace: str, number: int) -> Ruleset | None: ...
@@ -133,6 +189,9 @@ class RulesetStore(Protocol):
 
     async def active(self, workspace: str) -> Activation | None:
         """None: nothing was ever activated."""
+
+    async def before(self, workspace: str) -> Activation | None:
+        """What was in force before the present one; None: nothing else."""
 
 
 SHOWN = 10
@@ -212,8 +271,9 @@ class DuplicateRuleError(Conflict):
 class NoSuchRule(NotFound):
     code = "RULE_NOT_FOUND"
 
-    def __init__(self, rule_id: str) -> None:
-        super().__init__(SAY("rules.no_such_rule", rule=rule_id), rule=rule_id)
+    def __init__(self, rule_id: str, known: Iterable[str] = ()) -> None:
+        said, near = SAY("rules.no_such_rule", rule=shorten(rule_id, 80)), nearest(rule_id, known)
+        super().__init__(SAY("rules.did_you_mean", why=said, nearest=near) if near else said, rule=rule_id)
 
 
 class NoSuchRuleset(NotFound):

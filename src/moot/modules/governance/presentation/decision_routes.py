@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from uuid import UUID, uuid4
 
 from fastapi import APIRouter, Query, Request, Response
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, field_validator
 
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
 from moot.modules.governance.application.decision_log import explain, make_record
@@ -16,6 +16,7 @@ from moot.modules.governance.domain.decisions import (
     DecisionPage,
     DecisionRecord,
     DecisionRequest,
+    KnownType,
     Name,
     RecordedResult,
     ValidationStatus,
@@ -31,12 +32,13 @@ from moot.modules.governance.presentation.dependencies import (
     Decisions,
     Governance,
     JsonObject,
+    Known,
     OwnSession,
 )
 from moot.modules.governance.presentation.rule_routes import RuleBody
 from moot.shared.domain.errors import DecisionRejected, NotFound
 from moot.shared.domain.messages import Locale
-from moot.shared.domain.validation import Strict
+from moot.shared.domain.validation import Strict, refuse_field
 from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
@@ -44,14 +46,15 @@ status_router = APIRouter(prefix="/coordinator", tags=["governance"])
 router = APIRouter(prefix="/coordinator", tags=["decisions"])
 
 ANYBODY = "api"
+LONGEST_GOAL = 20_000
 
 
 class DecisionBody(Strict):
     """`payload` is what an agent proposes. `context` is trusted: it is for the framework around the agent to fill."""
 
-    decision_type: Name = Field(min_length=1, max_length=50, examples=["tool_call"])
+    decision_type: KnownType = Field(examples=["tool_call"])
     payload: JsonObject
-    context: JsonObject = Field(default_factory=dict)
+    context: Known = Field(default_factory=dict)
     decision_id: Name | None = Field(default=None, min_length=1, max_length=200)
     requester: Name | None = Field(
         default=None,
@@ -59,6 +62,14 @@ class DecisionBody(Strict):
         max_length=100,
         description="which agent asks; with a key: which of its own",
     )
+
+    @field_validator("context")
+    @classmethod
+    def _goal_to_compare(cls, context: dict[str, Any]) -> dict[str, Any]:
+        """Every word of it is compared with what is proposed."""
+        if len(str(context.get("goal", ""))) > LONGEST_GOAL:
+            raise refuse_field("string_too_long", "context.goal", None, max_length=LONGEST_GOAL)
+        return context
 
     def of(self, caller: str | None, workspace: str, reader: Locale) -> DecisionRequest:
         """Whoever has a key asks in the name of that key."""
@@ -123,13 +134,13 @@ async def decide(
     reader: Reader,
     dry_run: Annotated[bool, DRY_RUN] = False,
 ) -> DecisionAnswer:
-    """On the record before anybody acts on it."""
-    asked = body.of(caller, workspace, reader)
+    """On the record before anybody acts on it. Judged in a thread: others do not wait for a long question."""
+    asked, aside = body.of(caller, workspace, reader), governance.aside
     if dry_run:
-        result = await governance.agent.validate(asked, workspace)
+        result = await governance.agent.validate(asked, workspace, aside=aside)
         record = make_record(asked, result, session_id=None, workspace=workspace)
         return _answer(Decision(result, record), reader)
-    decision = await governance.agent.decide(asked, workspace=workspace)
+    decision = await governance.agent.decide(asked, workspace=workspace, aside=aside)
     answer = _answer(decision, reader, record_id=decision.record.id if governance.decisions else None)
     if decision.escalation is not None:
         response.status_code = 202
@@ -187,8 +198,8 @@ class RuleQuery(Strict):
 
 
 @status_router.get("/status", summary="Decisions so far, workflows under way, circuit breakers")
-async def status(governance: Governance, workspace: Workspace) -> GovernanceStatus:
-    return await governance.agent.status(workspace)
+async def status(governance: Governance, workspace: Workspace, reader: Reader) -> GovernanceStatus:
+    return await governance.agent.status(workspace, reader)
 
 
 @status_router.get(

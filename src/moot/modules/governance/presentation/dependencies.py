@@ -2,7 +2,8 @@
 
 import math
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, TypeVar
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.decisions import DecisionLog
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.validation import refuse
 from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
@@ -30,6 +32,8 @@ NOT_KEPT: Responses = {503: {"model": ErrorBody, "description": "nothing is stor
 LOCAL = "local"
 """Who acts on this machine, where nobody needs a key."""
 DEEPEST = 50
+MOST_PROPOSED, MOST_KNOWN = 2_000, 20_000
+"""Values in what an agent proposes, and in what the framework around it knows: tools have long schemas."""
 NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 
@@ -82,27 +86,27 @@ By = Annotated[str, Depends(name_actor)]
 """In whose name the rules are changed."""
 
 
-def json_only(value: T) -> T:
-    """Refuse what JSON proper cannot say, what no database keeps as text, and what is nested without end."""
-    for flaw in _flaws(value, 1):
-        raise ValueError(flaw)
+def json_only(value: T, most: int = MOST_KNOWN) -> T:
+    """Refuse what JSON proper cannot say, what no database keeps as text, and what has no end."""
+    left: list[tuple[Any, int]] = [(value, 1)]
+    seen = 0
+    while left:
+        each, level = left.pop()
+        seen += 1
+        if level > DEEPEST:
+            raise refuse("too_deep", got=f"> {DEEPEST}", allowed=[f"depth <= {DEEPEST}"])
+        if seen + len(left) > most:
+            raise refuse("too_many_values", got=f"> {most}", allowed=[f"values <= {most}"])
+        if isinstance(each, dict):
+            left += [(member, level + 1) for pair in each.items() for member in pair]
+        elif isinstance(each, list):
+            left += [(member, level + 1) for member in each]
+        elif isinstance(each, float) and not math.isfinite(each):
+            raise refuse("no_number", got=str(each))
+        elif isinstance(each, str) and (odd := NO_TEXT.search(each)):
+            raise refuse("no_text", got=f"U+{ord(odd[0]):04X}")
     return value
 
 
-def _flaws(value: Any, level: int) -> Iterator[str]:
-    if level > DEEPEST:
-        yield f"is nested more than {DEEPEST} deep"
-    elif isinstance(value, dict):
-        for name, member in value.items():
-            yield from _flaws(name, level + 1)
-            yield from _flaws(member, level + 1)
-    elif isinstance(value, list):
-        for member in value:
-            yield from _flaws(member, level + 1)
-    elif isinstance(value, float) and not math.isfinite(value):
-        yield "holds a number that is none"
-    elif isinstance(value, str) and NO_TEXT.search(value):
-        yield "holds a character that is none"
-
-
-JsonObject = Annotated[dict[str, Any], AfterValidator(json_only)]
+JsonObject = Annotated[dict[str, Any], AfterValidator(partial(json_only, most=MOST_PROPOSED))]
+Known = Annotated[dict[str, Any], AfterValidator(json_only)]

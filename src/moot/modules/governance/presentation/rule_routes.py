@@ -14,12 +14,14 @@ from pydantic import BaseModel, BeforeValidator, Field
 from moot.modules.governance.application.decision_log import Difference, simulate
 from moot.modules.governance.application.rule_files import Reading, RuleReader, write_rules
 from moot.modules.governance.application.rule_generator import Wish
+from moot.modules.governance.application.rulesets import RulesetService
 from moot.modules.governance.domain.decisions import From, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     Activation,
     Complaint,
     NoSuchRule,
+    RuleChanges,
     RuleRefused,
     Ruleset,
     as_data,
@@ -45,7 +47,8 @@ from moot.shared.presentation.errors import ErrorBody
 router = APIRouter(prefix="/coordinator", tags=["rules"])
 
 DUPLICATE: Responses = {409: {"model": ErrorBody, "description": "another rule has this id"}}
-LONGEST_YAML = 5_000_000
+Yaml = Annotated[str, Field(max_length=5_000_000)]
+MOST_FILES = 100
 MOST_SHOWN = 200
 Number = Annotated[int, Path(ge=-(2**31), lt=2**31)]
 
@@ -64,10 +67,11 @@ SentRule = Annotated[RuleBody, BeforeValidator(json_only)]
 
 
 class RulesBody(Strict):
-    """`rules` as JSON, or the text of a file."""
+    """`rules` as JSON, the text of a file, or the texts of several by their names."""
 
     rules: list[SentRule] | None = None
-    yaml: Annotated[str, Field(max_length=LONGEST_YAML)] | None = None
+    yaml: Yaml | None = None
+    files: dict[str, Yaml] | None = Field(default=None, max_length=MOST_FILES)
 
 
 class RulesetBody(RulesBody):
@@ -79,6 +83,7 @@ class Problem(BaseModel):
 
     rule: str | None = None
     field: str | None = None
+    file: str | None = None
     line: int | None = None
     column: int | None = None
     message: str
@@ -103,9 +108,12 @@ class GeneratedRules(BaseModel):
 
 
 class RulesetSummary(BaseModel):
+    """Not `intact`: its rules are not those that were stored, so that it cannot decide."""
+
     number: int
     digest: str
     active: bool
+    intact: bool
     note: str
     created_by: str
     created_at: datetime
@@ -113,7 +121,10 @@ class RulesetSummary(BaseModel):
 
 
 class RulesetDetail(RulesetSummary):
+    """`changes`: what would go and what would come if it were put in force now."""
+
     rules: list[RuleBody]
+    changes: RuleChanges
 
 
 class SavedRuleset(RulesetDetail):
@@ -226,7 +237,7 @@ async def remove_rule(rule_id: str, stored: Rulesets, workspace: Workspace, by: 
 
 @router.get("/rulesets", summary="List the rulesets, newest first", responses=NOT_KEPT)
 async def rulesets(stored: Rulesets, workspace: Workspace) -> list[RulesetSummary]:
-    active = (await stored.active(workspace)).digest
+    active = await stored.number_in_force(workspace)
     return [RulesetSummary.model_validate(_summarise(each, active)) for each in await stored.list(workspace)]
 
 
@@ -239,8 +250,8 @@ async def save_ruleset(
     """Not in force yet. The same rules are kept once: saved again, they have the number they had."""
     reading = _accept(body, governance.book, reader)
     saved = await stored.save(reading.rules, note=body.note, by=by, workspace=workspace)
-    known = _summarise(saved, (await stored.active(workspace)).digest)
-    return SavedRuleset.model_validate(known | {"problems": _tell_problems(reading.complaints, reader)})
+    told = await _detail(saved, stored, workspace)
+    return SavedRuleset.model_validate(told | {"problems": _tell_problems(reading.complaints, reader)})
 
 
 @router.post("/rulesets/check", summary="Say what is wrong with rules", responses=BAD_REQUEST)
@@ -260,7 +271,8 @@ async def roll_back(stored: Rulesets, workspace: Workspace, by: By) -> Activatio
 )
 async def ruleset(number: Number, stored: Rulesets, workspace: Workspace) -> RulesetDetail:
     found = await stored.get(number, workspace)
-    return RulesetDetail.model_validate(_summarise(found, (await stored.active(workspace)).digest))
+    stored.rules_of(found)  # what cannot be read as rules is refused, and says why
+    return RulesetDetail.model_validate(await _detail(found, stored, workspace))
 
 
 @router.post(
@@ -315,11 +327,10 @@ def _accept(body: RulesBody, reader: RuleReader, locale: Locale) -> Reading:
 
 
 def _inspect(body: RulesBody, reader: RuleReader) -> Reading:
-    if (body.rules is None) == (body.yaml is None):
+    texts = {"yaml": body.yaml} if body.yaml is not None else body.files
+    if [body.rules, body.yaml, body.files].count(None) != 2:
         raise InvalidInput(SAY("rest.rules_or_yaml"))
-    return (
-        reader.inspect(body.yaml, "yaml") if body.yaml is not None else reader.inspect_rules(body.rules or [])
-    )
+    return reader.inspect_rules(body.rules or []) if texts is None else reader.inspect_files(texts)
 
 
 def _errors(found: Iterable[Complaint]) -> list[Complaint]:
@@ -335,6 +346,12 @@ def _tell_change(saved: Ruleset, rule_id: str, problems: list[Problem]) -> RuleC
     return RuleChange(ruleset=saved.number, digest=saved.digest, rule=rule, problems=problems)
 
 
-def _summarise(ruleset: Ruleset, active: str) -> dict[str, Any]:
-    """What a summary and a detail have in common; `active` is the digest of what is in force."""
-    return ruleset._asdict() | {"active": ruleset.digest == active, "rule_count": len(ruleset.rules)}
+async def _detail(ruleset: Ruleset, stored: RulesetService, workspace: str) -> dict[str, Any]:
+    known = _summarise(ruleset, await stored.number_in_force(workspace))
+    return known | {"changes": await stored.compare(ruleset.rules, workspace)}
+
+
+def _summarise(ruleset: Ruleset, active: int) -> dict[str, Any]:
+    """What a summary and a detail have in common; `active` is the number of what is in force."""
+    state = {"active": ruleset.number == active, "intact": ruleset.intact}
+    return ruleset._asdict() | state | {"rule_count": len(ruleset.rules)}

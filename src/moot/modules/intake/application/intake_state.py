@@ -62,7 +62,8 @@ class CoordinatorState(TypedDict, total=False):
 class IntakeState(CoordinatorState, total=False):
     """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
 
-    `earlier` are findings of the turns before. `escalation`: the rules want somebody to approve the plan first.
+    `earlier` are findings of the turns before. `plan_repairs`: how many plans the rules sent back. `escalation`:
+    they want somebody to approve the plan first, by its `id`; or, without one, do not allow it as it is.
     """
 
     auto_accepted_plan: bool
@@ -70,6 +71,7 @@ class IntakeState(CoordinatorState, total=False):
     background: list[dict[str, Any]]
     plan: dict[str, Any] | None
     plan_iterations: int
+    plan_repairs: int
     escalation: dict[str, Any] | None
     edits: list[str]
     rejected: bool
@@ -224,6 +226,12 @@ def _status(stand: Stand) -> TurnStatus:
         "waiting": stand.waits,
         "failed": state.get("error"),
         "rejected": state.get("rejected"),
+        "nothing_found": state.get("answer") and not _rests_on_something(state),
         "answered": state.get("answer"),
     }
     return next((status for status, sign in signs.items() if sign), "replied")
+
+
+def _rests_on_something(state: IntakeState) -> bool:
+    found = any(Finding.model_validate(finding).usable for finding in state.get("findings") or ())
+    return found or bool((state.get("answer") or {}).get("citations"))

@@ -21,13 +21,15 @@ MOST_ALLOWED = 20
 UNSTORABLE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f\x7f\ud800-\udfff]")
 
 
-def draw_plan(understanding: Understanding, limits: Limits) -> tuple[Plan, tuple[str, ...]] | None:
+def draw_plan(
+    understanding: Understanding, limits: Limits, *, can_search: bool = True
+) -> tuple[Plan, tuple[str, ...]] | None:
     """What a question always takes, and what of it found no place; None where nobody can tell what it is about."""
     reader, title = reading_language(understanding.locale), understanding.title.strip()[:LONGEST_TITLE]
     title = title or SAY("plan.untitled").in_locale(reader)
     if understanding.intent == "equity" and understanding.symbols:
         kind, steps = "equity", _company_steps(understanding, title, limits)
-    elif understanding.intent == "research":
+    elif understanding.intent == "research" and can_search:
         step = Step(id="research", type="research", title=title, description=title, need_web_search=True)
         kind, steps = "research", [step]
     else:
@@ -71,7 +73,7 @@ def _name_symbols(understanding: Understanding, reader: Locale) -> list[tuple[st
     """Each symbol by a name the reader can read; others than Chinese read the code before a Chinese name."""
     named: dict[str, Message | str] = {}
     for mention in understanding.mentions:
-        if mention.certain:
+        if mention.researchable:
             symbol, name = mention.symbols[0], mention.name_for(reader)
             foreign = reader != "zh-CN" and not "".join(mention.names_en)
             key = "answer.code_first" if foreign else "plan.company"
@@ -87,6 +89,7 @@ def read_plan(
     known_symbols: Collection[str],
     title: str = "",
     ended: Sequence[str] = (),
+    can_search: bool = True,
 ) -> Plan:
     """A plan within its limits; raises `InvalidInput` with all that keeps it from being one.
 
@@ -103,7 +106,9 @@ def read_plan(
     for place, each in enumerate(listed):
         before = [*ended, *(step["id"] for step in steps)]
         written = each if isinstance(each, Mapping) else {"type": repr(each)}
-        step = _fill_in(written, before, known_symbols, reader)
+        step = _fill_in(written, before, known_symbols, reader, can_search)
+        if step["need_web_search"] and not can_search:
+            problems.append(_problem(f"steps[{place}].need_web_search", "enum", True, ["false"]))
         problems += (
             _problem(f"steps[{place}].{name}", *wrong) for name, *wrong in _check(step, before, known_symbols)
         )
@@ -135,7 +140,11 @@ def find_symbol(text: str, known: Collection[str]) -> str | None:
 
 
 def _fill_in(
-    given: Mapping[str, Any], before: Sequence[str], known: Collection[str], reader: Locale
+    given: Mapping[str, Any],
+    before: Sequence[str],
+    known: Collection[str],
+    reader: Locale,
+    can_search: bool,
 ) -> dict[str, Any]:
     """What computes with the findings of others comes after all before it, unless it says after which."""
     searches = given.get("need_web_search", given.get("need_search"))
@@ -154,7 +163,7 @@ def _fill_in(
         "type": kind,
         "title": _first((given.get("title"), description, symbol)) or unnamed,
         "description": description,
-        "need_web_search": kind == "research" and _is_yes(searches, True),
+        "need_web_search": kind == "research" and _is_yes(searches, can_search),
         "symbol": symbol if kind == "equity" else None,
         "experts": sorted(experts, key=[*ExpertType, *experts].index) if kind == "equity" else (),
         "after": after or (before if kind == "processing" else ()),

@@ -164,7 +164,11 @@ def gather(
     locale: str,
     style: Style,
 ) -> Material:
-    """What a step cites by numbers of its own goes by the answer's numbers from here on."""
+    """What a step cites by numbers of its own goes by the answer's numbers from here on.
+
+    Where the rules refused a step, what strangers say of it takes its place no more than a model does.
+    """
+    background = () if any(found.refused for found in findings) else background
     steps = {step.id: step for step in plan.steps} if plan else {}
     usable = [found for found in findings if found.usable]
     read = [citation for found in usable for citation in found.citations[:MOST_SOURCES]]

@@ -2,10 +2,12 @@
 
 import re
 import unicodedata
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from functools import cache
 
 from moot.modules.intake.application.language import detect, words
+from moot.modules.intake.application.report_text import headings_for
+from moot.modules.intake.application.strangers import find_strangers, guess_names
 from moot.modules.intake.domain.question import Mention, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import LIST_SEPARATOR, Locale
@@ -19,9 +21,19 @@ EXAMPLES = (1, 2, 1, 1, 2, 1)
 EXAMPLES_TOLD = 3
 
 
+async def _find_none(_text: str) -> Sequence[str]:
+    return ()
+
+
 class Understander:
-    def __init__(self, find_mentions: Callable[[str], Awaitable[Sequence[Mention]]]) -> None:
-        self._find_mentions = find_mentions
+    """`find_near`: companies that a text nearly names, each as it is told."""
+
+    def __init__(
+        self,
+        find_mentions: Callable[[str], Awaitable[Sequence[Mention]]],
+        find_near: Callable[[str], Awaitable[Sequence[str]]] = _find_none,
+    ) -> None:
+        self._find_mentions, self._find_near = find_mentions, find_near
 
     async def understand(
         self, text: str, *, previous: Understanding | None = None, default_locale: str
@@ -42,19 +54,42 @@ class Understander:
         if previous and (settled or joins):
             experts = experts or previous.aspects
         unsure = next((mention for mention in mentions if not mention.certain), None)
-        title = _title(asked, mentions, reading_language(locale))
+        reader = reading_language(locale)
+        title = _title(asked, mentions, reader)
+        notes = (*_tell_gone(mentions, reader), *await self._name_strangers(asked, named, reader))
+        left = any(mention.researchable for mention in mentions)
+        gone = "\n\n".join(notes) if mentions and not left else None
         return Understanding(
-            intent="equity" if mentions and not unsure else "unclear",
+            intent="equity" if left and not unsure else "unclear",
             locale=locale,
             title=previous.title if previous and settled else title,
             mentions=mentions,
             aspects=experts,
             follows=bool(before) and not named,
-            reply=_ask_which(unsure, locale) if unsure else None,
+            reply=_ask_which(unsure, locale) if unsure else gone,
+            notes=notes,
         )
 
-    async def say_what_works(self, locale: str) -> str:
-        """What can be asked without a model, with questions about companies that are known here."""
+    async def _name_strangers(self, text: str, known: Sequence[Mention], reader: Locale) -> list[str]:
+        return [await self._tell_stranger(name, reader) for name in find_strangers(text, known)]
+
+    async def _tell_stranger(self, name: str, reader: Locale) -> str:
+        near = await self._find_near(name)
+        hint = SAY("understanding.nearest", matches=list(near)) if near else ""
+        return SAY("understanding.not_covered", text=name, hint=hint).in_locale(reader).strip()
+
+    async def _guess(self, text: str, reader: Locale) -> str:
+        """The first name that is nearly a company's."""
+        for name in guess_names(_normalise(text)):
+            if await self._find_near(name):
+                return await self._tell_stranger(name, reader)
+        return ""
+
+    async def say_what_works(self, locale: str, asked: str = "") -> str:
+        """What can be asked without a model, with questions about companies that are known here.
+
+        What was asked comes first, where it nearly names one of them.
+        """
         reader, questions = reading_language(locale), list[str]()
         for number, companies in enumerate(EXAMPLES, 1):
             question = SAY(f"understanding.example.{number}").in_locale(reader)
@@ -62,7 +97,9 @@ class Understander:
             if len({mention.symbols for mention in named if mention.certain}) == companies:
                 questions.append(f"- {question}")
         told = "\n".join(questions[:EXAMPLES_TOLD])
-        return SAY("understanding.without_model", questions=told).in_locale(reader)
+        said = SAY("understanding.without_model", questions=told).in_locale(reader)
+        first = [headings_for(locale)["speaks_english"], await self._guess(asked, reader)]
+        return "\n\n".join(filter(None, [*first, said]))
 
 
 def experts_asked_for(text: str) -> tuple[str, ...]:
@@ -83,9 +120,19 @@ def _cut_out(named: Iterable[Mention], text: str) -> str:
 
 def _settle(named: Sequence[Mention], before: tuple[Mention, ...]) -> tuple[Mention, ...]:
     """The companies of before, where this says which of several was meant; nothing where it does not."""
-    said = {mention.symbols[0] for mention in named if mention.certain}
-    mentions = tuple(mention.narrow(said) for mention in before)
-    return mentions if mentions != before else ()
+    said = {mention.symbols[0]: mention for mention in named if mention.certain}
+    narrow = [mention.narrow(said) for mention in before]
+    mentions = tuple(
+        said.get(mention.symbols[0], mention) if mention.certain else mention for mention in narrow
+    )
+    return mentions if narrow != list(before) else ()
+
+
+def _tell_gone(mentions: Sequence[Mention], reader: Locale) -> Iterator[str]:
+    for mention in mentions:
+        if mention.delisted_on:
+            company = f"{mention.symbols[0]} {mention.name_for(reader)}".strip()
+            yield SAY("understanding.delisted", company=company, on=mention.delisted_on).in_locale(reader)
 
 
 def _ask_which(mention: Mention, locale: str) -> str:

@@ -15,9 +15,9 @@ from moot.shared.domain.leases import Lease, Leases
 Style = Literal["brief", "research", "academic", "news"]
 PlanDecision = Literal["accepted", "edit_plan", "rejected"]
 """What a person can say to a plan."""
-TurnStatus = Literal["running", "waiting", "answered", "replied", "rejected", "failed"]
-"""`waiting` for a person to accept the plan; `answered` by research, `replied` to at once; `rejected`: the person did
-not want the plan."""
+TurnStatus = Literal["running", "waiting", "answered", "nothing_found", "replied", "rejected", "failed"]
+"""`waiting` for a person to accept the plan; `answered` by research, or `nothing_found` by it; `replied` to at once;
+`rejected`: the person did not want the plan."""
 SHORTEST = timedelta(microseconds=1)
 """What every database can tell apart."""
 

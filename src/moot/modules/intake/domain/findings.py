@@ -54,6 +54,8 @@ class Finding(BaseModel, frozen=True):
     session_id: str | None = None
     """The research session of an equity step."""
     error: str | None = None
+    refused: bool = False
+    """By the rules: nobody else here may find it out either."""
     warnings: tuple[str, ...] = Field(default=())
     figures: dict[str, str] = Field(default_factory=dict)
     """What can be set beside the same of another finding, by its name in the reader's language."""

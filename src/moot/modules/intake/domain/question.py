@@ -1,6 +1,7 @@
 """What somebody wants, as far as it can be told before anybody researches it."""
 
 from collections.abc import Collection
+from datetime import date
 from typing import Literal
 
 from pydantic import BaseModel, Field
@@ -24,10 +25,15 @@ class Mention(BaseModel, frozen=True):
     """What the companies are called, in the order of `symbols`."""
     names_en: tuple[str, ...] = ()
     """The same in English; empty where the directory has no English name."""
+    delisted_on: date | None = None
 
     @property
     def certain(self) -> bool:
         return len(self.symbols) == 1
+
+    @property
+    def researchable(self) -> bool:
+        return self.certain and self.delisted_on is None
 
     def name_for(self, reader: Locale) -> str:
         """What the company is called in the reader's language, or else at home; nothing where it has no name."""
@@ -58,11 +64,13 @@ class Understanding(BaseModel, frozen=True):
     """It names no company itself: they are those of the question before."""
     reply: str | None = None
     """What is said at once, where there is nothing to research."""
+    notes: tuple[str, ...] = ()
+    """What whoever sees the plan has to know of the companies: that one is gone, or not covered here."""
     by: Literal["model", "rules"] = "rules"
 
     @property
     def symbols(self) -> tuple[str, ...]:
-        return tuple(dict.fromkeys(mention.symbols[0] for mention in self.mentions if mention.certain))
+        return tuple(dict.fromkeys(mention.symbols[0] for mention in self.mentions if mention.researchable))
 
     @property
     def is_talk(self) -> bool:

@@ -4,7 +4,9 @@ Files are read once, when the folder is opened. What somebody wrote reaches a te
 conversation not even as that: it follows the prompt as messages of its own.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,10 @@ from moot.shared.domain.errors import Unavailable
 logger = structlog.get_logger(__name__)
 
 FOLDER = Path(__file__).parent / "prompts"
+PIECE = 60
+"""Bytes of letters in a row, a dozen words or twenty Chinese characters: nobody repeats so much by chance."""
+LITERAL = re.compile(r'"((?:[^"\\]|\\.)*)"', re.DOTALL)
+ESCAPED = re.compile(r"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
 
 BUILT_IN: Mapping[str, str] = {
     "coordinator": """\
@@ -94,3 +100,22 @@ def _fill(source: Template | str, values: Mapping[str, Any]) -> str:
     if isinstance(source, str):
         raise TemplateError(source)
     return source.render(values).strip()
+
+
+def repeats_prompt(said: Iterable[str], talk: Sequence[ChatMessage]) -> bool:
+    """Whether any of the texts holds a piece of the talk's instructions, however it is laid out."""
+    told = {piece for message in talk if message.role == "system" for piece in _pieces(message.content)}
+    return any(piece in told for text in said for piece in _pieces(text))
+
+
+def literals(json_text: str) -> Iterator[str]:
+    """The texts in what may be JSON: what stands between them is nobody's word."""
+    for literal in LITERAL.findall(json_text):
+        yield ESCAPED.sub(lambda found: chr(int(found[1], 16)) if found[1] else " ", literal)
+
+
+def _pieces(text: str) -> Iterator[bytes]:
+    """Letters and digits alone, so that neither spaces nor marks make a difference."""
+    folded = unicodedata.normalize("NFKC", text).casefold()
+    letters = "".join(filter(str.isalnum, folded)).encode("utf-8", "ignore")
+    return (letters[at : at + PIECE] for at in range(len(letters) - PIECE + 1))

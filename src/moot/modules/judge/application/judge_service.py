@@ -7,6 +7,7 @@ from moot.modules.judge.domain.verdict import (
     VerdictAbstained,
     VerdictAgent,
     VerdictDTO,
+    restate,
 )
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Verdict",
     "VerdictAbstained",
     "VerdictDTO",
+    "restate",
 ]
 
 

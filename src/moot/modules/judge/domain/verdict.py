@@ -1,9 +1,9 @@
-"""The verdict: what the judge is given, what it rules at which prices, and when it must not rule."""
+"""The verdict: what the judge is given, what it rules at which prices and in which words, and when it must not."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Literal, Protocol, Self
+from typing import Annotated, Any, Literal, Protocol, Self
 
 from pydantic import (
     AwareDatetime,
@@ -19,8 +19,8 @@ from moot.shared.domain.errors import AppError
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.grounding import Grounding
-from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale
-from moot.shared.domain.validation import refuse
+from moot.shared.domain.messages import DEFAULT_LOCALE, Catalogue, Locale, Message
+from moot.shared.domain.validation import refuse, validate
 
 SAY = Catalogue(Path(__file__).parent / "texts")
 
@@ -155,6 +155,53 @@ class VerdictDTO(Verdict):
     """The verdict and what it is about."""
 
     symbol: str
+
+
+def word_ruling(action: Action, position: float, levels: Levels) -> dict[str, Message]:
+    """What to do, in words that follow the figures."""
+    return {
+        "entry_strategy": SAY(f"entry.{action}", position=position, at=_word("at", levels.entry)),
+        "stop_loss": _word(f"stop.{action}", levels.stop),
+        "take_profit": _word(f"target.{action}", levels.target),
+        "time_horizon": SAY(f"horizon.{action}"),
+    }
+
+
+def _word(key: str, level: float | None) -> Message:
+    return SAY("unpriced") if level is None else SAY(key, level=level)
+
+
+def narrate(ruled: Mapping[str, Any]) -> Message:
+    """A whole ruling on a `symbol` as one text."""
+    return SAY("narrative", **{**ruled, "risks": list_lines(ruled["risk_warnings"])})
+
+
+def list_lines(lines: Sequence[str]) -> str | Message:
+    return "\n".join(f"- {line}" for line in lines) or SAY("case.none")
+
+
+def restate(was: Mapping[str, Any], now: Mapping[str, Any], locale: Locale) -> dict[str, Any]:
+    """A verdict in which somebody else changed figures: words and levels follow, but for those changed as well.
+
+    The judge's reasons stay the judge's. Levels that were meant for the other direction are dropped.
+    """
+    levels = validate(Levels, now["levels"])
+    kept = levels if levels.fit(now["action"]) else Levels(entry=levels.entry)
+    position = now["position_percent"] if now["action"] == "BUY" else 0.0
+    ruled = validate(VerdictDTO, {**now, "position_percent": position, "levels": kept})
+    before = validate(VerdictDTO, was)
+    told, meant = (
+        {
+            name: text.in_locale(locale)
+            for name, text in word_ruling(v.action, v.position_percent, v.levels).items()
+        }
+        for v in (before, ruled)
+    )
+    own = {name for name in now if now[name] != was.get(name)}
+    new = {name: text for name, text in meant.items() if text != told[name] and name not in own}
+    worded = {**ruled.model_dump(mode="json"), **new}
+    narrative = {} if "narrative_report" in own else {"narrative_report": narrate(worded).in_locale(locale)}
+    return worded | narrative
 
 
 class VerdictAgent(Protocol):

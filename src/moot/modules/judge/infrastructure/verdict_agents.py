@@ -4,7 +4,6 @@ By rule, the same debate always gets the same verdict, and the verdict says why.
 every action before a model is asked, so that it can quote but not make them.
 """
 
-from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import get_args
@@ -16,6 +15,9 @@ from moot.modules.judge.domain.verdict import (
     Ruling,
     Verdict,
     levels_for,
+    list_lines,
+    narrate,
+    word_ruling,
 )
 from moot.modules.llm_platform.application.speaker import Brief, EngineChoice, Prompts, Speaker
 from moot.shared.domain.experts import Direction
@@ -36,17 +38,10 @@ class RubricVerdictAgent:
         position = _position(judge_input) if action == "BUY" else 0.0
         levels = levels_for(action, judge_input.evidence)
         warnings = _warnings(judge_input)
-        said = {
-            "entry_strategy": SAY(f"entry.{action}", position=position, at=_level("at", levels.entry)),
-            "stop_loss": _level(f"stop.{action}", levels.stop),
-            "take_profit": _level(f"target.{action}", levels.target),
-            "time_horizon": SAY(f"horizon.{action}"),
-            "reasoning": _reasoning(judge_input, action),
-        }
         ruled = {"action": action, "position_percent": position, "confidence": judge_input.confidence}
-        said["narrative_report"] = SAY(
-            "narrative", symbol=judge_input.symbol, risks=_bullets(warnings), **ruled, **said
-        )
+        said = word_ruling(action, position, levels) | {"reasoning": _reasoning(judge_input, action)}
+        told = {"symbol": judge_input.symbol, "risk_warnings": warnings, **ruled, **said}
+        said["narrative_report"] = narrate(told)
         return Verdict(
             **ruled,
             **{field: message.in_locale(judge_input.locale) for field, message in said.items()},
@@ -67,10 +62,6 @@ def _position(judge_input: JudgeInput) -> float:
     return max(MIN_POSITION, round(MAX_POSITION * conviction * LEFT_BY_EACH_RISK**risks, 2))
 
 
-def _level(key: str, level: float | None) -> Message:
-    return SAY("unpriced") if level is None else SAY(key, level=level)
-
-
 def _reasoning(judge_input: JudgeInput, action: Action) -> Message:
     disagreements = judge_input.key_disagreements
     return SAY(
@@ -82,7 +73,9 @@ def _reasoning(judge_input: JudgeInput, action: Action) -> Message:
         bear=judge_input.bear_thesis,
         weighed=judge_input.conflict_resolution,
         disagreements=(
-            SAY("disagreements", lines=_bullets(disagreements)) if disagreements else SAY("no_disagreements")
+            SAY("disagreements", lines=list_lines(disagreements))
+            if disagreements
+            else SAY("no_disagreements")
         ),
     )
 
@@ -150,8 +143,8 @@ def _case(judge_input: JudgeInput) -> Message:
         bull=judge_input.bull_thesis,
         bear=judge_input.bear_thesis,
         weighed=judge_input.conflict_resolution,
-        disagreements=_bullets(judge_input.key_disagreements),
-        risks=_bullets(judge_input.risk_factors),
+        disagreements=list_lines(judge_input.key_disagreements),
+        risks=list_lines(judge_input.risk_factors),
         levels="\n".join(levels),
     )
 
@@ -160,10 +153,6 @@ def _levels(action: Action, judge_input: JudgeInput) -> Message:
     levels = levels_for(action, judge_input.evidence).model_dump()
     said = {name: SAY("case.no_level") if level is None else f"{level:.2f}" for name, level in levels.items()}
     return SAY(f"case.levels.{action}", **said)
-
-
-def _bullets(lines: Sequence[str]) -> str | Message:
-    return "\n".join(f"- {line}" for line in lines) or SAY("case.none")
 
 
 def _gap(judge_input: JudgeInput) -> list[str]:

@@ -139,10 +139,11 @@ class ConfigService:
         ]
 
     async def get(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
-        for view in await self.list(workspace):
+        views = await self.list(workspace)
+        for view in views:
             if view.alias == alias:
                 return view
-        raise no_such_config(alias)
+        raise no_such_config(alias, [view.alias for view in views])
 
     async def create(self, body: ConfigBody, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
         """Raises `DuplicateConfig`. A model of the environment is no duplicate: the new one takes its place."""

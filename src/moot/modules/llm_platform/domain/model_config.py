@@ -1,7 +1,7 @@
 """A language model the desk may call, what is known about it, and where such knowledge is kept."""
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date
 from typing import Annotated, Any, Literal, Protocol
 from urllib.parse import urlsplit
@@ -23,6 +23,7 @@ from pydantic import (
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import nearest
 from moot.shared.domain.moments import Day
 from moot.shared.domain.validation import Strict, refuse, refuse_field
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -301,5 +302,6 @@ class ConfigRepository(Protocol):
         """Raises `ConfigNotFound`."""
 
 
-def no_such_config(alias: str) -> ConfigNotFound:
-    return ConfigNotFound(SAY("config.not_found", alias=alias))
+def no_such_config(alias: str, known: Iterable[str] = ()) -> ConfigNotFound:
+    near = nearest(alias, known)
+    return ConfigNotFound(SAY("config.near" if near else "config.not_found", alias=alias, near=near))

@@ -11,7 +11,7 @@ from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, Mode
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, shorten
 from moot.shared.infrastructure.redaction import REDACT, make_storable
 
 MOST_TOKENS = 2**31
@@ -176,9 +176,7 @@ def _make_reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> Mo
 def _excerpt(body: str) -> str | Message:
     """The vendor's own words, cut short after the secrets are out: half a key is still a secret."""
     words = " ".join(REDACT.text(make_storable(_words(body))).split())
-    if len(words) > EXCERPT:
-        return words[: EXCERPT - 1] + "…"
-    return words or SAY("client.no_words")
+    return shorten(words, EXCERPT) or SAY("client.no_words")
 
 
 def _words(body: str) -> str:

@@ -17,12 +17,13 @@ from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffe
 from moot.modules.market_data.domain.spelling import find_unsupported, fold, infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import Message
-from moot.shared.domain.symbol import Market
+from moot.shared.domain.messages import Message, shorten
+from moot.shared.domain.symbol import Market, Symbol
 
 __all__ = ["Directory", "How", "Match", "Named"]
 
 _CHOICES_TOLD = 10
+LONGEST_TOLD = 80
 
 
 @dataclass
@@ -46,6 +47,24 @@ class Directory:
         if meant:
             raise _refuse_ambiguous(text, meant)
         raise self._none(text, failures)
+
+    async def symbol(self, text: str) -> Symbol:
+        """The share that a person means by a code in any spelling, or by a name.
+
+        A whole code is taken at its word, and so is a ticker that no list has: a source may know more than it lists.
+        """
+        try:
+            written: Symbol | None = Symbol.parse(read_code(text) or text)
+        except InvalidInput:
+            written = None
+        if written is not None and written.market is not Market.US:
+            return written
+        try:
+            return Symbol.parse((await self.resolve(text)).symbol)
+        except InvalidInput:
+            if written is None or Market.US not in self.sources:
+                raise
+            return written
 
     async def find_in(self, text: str) -> list[Named]:
         """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
@@ -81,13 +100,13 @@ class Directory:
         """Why there is no company: no share, no source, a list that could not be had, or nobody of that name."""
         if kind := find_unsupported(text):
             return _refuse(
-                SAY("directory.unsupported", text=text.strip(), kind=SAY(f"directory.kind.{kind}")),
+                SAY("directory.unsupported", text=_told(text), kind=SAY(f"directory.kind.{kind}")),
                 "SYMBOL_UNSUPPORTED",
                 kind=kind,
             )
         market = _market_meant(text)
         if market and market not in self.sources:
-            said = SAY("market_unsupported", symbol=text.strip(), market=market.value)
+            said = SAY("market_unsupported", symbol=_told(text), market=market.value)
             return _refuse(said, "SYMBOL_UNSUPPORTED", market=market.value)
         for failed, why in failures.items():
             if market in (failed, None):
@@ -99,7 +118,7 @@ class Directory:
         near = [company for index in indexes for company in index.nearest(text)]
         hint = SAY("nearest", matches=_tell(near)) if near else SAY("directory.how_to_ask")
         return _refuse(
-            SAY("directory.unknown", text=text.strip(), hint=hint),
+            SAY("directory.unknown", text=_told(text), hint=hint),
             "SYMBOL_UNKNOWN",
             nearest=[company.symbol for company in near],
         )
@@ -122,7 +141,7 @@ def _market_meant(text: str) -> Market | None:
 def _refuse_ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
     companies = [match.company for match in meant[:_CHOICES_TOLD]]
     return _refuse(
-        SAY("directory.ambiguous", text=text.strip(), count=len(meant), choices=_tell(companies)),
+        SAY("directory.ambiguous", text=_told(text), count=len(meant), choices=_tell(companies)),
         "SYMBOL_AMBIGUOUS",
         choices=[company.symbol for company in companies],
     )
@@ -138,6 +157,10 @@ def _tell(companies: Sequence[Company]) -> list[Message]:
         )
         for c in companies
     ]
+
+
+def _told(text: str) -> str:
+    return shorten(text.strip(), LONGEST_TOLD)
 
 
 def _refuse(message: Message, code: str, **details: object) -> InvalidInput:

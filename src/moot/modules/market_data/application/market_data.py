@@ -7,6 +7,7 @@ from typing import TypeVar
 
 from pydantic import BaseModel
 
+from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.domain import facts, trading_rules
 from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
@@ -20,6 +21,11 @@ F = TypeVar("F", bound=facts.Fact)
 class MarketData:
     def __init__(self, providers: Mapping[Market, MarketDataProvider]) -> None:
         self._providers = providers
+        self.directory = Directory(providers)
+
+    async def symbol(self, text: str) -> Symbol:
+        """The share that a person means; refuses what means several or none."""
+        return await self.directory.symbol(text)
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> facts.Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""

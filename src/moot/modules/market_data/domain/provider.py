@@ -138,7 +138,7 @@ def screen(
     facts: dict[tuple[Any, ...], M] = {}
     refused: list[Refusal] = []
     for row in rows:
-        name = ", ".join(f"{part}={row.get(part)}" for part in key)
+        name = ", ".join(f"{part}={row.get(part) or ''}" for part in key)
         try:
             fact = dataset.model.model_validate(row)
         except ValidationError as e:

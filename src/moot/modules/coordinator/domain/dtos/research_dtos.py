@@ -21,6 +21,8 @@ class ResearchRequest(Asked):
 
     as_of: AwareDatetime | None = None
     pre_populated_results: dict[str, Any] | None = None
+    debate_outcome: dict[str, Any] | None = None
+    """Of a debate that need not be held again."""
 
     @property
     def panel(self) -> list[ExpertType]:

@@ -83,6 +83,8 @@ class ResearchSession(Asked, validate_by_name=True, validate_by_alias=True, seri
     created_at: AwareDatetime
     completed_at: AwareDatetime | None = None
     duration_ms: int | None = None
+    begun: int = Field(default=0, exclude=True, repr=False)
+    """Processes that set to work on it and did not live to see a node end, nor closed; in a row."""
 
     @model_validator(mode="before")
     @classmethod
@@ -122,9 +124,13 @@ class NodeExecution(BaseModel, frozen=True):
 
 
 class SessionFilter(BaseModel, frozen=True):
-    """Which sessions to list; all conditions must hold, newest first. `skip` counts sessions instead of pages."""
+    """Which sessions to list; all conditions must hold, newest first.
+
+    `ids`: the lowest and the highest. `skip` counts sessions instead of pages.
+    """
 
     workspace_id: str
+    ids: tuple[UUID, UUID] | None = None
     symbol: str | None = None
     status: SessionStatus | None = None
     verdict_action: VerdictAction | None = None

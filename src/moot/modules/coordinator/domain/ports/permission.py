@@ -12,6 +12,9 @@ from moot.shared.domain.symbol import Symbol
 class SymbolDirectory(Protocol):
     """Market data's directory, as the coordinator sees it."""
 
+    async def symbol(self, text: str) -> Symbol:
+        """The share that a person means by a code in any spelling, or by a name; raise `InvalidInput` otherwise."""
+
     async def company(self, symbol: Symbol, *, as_of: datetime) -> object:
         """Return when `symbol` can be researched as of that moment; raise `InvalidInput` that helps otherwise."""
 

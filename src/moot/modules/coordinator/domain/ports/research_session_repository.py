@@ -1,6 +1,6 @@
 """Where sessions are kept with their nodes and events, who runs them, and what others wrote down meanwhile."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple, NoReturn
 from uuid import UUID
@@ -14,7 +14,7 @@ from moot.modules.coordinator.domain.model.session import (
     SessionPage,
 )
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.audit import Chain, Verification
+from moot.shared.domain.audit import Chain, Verification, WorkspaceVerification
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, Leases, Renewal, Taken
 from moot.shared.domain.messages import Locale
@@ -122,6 +122,9 @@ class IResearchSessionRepository(Leases):
         """Sessions that have not ended and that nobody holds, oldest first."""
         return []
 
+    async def begin(self, session_id: UUID, token: int) -> None:
+        """Its owner sets to work: should it die before a node has ended, it may have died of this session."""
+
     async def pause(self, session_id: UUID, token: int) -> None:
         """Its owner stops for a person to decide something: nobody takes the session up until it is woken.
 
@@ -146,8 +149,19 @@ class IResearchSessionRepository(Leases):
     async def close_calls(self, session_id: UUID) -> None:
         """Say of the calls that were never completed that nobody knows how they ended."""
 
-    async def verify(self, session_id: UUID, locale: Locale) -> Verification:
-        """Whether the record is still what was written; raises `NotFound` when there is none."""
+    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None) -> Verification:
+        """Whether the record is still what was written, in that language or the session's.
+
+        Raises `SessionNotFound` for what the workspace never had, `NotFound` when there is no record.
+        """
+        refuse()
+
+    async def verify_all(self, workspace_id: str, locale: Locale, *, sign: bool) -> WorkspaceVerification:
+        """The same of every session there is or was. What holds but for a signature is signed when told to."""
+        refuse()
+
+    async def bind_answer(self, session_id: UUID, moot: str, files: Mapping[str, str]) -> None:
+        """Put on the record what that version of Moot hands on as the session's answer: digests by file."""
         refuse()
 
     async def chain(self, session_id: UUID) -> Chain:

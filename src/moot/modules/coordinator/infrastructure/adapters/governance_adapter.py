@@ -28,6 +28,7 @@ from moot.modules.governance.application.execution_monitor import (
     WorkflowExecution,
     WorkflowJournal,
 )
+from moot.modules.judge.application.judge_service import restate
 from moot.modules.market_data.application.market_data import TradingStates
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
@@ -50,23 +51,26 @@ class GovernanceAdapter(NodePolicy):
 
     async def admit(self, request: ResearchRequest) -> ResearchRequest:
         asked = request.model_dump(mode="json", include=ASKED)
-        allowed = await self._ask_rules("research_request", asked, request.symbol)
+        allowed, _ = await self._ask_rules("research_request", asked, request.symbol)
         changed = {name: allowed[name] for name in CHANGEABLE if allowed.get(name) != asked[name]}
         return ResearchRequest.model_validate(request.model_dump() | changed) if changed else request
 
     async def authorise(self, node_type: str, symbol: str, options: Payload) -> Payload:
         asked = {"node": node_type, "symbol": symbol, "options": options}
-        return dict((await self._ask_rules("node", asked, symbol, node_type))["options"])
+        allowed, _ = await self._ask_rules("node", asked, symbol, node_type)
+        return dict(allowed["options"])
 
     async def review(self, node_type: str, result: Payload) -> Payload:
         if node_type != "judge":
             return result
-        allowed = await self._ask_rules("verdict", result, result["symbol"])
+        allowed, record = await self._ask_rules("verdict", result, result["symbol"])
         changed = {name for name in allowed if allowed[name] != result.get(name)} - {"warnings"}
-        if not changed:
+        if record is None or not changed:
             return allowed
-        warning = SAY("changed_by_rules", fields=sorted(changed)).in_locale(current_context().locale)
-        return {**allowed, "warnings": [*allowed.get("warnings", []), warning]}
+        locale = current_context().locale
+        verdict = restate(result, allowed, locale)
+        warning = SAY("changed_by_rules", how=explain(record), why=" ".join(_advice(record)))
+        return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
 
     async def session_begins(self, nodes: Sequence[str]) -> None:
         await self._agent.monitor.on_workflow_start(_workflow_id(), nodes, locale=current_context().locale)
@@ -102,16 +106,18 @@ class GovernanceAdapter(NodePolicy):
         if self._agent.escalations is not None:
             await self._agent.escalations.sweep()
 
-    async def _ask_rules(self, kind: str, asked: Payload, symbol: str, about: str = "") -> Payload:
-        """`asked` as the rules allow it; what was decided already is not asked again."""
+    async def _ask_rules(
+        self, kind: str, asked: Payload, symbol: str, about: str = ""
+    ) -> tuple[Payload, DecisionRecord | None]:
+        """`asked` as the rules allow it, and their decision; what was decided already is not asked again."""
         decision_id = f"{kind}:{about}" if about else kind
         context = current_context()
         if context.answers != "live" and (known := await self._find_decision(context, decision_id)):
             if known.status in ("approved", "modified"):
-                return known.result.modified_payload or asked
+                return known.result.modified_payload or asked, known
             raise _refusal(explain(known), known.result, context)
         if context.answers == "replay":
-            return asked
+            return asked, None
         request = DecisionRequest(
             decision_id,
             kind,
@@ -123,7 +129,7 @@ class GovernanceAdapter(NodePolicy):
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         _tell(decision, decision_id, context)
-        return _obey(decision, context)
+        return _obey(decision, context), decision.record
 
     async def _find_decision(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
         if self._agent.log is None or not context.session_id:
@@ -166,6 +172,12 @@ def _obey(decision: Decision, context: ExecutionContext) -> Payload:
     if decision.escalation is not None:
         raise ApprovalNeeded(SAY("approval_needed"), decision.escalation.id)
     raise _refusal(explain(decision.record), decision.record.result, context)
+
+
+def _advice(record: DecisionRecord) -> list[str]:
+    """What the rules that changed something say about it, each once."""
+    said = [v.suggestion for v in record.result.violations if v.corrected and v.suggestion]
+    return list(dict.fromkeys(said))
 
 
 def _refusal(

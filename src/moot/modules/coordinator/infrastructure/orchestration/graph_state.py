@@ -29,7 +29,7 @@ def initial_state(request: ResearchRequest) -> ResearchGraphState:
         "results": dict(request.pre_populated_results or {}),
         "errors": {},
         "overall_status": "failed",
-        "debate_outcome": {},
+        "debate_outcome": request.debate_outcome or {},
         "verdict": {},
     }
 

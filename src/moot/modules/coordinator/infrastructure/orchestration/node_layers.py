@@ -29,6 +29,7 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
     IResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
+    DEBATE,
     OUTCOMES,
     Node,
     ResearchGraphState,
@@ -116,7 +117,8 @@ def isolate(node: Node, node_type: str) -> Node:
             return await node(state)
         except Exception as e:  # noqa: BLE001  # bulkhead: one node must never take the others down
             context.tally.failures[node_type] = e
-            log = logger.info if isinstance(e, Abstention) else logger.warning
+            log = logger.error if node_type in OUTCOMES else logger.warning
+            log = logger.info if isinstance(e, Abstention) else log
             log("node failed", node=node_type, symbol=state["symbol"], error=str(e), exc_info=True)
             return failure_of(node_type, error_text(e, context.locale))
 
@@ -138,6 +140,8 @@ def persist_node_execution(
         run: Run | None = context.run
         if run is not None and (recorded := (run.recorded or {}).get(node_type)):
             return _repeat(recorded)
+        if node_type == DEBATE and state["debate_outcome"]:  # held in the session that is retried
+            return update_of(DEBATE, state["debate_outcome"])
         current_execution_ctx.set(context)  # each node is a task of its own
         if run is not None:
             run.note("node_started", node=node_type)

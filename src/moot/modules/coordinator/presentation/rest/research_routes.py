@@ -158,7 +158,9 @@ async def research(
 class RetryBody(Strict):
     """May be left out."""
 
-    skip_debate: StrictBool = Field(default=False, description="leave out debate and verdict")
+    skip_debate: StrictBool | None = Field(
+        default=None, description="leave out debate and verdict; null: as the session did"
+    )
     mode: AskedMode = "sync"
 
 

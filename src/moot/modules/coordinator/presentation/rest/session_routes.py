@@ -20,8 +20,9 @@ from moot.modules.coordinator.presentation.rest.research_routes import Coordinat
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
-from moot.shared.presentation.caller import Workspace
+from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody, answer
+from moot.shared.presentation.limits import Streams
 
 router = APIRouter(prefix="/coordinator/research/sessions", tags=["sessions"])
 
@@ -153,22 +154,30 @@ EVENTS = {
 }
 
 
-async def require_session(
-    session_id: UUID, coordinator: Coordinator, workspace: Workspace, response: Response
-) -> UUID:
-    """Asked before the answer begins: a session that nobody knows is still a 404."""
+async def take_seat(
+    request: Request,
+    session_id: UUID,
+    coordinator: Coordinator,
+    workspace: Workspace,
+    caller: Caller,
+    response: Response,
+) -> AsyncIterator[UUID]:
+    """Asked before the answer begins: a session that nobody knows is still a 404. Kept until the stream ends."""
     response.headers["Cache-Control"] = "no-store"
-    return (await coordinator.session_history().session(session_id, workspace)).id
+    session = await coordinator.session_history().session(session_id, workspace)
+    streams: Streams = request.app.state.streams
+    with streams.listen(session.id, (workspace, caller)):
+        yield session.id
 
 
 @router.get(
     "/{session_id}/events",
     summary="What a session tells, from the beginning and as it happens",
     response_class=EventSourceResponse,
-    responses={**OF_ONE, 200: EVENTS},
+    responses={**OF_ONE, 200: EVENTS, 429: {"model": ErrorBody, "description": "too many listen already"}},
 )
 async def events(
-    session_id: Annotated[UUID, Depends(require_session)],
+    session_id: Annotated[UUID, Depends(take_seat)],
     coordinator: Coordinator,
     workspace: Workspace,
     last_event_id: Annotated[

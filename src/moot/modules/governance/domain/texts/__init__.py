@@ -1,14 +1,14 @@
 """What governance says to people."""
 
 from collections.abc import Iterable
-from functools import reduce
 from pathlib import Path
 
+from moot.shared.domain import messages
 from moot.shared.domain.messages import Catalogue, Message
 
 SAY = Catalogue(Path(__file__).parent)
 
 
-def join(messages: Iterable[Message], by: str = "rules.and_also") -> Message:
+def join(several: Iterable[Message], by: str = "rules.and_also") -> Message:
     """Several as one; `by` is the text that puts two together."""
-    return reduce(lambda said, more: SAY(by, said=said, more=more), messages)
+    return messages.join(list(several), lambda said, more: SAY(by, said=said, more=more))

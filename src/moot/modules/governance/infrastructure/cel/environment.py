@@ -66,6 +66,7 @@ TYPES: Final[dict[Kind, cel.Type]] = {
     "strings": cel.Type.List(cel.Type.STRING),
     "list": cel.Type.List(cel.Type.DYN),
     "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
+    "time": cel.Type.TIMESTAMP,
     "any": cel.Type.DYN,
 }
 JSON_KINDS: Final[dict[str, Kind]] = {
@@ -185,5 +186,8 @@ def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 
-ACTIVATIONS: Final = cel.NewEnv()
-"""Holds the values of a decision for every expression, whatever it was compiled against."""
+ACTIVATIONS: Final = cel.NewEnv(
+    variables={f"context.{name}": TYPES[kind] for name, kind in CONTEXT.items() if kind == "time"}
+)
+"""Holds the values of a decision for every expression, whatever it was compiled against. Moments are declared."""
+ACTIVATIONS.compile("true")  # what an environment declares counts from its first expression on

@@ -35,9 +35,15 @@ def write(code: str, other: str | None = None) -> Message:
 REPORTED: Final = re.compile(r"ERROR: <input>:(\d+):(\d+): (.*)")
 UNKNOWN: Final = re.compile(r"undeclared reference to '([^']*)'")
 MISMATCH: Final = re.compile(r"found no matching overload for '([^']*)' applied to '\((.+)\)'")
+CLOCK: Final = (
+    "getDate", "getDayOfMonth", "getDayOfWeek", "getDayOfYear", "getFullYear", "getHours", "getMilliseconds",
+    "getMinutes", "getMonth", "getSeconds",
+)  # fmt: skip
+"""What a moment says, in UTC or in the zone that is named."""
 FUNCTIONS: Final = (
-    "after", "all", "contains", "count", "duration", "endsWith", "exists", "exists_one", "filter", "has", "int",
-    "lowerAscii", "map", "matches", "size", "startsWith", "string", "tainted", "timestamp", "trim", "upperAscii",
+    *CLOCK, "after", "all", "contains", "count", "duration", "endsWith", "exists", "exists_one", "filter", "has",
+    "int", "lowerAscii", "map", "matches", "size", "startsWith", "string", "tainted", "timestamp", "trim",
+    "upperAscii",
 )  # fmt: skip
 FLOWS: Final = {"after", "tainted", "count"}
 KINDS: Final = {
@@ -216,6 +222,7 @@ ADVICE: Final = {
     ("bool", "int"): advise("two_comparisons"),
     ("bool", "double"): advise("two_comparisons"),
     ("list(string)", "string"): write("'text' in field"),
+    ("google.protobuf.Timestamp", "string"): write("timestamp('2026-01-31T09:00:00+08:00')"),
     **{
         (kind, "null_type"): advise("has") for kind in ("string", "double", "int", "bool", "map(string, dyn)")
     },
@@ -242,7 +249,12 @@ def _looks_at_something(node: Node) -> bool:
 
 
 Mistake = tuple[Message, Message | None]
-CONSTANTS: Final = {"duration": "duration(%s)", "timestamp": "timestamp(%s)", "matches": "''.matches(%s)"}
+CONSTANTS: Final = {
+    "duration": "duration(%s)",
+    "timestamp": "timestamp(%s)",
+    "matches": "''.matches(%s)",
+    **{name: f"timestamp('2026-01-31T09:00:00Z').{name}(%s)" for name in CLOCK},
+}
 """What takes a text of its own kind, which can be tried at once."""
 
 
@@ -257,7 +269,8 @@ def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Itera
             value = environment({}).compile(CONSTANTS[function] % json.dumps(text, ensure_ascii=False)).eval()
             if value.type() == cel.Type.ERROR:
                 why = str(value.value()).rpartition("expression: ")[2]
-                yield SAY(f"conditions.no_{function}", text=text, why=why), None
+                key = "zone" if function in CLOCK else function
+                yield SAY(f"conditions.no_{key}", text=text, why=why), None
         case Node("call", "@in", (left, Node("items", args=items))):
             if _never_member(program, left, items):
                 yield SAY("conditions.never_member"), advise("one_kind")

@@ -6,6 +6,7 @@ there, and be of its type, in code: a field may be missing only where the condit
 
 import re
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
 
@@ -242,6 +243,8 @@ def _value(facts: Facts, path: Path) -> Any:
 
 
 def _shorten(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.isoformat()
     if isinstance(value, str) and len(value) > LONG:
         return value[:LONG] + "…"
     if isinstance(value, Mapping):

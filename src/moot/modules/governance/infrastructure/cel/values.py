@@ -5,11 +5,12 @@ first NUL, so that "a\\0b" equals "a".
 """
 
 from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
 from math import isfinite
 from types import NoneType
 from typing import Any, Final
 
-from moot.modules.governance.domain.conditions import Kind
+from moot.modules.governance.domain.conditions import Kind, moment_in
 from moot.modules.governance.domain.texts import SAY, join
 from moot.shared.domain.messages import Message
 
@@ -90,6 +91,13 @@ def mapping(value: Any) -> Any:
     return _plain(dict(_of_type(value, Mapping, "map")))
 
 
+def moment(value: Any) -> datetime:
+    found = moment_in(value)
+    if found is None:
+        raise WrongValueError("kind", ["time"])
+    return found
+
+
 def _of_type(value: Any, expected: Any, kind: Kind) -> Any:
     if not isinstance(value, expected):
         raise WrongValueError("kind", [kind])
@@ -134,6 +142,7 @@ READERS: Final[dict[Kind, Reader]] = {
     "strings": strings,
     "list": members,
     "map": mapping,
+    "time": moment,
     "any": _plain,
 }
 
@@ -145,6 +154,7 @@ KINDS: Final[dict[type, str]] = {
     float: "number",
     list: "list",
     dict: "map",
+    datetime: "time",
     NoneType: "null",
 }
 """Of plain data."""

@@ -32,7 +32,6 @@ logger = structlog.get_logger(__name__)
 
 ROW = DecisionRow
 DECISION = Kind("decision", DecisionRow, tuple(DecisionRecord.model_fields))
-DECISION_KINDS = (DECISION,)
 NOTHING_SAID = PLAIN_YES.model_dump(mode="json")
 AT_A_TIME = 500
 
@@ -46,7 +45,7 @@ class SqlDecisionLog(DecisionLog):
     def __init__(self, trail: AuditTrail, *, strict: bool = False) -> None:
         self._trail, self._strict = trail, strict
         self._database = trail.database
-        trail.vouches_for(*DECISION_KINDS)
+        trail.vouches_for(DECISION)
 
     async def write(self, record: DecisionRecord) -> DecisionRecord:
         """A plain yes within a session is not waited for: all that is done on its account is committed after it."""

@@ -1,11 +1,14 @@
-"""The queue of escalations in SQL. Every change is one statement on the state it expects: there is one winner."""
+"""The queue of escalations in SQL. Every change is one statement on the state it expects: there is one winner.
+
+What was asked, and what became of it, is in the chain of its session.
+"""
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 from uuid import UUID
 
-from sqlalchemy import ColumnElement, Connection, Table, func, insert, select, update
+from sqlalchemy import ColumnElement, Connection, Table, func, select, update
 
 from moot.modules.governance.domain.escalations import (
     OPEN,
@@ -15,23 +18,23 @@ from moot.modules.governance.domain.escalations import (
     Question,
 )
 from moot.modules.governance.infrastructure.persistence.tables import EscalationRow
-from moot.shared.infrastructure.database import Database
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.transactions import transaction
 
 TABLE = cast(Table, EscalationRow.__table__)
 ROW = TABLE.c
+ESCALATION = Kind("escalation", EscalationRow, tuple(Escalation.model_fields))
 
 
 class SqlEscalationQueue(EscalationQueue):
-    def __init__(self, database: Database) -> None:
-        self._database = database
+    def __init__(self, trail: AuditTrail) -> None:
+        self._trail, self._database = trail, trail.database
+        trail.vouches_for(ESCALATION)
 
     async def add(self, escalation: Escalation) -> None:
-        def work(db: Connection) -> None:
-            db.execute(insert(TABLE), [escalation.model_dump()])
-
-        await self._database.write(work)
+        row = escalation.model_dump()
+        await self._trail.append(ESCALATION, row, session_id=escalation.session_id, redacted=True)
 
     async def get(self, escalation_id: UUID, workspace_id: str) -> Escalation | None:
         return await self._first(ROW.id == escalation_id, ROW.workspace_id == workspace_id)
@@ -86,11 +89,12 @@ class SqlEscalationQueue(EscalationQueue):
         changing = update(TABLE).where(*conditions).values(values).returning(TABLE)
         changed: list[Escalation] = []
 
-        def work(db: Connection) -> None:
+        def work(db: Connection) -> list[Record]:
             rows = db.execute(changing).mappings()
             changed[:] = [Escalation.model_validate(dict(row)) for row in rows]
+            return [Record(ESCALATION, "update", e.session_id, e.model_dump()) for e in changed]
 
-        await self._database.write(work)
+        await self._trail.vouch(work)
         return changed
 
     async def _first(self, *conditions: ColumnElement[bool]) -> Escalation | None:

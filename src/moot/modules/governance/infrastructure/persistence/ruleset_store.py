@@ -40,8 +40,8 @@ class SqlRulesetStore(RulesetStore):
         def work(db: Connection) -> Ruleset:
             here = RulesetRow.workspace_id == ruleset.workspace_id
             same = select(RulesetRow.__table__).where(here, RulesetRow.digest == ruleset.digest)
-            if there := db.execute(same.limit(1)).first():
-                return _ruleset(there)
+            if there := next((found for found in map(_ruleset, db.execute(same)) if found.intact), None):
+                return there
             numbers = db.execute(select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here))
             saved = ruleset._replace(number=_next(*numbers.one(), shipped))
             db.execute(insert(RulesetRow).values(id=uuid4(), **saved._asdict()))
@@ -73,13 +73,14 @@ class SqlRulesetStore(RulesetStore):
 
     async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
         def work(db: Connection) -> Activation | None:
-            now = _active(db, workspace)
-            if now is None:
-                return None
-            before = _active(db, workspace, RulesetRow.number != now.number)
+            now, before = _active(db, workspace), _before(db, workspace)
             return _put_in_force(db, workspace, before.number, now, by, at) if before else None
 
         return await self._done(work)
+
+    async def before(self, workspace: str) -> Activation | None:
+        async with transaction(self._database.session) as db:
+            return await (await db.connection()).run_sync(_before, workspace)
 
     async def active(self, workspace: str) -> Activation | None:
         async with transaction(self._database.session) as db:
@@ -119,6 +120,11 @@ def _active(db: Connection, workspace: str, *conditions: ColumnElement[bool]) ->
     newest = db.execute(of_it.where(*conditions).order_by(row.sequence.desc()).limit(1))
     found = newest.first()
     return found and Activation(*found)
+
+
+def _before(db: Connection, workspace: str) -> Activation | None:
+    now = _active(db, workspace)
+    return now and _active(db, workspace, RulesetRow.number != now.number)
 
 
 def _refuse_another(now: Activation | None, expected: int) -> None:

@@ -2,8 +2,9 @@
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
+from moot.modules.governance.application.arguments import Leaf, leaves
+from moot.modules.governance.application.lexicon import name_words, singular
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, join
@@ -37,38 +38,46 @@ def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
 
     def sql_guard(facts: Facts) -> Finding | None:
         known = (tables or {}).get(facts.tool or "")
-        for argument, sql in _statements(facts):
+        for leaf in _statements(facts):
+            sql = leaf.value
             if not isinstance(sql, str):
-                return Finding(f"payload.args.{argument}", error=SAY("sql.no_text", name=argument))
+                return Finding(f"payload.args.{leaf.path}", error=SAY("sql.no_text", name=leaf.path))
             problems = check_sql(sql, known)
             if problems:
-                return _finding(argument, sql, problems, _find_better(sql, known))
+                better = _find_better(sql, known) if leaf.pointer else None
+                return _finding(leaf, problems, better)
         return None
 
     return sql_guard
 
 
-def _statements(facts: Facts) -> Iterator[tuple[str, Any]]:
-    """The arguments that are statements: the one the tool's profile names, and those that look like one."""
+def _statements(facts: Facts) -> Iterator[Leaf]:
+    """The statements among the arguments, at any depth: the one the profile names, and those that look like one."""
     arguments = facts.payload.get("args")
     arguments = arguments if isinstance(arguments, Mapping) else {}
     named = facts.profile.sql if facts.profile else None
-    if named is not None:
-        yield named, arguments.get(named)
-    for name, value in arguments.items():
-        if name != named and _is_sql(facts.tool or "", name, value):
-            yield name, value
+    alike = [
+        leaf for leaf in leaves(arguments) if leaf.pointer != f"/{named}" and _is_sql(facts.tool or "", leaf)
+    ]
+    if named is not None and (named in arguments or not alike):
+        yield Leaf((named,), named, arguments.get(named), f"/{named}")
+    yield from alike
 
 
-def _is_sql(tool: str, name: str, value: Any) -> bool:
-    name = name.lower()
-    if name == ALWAYS_SQL:
+def _is_sql(tool: str, leaf: Leaf) -> bool:
+    """What is called so, or is a query for a database; else what begins like it where a name speaks of queries."""
+    names = {singular(name.lower()) for name in leaf.names}
+    if ALWAYS_SQL in names or not isinstance(leaf.value, str):
+        return ALWAYS_SQL in names
+    is_database, is_query = bool(DATABASES.search(tool)), not names.isdisjoint(MAYBE_SQL)
+    if is_database and is_query:
         return True
-    if name not in MAYBE_SQL or not isinstance(value, str):
-        return False
-    return bool(DATABASES.search(tool)) or any(
-        begins.match(text) for begins in SQL for text in (value, code_of(value))
-    )
+    speaks_of_it = is_database or is_query or not MAYBE_SQL.isdisjoint(name_words(tool))
+    return speaks_of_it and _begins_like_sql(leaf.value)
+
+
+def _begins_like_sql(value: str) -> bool:
+    return any(begins.match(text) for begins in SQL for text in (value, code_of(value)))
 
 
 def _find_better(sql: str, known: Columns | None) -> str | None:
@@ -76,11 +85,10 @@ def _find_better(sql: str, known: Columns | None) -> str | None:
     return None if better is None or check_sql(better, known) else better
 
 
-def _finding(argument: str, sql: str, problems: Sequence[SqlProblem], better: str | None) -> Finding:
+def _finding(leaf: Leaf, problems: Sequence[SqlProblem], better: str | None) -> Finding:
     because = join(problem.message for problem in problems)
-    seen = {f"payload.args.{argument}": sql[:MOST_SHOWN]}
+    seen = {f"payload.args.{leaf.path}": leaf.value[:MOST_SHOWN]}
     if better is None:
         return Finding(because, seen, suggestion=SAY("sql.suggestion"))
-    pointer = "/args/" + argument.replace("~", "~0").replace("/", "~1")
-    patch = ({"op": "replace", "path": pointer, "value": better},)
+    patch = ({"op": "replace", "path": f"/args{leaf.pointer}", "value": better},)
     return Finding(because, seen, suggestion=SAY("sql.instead", sql=better), patch=patch)

@@ -16,7 +16,7 @@ from moot.modules.intake.application.report_text import shorten
 from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.experts import STANCES
 from moot.shared.domain.messages import Locale
 
@@ -45,7 +45,8 @@ class ResearchGraphDesk:
             result = await self._result(step, asked, task.errand)
         except AppError as e:
             error, session = e.in_locale(task.reader), str(e.details.get("session_id") or "") or None
-            return Finding(step_id=step.id, status="failed", error=error, session_id=session)
+            refused = isinstance(e, DecisionRejected)
+            return Finding(step_id=step.id, status="failed", error=error, session_id=session, refused=refused)
         return _finding(step, result, task.reader)
 
     async def _result(self, step: Step, asked: dict[str, Any], errand: Errand) -> ResearchResult:

@@ -1,6 +1,6 @@
 """Puts a plan to the desk's rules: a decision, on the record before anybody sets out."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -9,16 +9,18 @@ from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.plan import Plan
-from moot.modules.intake.domain.question import Limits, reading_language
+from moot.modules.intake.domain.question import Limits, Mention, reading_language
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 
 REQUESTER = "intake"
 Payload = Mapping[str, Any]
+FindMentions = Callable[[str], Awaitable[Sequence[Mention]]]
 
 
 class PlanRuling(NamedTuple):
-    """`plan` as the rules allow it; None where they do not, and then `why` and `advice` are for the planner."""
+    """`plan` as the rules allow it, with `advice` for whoever accepts it; None where they do not allow it, and then
+    `why` and `advice` are for the planner."""
 
     plan: Plan | None
     why: str = ""
@@ -27,37 +29,63 @@ class PlanRuling(NamedTuple):
     """A person has been asked."""
 
 
-class GovernedPlanReview:
-    """Reviewed again, after a crash or a person's yes, a plan has its name again: what was approved for it holds."""
+class LastWord(PlanRuling):
+    """A rule ends the work: no other plan would be allowed either."""
 
-    def __init__(self, agent: CoordinatorAgent, clock: Clock) -> None:
-        self._agent, self._clock = agent, clock
+
+class GovernedPlanReview:
+    """Reviewed again, after a crash or a person's yes, a plan has its name again: what was approved for it holds.
+
+    `find_mentions`: companies that a text names. To look one up is to research it.
+    """
+
+    def __init__(
+        self, agent: CoordinatorAgent, clock: Clock, find_mentions: FindMentions | None = None
+    ) -> None:
+        self._agent, self._clock, self._find_mentions = agent, clock, find_mentions
 
     async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
         session_id = UUID(errand.record) if errand.record else None
+        payload = _payload(plan, await self.find_symbols(plan))
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
-            _payload(plan),
+            payload,
             _facts(plan, errand, goal, iteration),
             errand.caller or REQUESTER,
             self._clock.now(),
         )
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
-        if decision.may_proceed:
-            return _as_allowed(plan, decision.payload)
-        why = explain(decision.record).in_locale(reading_language(plan.locale))
-        asked = str(decision.escalation.id) if decision.escalation else None
-        return PlanRuling(None, why, " ".join(decision.result.suggestions), asked)
+        result = decision.result
+        if not decision.may_proceed:
+            why = explain(decision.record).in_locale(reading_language(plan.locale))
+            asked = str(decision.escalation.id) if decision.escalation else None
+            kind = LastWord if result.terminates else PlanRuling
+            return kind(None, why, " ".join(result.suggestions), asked)
+        if decision.payload == payload:
+            return PlanRuling(plan, advice=" ".join(result.suggestions))
+        allowed = _as_allowed(plan, decision.payload)
+        left = await self.find_symbols(allowed.plan) if allowed.plan else []
+        if set(left) <= set(decision.payload["symbols"]):
+            return allowed
+        return PlanRuling(None, explain(decision.record).in_locale(reading_language(plan.locale)))
+
+    async def find_symbols(self, plan: Plan) -> list[str]:
+        """Those of its steps, and those that the words of what is to be looked up name beyond doubt."""
+        looked_up = [step for step in plan.steps if step.type == "research"]
+        words = "\n".join(f"{step.title}\n{step.description}" for step in looked_up)
+        named = await self._find_mentions(words) if self._find_mentions and words else ()
+        mentioned = [mention.symbols[0] for mention in named if mention.certain]
+        return list(dict.fromkeys([*_symbols(plan), *mentioned]))
 
 
-def _payload(plan: Plan) -> dict[str, Any]:
+def _payload(plan: Plan, symbols: Sequence[str]) -> dict[str, Any]:
     return {
         "title": plan.title,
         "locale": plan.locale,
         "steps": [step.model_dump(mode="json") for step in plan.steps],
         "step_count": len(plan.steps),
-        "symbols": _symbols(plan),
+        "symbols": list(symbols),
     }
 
 
@@ -77,8 +105,6 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
 
     A rule that lowers the count means the steps.
     """
-    if allowed == _payload(plan):
-        return PlanRuling(plan)
     if not plan.steps:
         return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
     # A rule that lowers the count means the steps.

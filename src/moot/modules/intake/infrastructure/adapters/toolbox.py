@@ -189,6 +189,8 @@ class GovernedToolbox:
     async def _run_query(self, asked: Statement, task: Task) -> ToolOutcome:
         as_of = self._clock.now()
         result = await self._database.query(asked.sql, as_of=as_of, workspace=task.errand.workspace)
+        if not result.rows:
+            return ToolOutcome(task.say("steps.tool.nothing_found", query=asked.sql))
         cited = Citation(
             title=" ".join(result.sql.split())[:LONGEST_QUOTE],
             source="database",

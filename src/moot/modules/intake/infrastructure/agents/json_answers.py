@@ -8,6 +8,7 @@ import structlog
 from pydantic import BaseModel
 
 from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.infrastructure.prompt_templates import literals, repeats_prompt
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.errors import AppError, UpstreamFailed
@@ -46,6 +47,8 @@ async def ask_twice(
         talk.append(ChatMessage(role="assistant", content=reply.content or "{}"))
         if reply.finish_reason == "length":
             raise UpstreamFailed(SAY("common.cut_off"))
+        if repeats_prompt(literals(reply.content), talk):
+            raise UpstreamFailed(SAY("common.repeats_prompt"))
         return await read(reply.content)
 
     first: tuple[T, Problems] | None = None

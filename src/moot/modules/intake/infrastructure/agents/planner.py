@@ -1,7 +1,8 @@
 """Plans a question: by a model whose plan is checked field by field, by rules where there is none.
 
-Every plan is put to the desk's rules before anybody sees it. How often a plan may be made anew is bounded, whoever
-wants it: the rules, or a person. What the model is told of evidence is quoted; a person's wishes are not.
+Every plan is put to the desk's rules before anybody sees it. One that they reject goes back to the model, then gives
+way to the template, then is a person's to change. How often a plan may be made anew is bounded, whoever wants it.
+What the model is told of evidence is quoted; a person's wishes are not.
 """
 
 import json
@@ -23,7 +24,7 @@ from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Plan
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
+from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, LastWord, PlanRuling
 from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
@@ -40,7 +41,10 @@ LONGEST_QUOTE = 2000
 AnyObject = RootModel[dict[str, Any]]
 
 Maker = Literal["model", "rules"]
-Ending = Literal["limit", "no_plan", "rejected", "escalated"]
+Ending = Literal["limit", "no_plan", "rejected", "refused", "escalated"]
+"""`refused` by the rules like `rejected`, but with another word of a person it may become one they allow."""
+REPAIRS = 2
+"""Times that a plan which the rules reject goes back to the model."""
 
 
 class Inquiry(NamedTuple):
@@ -65,19 +69,28 @@ class Inquiry(NamedTuple):
 
     @property
     def goal(self) -> str:
-        """What is asked, with what the desk takes it to mean: a nickname shares few words with any plan."""
-        title, mentions = self.understanding.title, self.understanding.mentions
+        """What a person asks, with the companies the desk takes it to mean; no word of a model is in it."""
         question = self.question[:LONGEST_TEXT]
         named = [
-            word for mention in mentions if mention.certain for word in (*mention.names, *mention.symbols)
+            word
+            for mention in self.understanding.mentions
+            if mention.certain
+            for word in (*mention.names, *mention.symbols)
         ]
-        return self.say("plan.goal", question=question, about=" ".join([title, *named]))
+        return self.say("plan.goal", question=question, about=" ".join([*named, *self.edits]) or question)
 
     @property
     def something_found(self) -> bool:
         """Of a company only research tells enough: strangers on the web cannot make it needless."""
         found = any(finding.usable for finding in self.findings)
         return found or (self.understanding.intent != "equity" and bool(self.background))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Companies whose research the rules refused, and why."""
+        steps = {step.id: step.symbol for step in (self.previous.steps if self.previous else ())}
+        refused = [found for found in self.findings if found.refused and steps.get(found.step_id)]
+        return {str(steps[found.step_id]): found.error or "" for found in refused}
 
     def say(self, key: str, **values: Any) -> str:
         return SAY(key, **values).in_locale(self.reader)
@@ -87,7 +100,8 @@ class Inquiry(NamedTuple):
 
 
 class Planned(NamedTuple):
-    """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far.
+    """A plan to go on with, or why there is none. `iteration` counts every plan made for this question so far,
+    `sent_back` those of this time that the rules sent back to the model.
 
     `code` says what came in between: no plan that holds, a limit, or the rules. `draft` is then what they were shown;
     while a person is asked about it, `review_again` tells the answer.
@@ -101,10 +115,12 @@ class Planned(NamedTuple):
     reason: str = ""
     escalation_id: str | None = None
     draft: Plan | None = None
+    sent_back: int = 0
 
 
 class Planner:
-    """`directory` vouches for symbols that the question itself does not name."""
+    """`directory` vouches for symbols that the question itself does not name. What cannot run is not planned:
+    without `can_search` nothing is looked up on the web."""
 
     def __init__(
         self,
@@ -113,9 +129,13 @@ class Planner:
         review: GovernedPlanReview,
         clock: Clock,
         directory: Directory,
+        *,
+        repairs: int = REPAIRS,
+        can_search: bool = True,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
         self._clock, self._directory = clock, directory
+        self._repairs, self._can_search = repairs, can_search
 
     async def plan(self, inquiry: Inquiry) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""
@@ -125,41 +145,71 @@ class Planner:
             reason = inquiry.say("plan.ended.limit", most=most)
             warnings = (reason,) if previous else ()
             return Planned(previous, made, warnings=warnings, code="limit", reason=reason)
-        return await self._until_allowed(inquiry, made)
+        planned = await self._until_allowed(inquiry, made)
+        notes = () if previous else inquiry.understanding.notes
+        return planned._replace(warnings=(*notes, *planned.warnings))
 
     async def review_again(self, draft: Plan, inquiry: Inquiry) -> Planned:
         """A plan about which a person was asked: as they approved it, still waiting for them, or rejected."""
         ruling = await self._rule_on(draft, inquiry, inquiry.iteration)
         if ruling.plan is not None:
             return Planned(ruling.plan, inquiry.iteration)
-        return _stop(inquiry, draft, ruling, inquiry.iteration)
+        return _tell_stop(inquiry, draft, ruling, inquiry.iteration)
 
     async def _rule_on(self, plan: Plan, inquiry: Inquiry, made: int) -> PlanRuling:
+        """A company that the rules refused to research is not planned in another way."""
+        for symbol in await self._review.find_symbols(plan) if inquiry.refused else ():
+            if symbol in inquiry.refused:
+                return PlanRuling(None, inquiry.refused[symbol])
         return await self._review.review(plan, goal=inquiry.goal, iteration=made, errand=inquiry.errand)
 
     async def _until_allowed(self, inquiry: Inquiry, made: int) -> Planned:
-        """A plan, and another for each that the rules send back, up to the limit."""
+        """A plan, another for each that the rules send back, and at last the template."""
         talk: list[ChatMessage] = []
+        draft, sent_back = await self._draft(inquiry, talk), 0
         while True:
             made += 1
-            draft = (await self._draft(inquiry, talk))._replace(iteration=made)
+            draft = draft._replace(iteration=made, sent_back=sent_back)
             if draft.plan is None:
                 return draft
             ruling = await self._rule_on(draft.plan, inquiry, made)
             if ruling.plan is not None:
-                return draft._replace(plan=ruling.plan)
-            last = made >= inquiry.limits.max_plan_iterations
-            if ruling.escalation_id or draft.by == "rules" or last:
-                stopped = _stop(inquiry, draft.plan, ruling, made)
-                return stopped._replace(by=draft.by, warnings=draft.warnings)
-            logger.info("plan rejected, made anew", iteration=made, why=ruling.why)
+                advice = (ruling.advice,) if ruling.advice else ()
+                return draft._replace(plan=ruling.plan, warnings=(*draft.warnings, *advice))
+            again = await self._again(inquiry, draft, ruling, talk)
+            if again is None:
+                return self._stop(inquiry, draft, ruling)
+            draft, sent_back = again, sent_back + 1
+
+    async def _again(
+        self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling, talk: list[ChatMessage]
+    ) -> Planned | None:
+        """Another plan in place of one that the rules reject; None where nobody here has one."""
+        if ruling.escalation_id or isinstance(ruling, LastWord) or draft.by == "rules":
+            return None
+        logger.info("plan rejected, made anew", iteration=draft.iteration, why=ruling.why)
+        if draft.sent_back < self._repairs:
             advice = ruling.advice or SAY("plan.turn.no_advice")
             talk.append(inquiry.ask("plan.turn.rejected", why=ruling.why, advice=advice))
+            return await self._draft(inquiry, talk)
+        template = self._by_rules(inquiry, inquiry.say("plan.by_rules", why=ruling.why), ruling.why)
+        return template if template.plan else None
+
+    def _stop(self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling) -> Planned:
+        """A person may say what else to plan, where a model can follow that."""
+        assert draft.plan is not None
+        stopped = _tell_stop(inquiry, draft.plan, ruling, draft.iteration)
+        stopped = stopped._replace(by=draft.by, warnings=draft.warnings, sent_back=draft.sent_back)
+        if stopped.code != "rejected" or isinstance(ruling, LastWord) or not self._llm.configured:
+            return stopped
+        return stopped._replace(code="refused", reason=inquiry.say("plan.ended.refused", why=stopped.reason))
 
     async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Planned:
         """A plan before the rules have seen it. What is said to the model, and by it, is added to `talk`."""
         if not self._llm.configured:
-            return _by_rules(inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan"))
+            return self._by_rules(
+                inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan")
+            )
 
         async def read(said: str) -> tuple[Plan, tuple[()]]:
             return await self._read(inquiry, parse_llm_json_output(said, AnyObject).root), ()
@@ -172,8 +222,26 @@ class Planner:
         except AppError as e:
             logger.warning("model gave no plan", error=str(e))
             why = e.in_locale(inquiry.reader)
-            return _by_rules(inquiry, inquiry.say("plan.by_rules", why=why), why)
+            return self._by_rules(inquiry, inquiry.say("plan.by_rules", why=why), why)
         return Planned(plan, inquiry.iteration)
+
+    def _by_rules(self, inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
+        """Rules plan once: what was found then is what there is to answer with. `otherwise`: why there is none."""
+        title, locale = inquiry.understanding.title, inquiry.understanding.locale
+        warnings: tuple[str, ...] = ()
+        if inquiry.findings:
+            told = {"thought": inquiry.say("plan.enough"), "title": title or inquiry.say("plan.untitled")}
+            plan = Plan(locale=locale, has_enough_context=True, **told)
+        elif drawn := draw_plan(inquiry.understanding, inquiry.limits, can_search=self._can_search):
+            plan, warnings = drawn
+            if inquiry.edits:
+                warnings = (inquiry.say("plan.edit_without_model"), *warnings)
+        else:
+            if inquiry.understanding.intent == "research" and not self._can_search:
+                otherwise += " " + inquiry.say("plan.ended.no_search")
+            reason = inquiry.say("plan.ended.no_plan", why=otherwise)
+            return Planned(None, inquiry.iteration, "rules", code="no_plan", reason=reason)
+        return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
 
     async def _read(self, inquiry: Inquiry, data: Mapping[str, Any]) -> Plan:
         plan = read_plan(
@@ -183,6 +251,7 @@ class Planner:
             known_symbols=await self._find_known(inquiry, data),
             title=inquiry.understanding.title,
             ended=[finding.step_id for finding in inquiry.findings],
+            can_search=self._can_search,
         )
         if plan.has_enough_context and not inquiry.something_found:
             raise InvalidInput(SAY("plan.nothing_found_yet"))
@@ -193,7 +262,7 @@ class Planner:
         known = set(inquiry.understanding.symbols)
         for written in symbols_in(data)[: inquiry.limits.max_step_num]:
             if find_symbol(written, known) is None:
-                found = [match.company for match in await self._directory.find(written)]
+                found = [match.company for match in await self._directory.find(written) if match.listed]
                 names = {each.symbol: (each.name, each.name_en) for each in found}
                 known |= {name for name in names if written in names[name] or find_symbol(written, [name])}
         return known
@@ -206,29 +275,13 @@ class Planner:
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "experts": [expert.value for expert in ExpertType],
             "symbols": inquiry.understanding.symbols,
+            "can_search": self._can_search,
             "user_input": [ChatMessage(role="user", content=inquiry.question)],
         }
         return [*self._prompts.messages(AGENT, variables), *beside_the_question(inquiry)]
 
 
-def _by_rules(inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
-    """Rules plan once: what was found then is what there is to answer with. `otherwise`: why there is none."""
-    title, locale = inquiry.understanding.title, inquiry.understanding.locale
-    warnings: tuple[str, ...] = ()
-    if inquiry.findings:
-        told = {"thought": inquiry.say("plan.enough"), "title": title or inquiry.say("plan.untitled")}
-        plan = Plan(locale=locale, has_enough_context=True, **told)
-    elif drawn := draw_plan(inquiry.understanding, inquiry.limits):
-        plan, warnings = drawn
-        if inquiry.edits:
-            warnings = (inquiry.say("plan.edit_without_model"), *warnings)
-    else:
-        reason = inquiry.say("plan.ended.no_plan", why=otherwise)
-        return Planned(None, inquiry.iteration, "rules", code="no_plan", reason=reason)
-    return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
-
-
-def _stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
+def _tell_stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
     asked, said = ruling.escalation_id, {"why": ruling.why, "advice": ruling.advice}
     return Planned(
         None,

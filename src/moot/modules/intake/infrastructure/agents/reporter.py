@@ -130,7 +130,8 @@ def _finish(written: Written, material: Material, warnings: Sequence[str], spent
         note if isinstance(note, str) else note.in_locale(material.reader)
         for note in [*written.notes, *limits]
     ]
-    noted = [*warnings, *(warning for finding in findings for warning in finding.warnings), *told]
+    unread = material.say["speaks_english"] if written.engine == "rules" else ""
+    noted = [unread, *warnings, *(warning for finding in findings for warning in finding.warnings), *told]
     took = sum((finding.spent for finding in findings), spent)
     answer = Answer(
         locale=material.locale,
@@ -141,7 +142,7 @@ def _finish(written: Written, material: Material, warnings: Sequence[str], spent
         citations=tuple(c.model_copy(update={"url": clean_url(c.url)}) for c in written.citations),
         engine=written.engine,
         disclaimer=_disclaimer(written.citations, took, material.say),
-        warnings=tuple(note for note in dict.fromkeys(noted) if note not in NO_ADVICE),
+        warnings=tuple(note for note in dict.fromkeys(noted) if note and note not in NO_ADVICE),
         markdown="",
     )
     return answer.model_copy(update={"markdown": markdown_of(answer)})

@@ -15,10 +15,10 @@ from moot.modules.intake.domain.findings import Citation, Finding
 from moot.modules.intake.domain.plan import Step
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
-from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, LLMService, Tool
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.messages import Locale
 
 logger = structlog.get_logger(__name__)
@@ -80,9 +80,14 @@ class Notebook:
         return [*self.opening, *reversed(kept)]
 
     def finding(self, text: str | None) -> Finding:
-        """What the tools said, where no model sums it up; a step that was told nothing has failed."""
-        if text is None and not self.passages:
-            return Finding(step_id=self.step.id, status="failed", error=self.limit)
+        """What the tools said, where no model sums it up.
+
+        A step that found no source, and was told of none, has failed: what a model remembers is no finding.
+        """
+        known = self.sources or self.task.background
+        if not known or (text is None and not self.passages):
+            error = self.limit or self.task.say("steps.unsourced")
+            return Finding(step_id=self.step.id, status="failed", error=error)
         label = self.task.say("steps.quoted", title=self.step.title)
         told = text or "\n\n".join([label, *self.passages])
         return Finding(
@@ -94,11 +99,10 @@ class Notebook:
         )
 
     def _doubts(self, text: str) -> list[str]:
-        """A claim that nobody looked up, and an address that no tool has given."""
+        """An address that no tool has given."""
         known = "\n".join([*self.passages, *(message.content for message in self.opening)])
         strange = sorted({url for url in URL.findall(text) if url.rstrip("/.,;:") not in known})
-        doubts = [] if self.sources else [self.task.say("steps.unsourced")]
-        return doubts + ([self.task.say("steps.strange_source", urls=strange)] if strange else [])
+        return [self.task.say("steps.strange_source", urls=strange)] if strange else []
 
 
 class Researcher:
@@ -208,6 +212,9 @@ class Researcher:
             caller_agent=f"{AGENT}:{notes.step.id}"[:50],
         )
         notes.tokens += reply.usage.total_tokens or 0
+        arguments = (text for call in reply.tool_calls for text in literals(call.arguments))
+        if repeats_prompt([reply.content, *arguments], notes.opening):
+            raise UpstreamFailed(SAY("common.repeats_prompt"))
         return reply
 
 

@@ -19,7 +19,7 @@ from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.clock import Clock
@@ -167,12 +167,14 @@ class Coordinator:
             default_locale=state["detected_locale"],
         )
         clear = understood.intent == "equity" and not understood.is_talk
-        said = await self._ask(state["prompt"], may_talk=not clear) if model else None
+        said = await self._ask(state, may_talk=not clear) if model else None
         by_model = said is not None
         if said is None and (model or clear):
             said = _hand_over(understood)
         elif said is None:
-            reply = understood.reply or await self._rules.say_what_works(understood.locale)
+            reply = understood.reply or await self._rules.say_what_works(
+                understood.locale, question_of(state)
+            )
             said = ChatMessage(role="assistant", content=reply)
         return {
             "understood": understood.model_dump(mode="json"),
@@ -180,10 +182,11 @@ class Coordinator:
             "by_model": by_model,
         }
 
-    async def _ask(self, prompt: Sequence[dict[str, Any]], *, may_talk: bool) -> ChatMessage | None:
-        """None where the model talks and may not, or does not come to an end."""
+    async def _ask(self, state: WorkingState, *, may_talk: bool) -> ChatMessage | None:
+        """None where the model talks and may not, or does not come to an end. Its instructions it may not tell."""
+        prompt = [ChatMessage(**message) for message in state["prompt"]]
         answer = await self._llm.chat(
-            [ChatMessage(**message) for message in prompt],
+            prompt,
             [HAND_TO_PLANNER],
             temperature=0.0,
             max_tokens=LONGEST_REPLY,
@@ -193,6 +196,11 @@ class Coordinator:
         if not answer.tool_calls and (answer.finish_reason == "length" or not may_talk):
             logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
             return None
+        arguments = (text for call in answer.tool_calls for text in literals(call.arguments))
+        if repeats_prompt([answer.content, *arguments], prompt):
+            logger.warning("model repeats its instructions")
+            said = SAY("coordinator.own_instructions").in_locale(reading_language(state["detected_locale"]))
+            return ChatMessage(role="assistant", content=said) if may_talk else None
         return ChatMessage(role="assistant", content=answer.content, tool_calls=answer.tool_calls)
 
     async def _router(self, state: WorkingState) -> Update:

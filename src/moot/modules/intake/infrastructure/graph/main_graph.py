@@ -64,6 +64,7 @@ class Known(BaseModel, frozen=True):
     background: list[Citation] = []
     plan: Plan | None = None
     plan_iterations: int = 0
+    plan_repairs: int = 0
     escalation: dict[str, Any] | None = None
     edits: list[str] = []
     findings: list[Finding] = []
@@ -72,8 +73,8 @@ class Known(BaseModel, frozen=True):
 
     @property
     def room(self) -> Limits:
-        """What a person wants changed is not counted against the planner, but not for ever."""
-        most = self.limits.max_plan_iterations + min(len(self.edits), MOST_EDITS)
+        """What a person wants changed is not counted against the planner, but not for ever; nor what the rules do."""
+        most = self.limits.max_plan_iterations + min(len(self.edits), MOST_EDITS) + self.plan_repairs
         return self.limits.model_copy(update={"max_plan_iterations": most})
 
     @property
@@ -180,7 +181,9 @@ class LangGraphIntake(IntakeGraph):
         known = _read(state)
         if state.get("auto_accepted_plan") and not known.escalation:
             return {"goto": RESEARCH_TEAM}
-        asked = {"escalation_id": known.escalation["id"]} if known.escalation else {}
+        asked = (
+            {"escalation_id": known.escalation["id"]} if known.escalation and known.escalation["id"] else {}
+        )
         said = interrupt({"plan": state["plan"], "options": OPTIONS, **asked})
         if said["decision"] == "edit_plan":
             return {"edits": [*known.edits, said.get("text", "")], "goto": PLANNER}
@@ -258,13 +261,20 @@ def _read(state: IntakeState) -> Known:
 
 
 def _draw_up(known: Known, planned: Planned, errand: Errand) -> Update:
-    """A plan goes to a person, even one that somebody else has to approve; without one it ends.
+    """A plan goes to a person, even one that somebody else has to approve, or that the rules refuse as it is;
+    without one it ends.
 
     What was found out under an earlier plan is told all the same.
     """
-    plan = planned.draft if planned.code == "escalated" else planned.plan
+    held = planned.code in ("escalated", "refused")
+    plan = planned.draft if held else planned.plan
     warnings = [*known.current_warnings, *planned.warnings]
-    update: Update = {"plan_iterations": planned.iteration, "warnings": warnings, "escalation": None}
+    update: Update = {
+        "plan_iterations": planned.iteration,
+        "plan_repairs": known.plan_repairs + planned.sent_back,
+        "warnings": warnings,
+        "escalation": None,
+    }
     if plan is None and known.findings:
         return update | {"warnings": [*warnings, planned.reason], "goto": REPORTER}
     if plan is None:
@@ -272,7 +282,7 @@ def _draw_up(known: Known, planned: Planned, errand: Errand) -> Update:
     update["plan"] = _join(known, plan).model_dump(mode="json")
     asked = {"escalation_id": planned.escalation_id} if planned.escalation_id else {}
     errand.tell("plan", plan=update["plan"], iteration=planned.iteration, **asked)
-    if asked:
+    if held:
         escalation = {
             "id": planned.escalation_id,
             "draft": plan.model_dump(mode="json"),

@@ -77,6 +77,7 @@ sa.Table(
     sa.Column("lease_owner", sa.String(100)),
     sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
     sa.Column("lease_expires_at", MOMENT),
+    sa.Column("begun", sa.Integer, server_default=ZERO, nullable=False),
     sa.Column("cancel_requested", sa.Boolean, server_default=NO, nullable=False),
     sa.Column("idempotency_key", sa.String(255)),
     sa.Column("request_digest", sa.String(64)),
@@ -114,9 +115,19 @@ sa.Table(
     METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
+    sa.Column("id", sa.Uuid, nullable=False),
     sa.Column("type", sa.String(30), nullable=False),
     sa.Column("at", MOMENT, nullable=False),
     sa.Column("data", JSON, nullable=False),
+)
+sa.Table(
+    "session_answers",
+    METADATA,
+    sa.Column("id", sa.Uuid, primary_key=True),
+    sa.Column("session_id", sa.Uuid, nullable=False),
+    sa.Column("moot", sa.String(40), nullable=False),
+    sa.Column("files", JSON, nullable=False),
+    sa.Index(None, "session_id"),
 )
 sa.Table(
     "llm_call_logs",
@@ -167,6 +178,10 @@ sa.Table(
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("length", sa.Integer, nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
+    sa.Column("ledger", sa.Uuid),
+    sa.Column("closed", sa.Boolean, server_default=NO, nullable=False),
+    sa.Column("signature", sa.String(64)),
+    sa.Index(None, "ledger"),
 )
 sa.Table(
     "llm_configs",

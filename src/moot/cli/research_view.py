@@ -1,0 +1,199 @@
+"""Research in the terminal: how it goes, and what was found.
+
+A screen is no place for everything: each point is cut to a few lines here and stands whole in the report.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.panel import Panel
+from rich.spinner import Spinner
+from rich.table import Column, Table
+from rich.text import Text
+
+from moot.cli.printing import Prose, list_facts, minute
+from moot.cli.texts import SAY
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.report import Wording, spending
+from moot.modules.coordinator.application.run import Watch
+from moot.modules.coordinator.application.session_history import SessionEvent
+from moot.shared.domain.messages import locale_of
+
+CELLS_PER_POINT = 200
+ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}
+COLOURS = {
+    "started": "yellow",
+    "retrying": "dark_orange",
+    "finished": "green",
+    "failed": "red",
+    "skipped": "dim",
+}
+
+
+def show_result(console: Console, result: ResearchResult, report: Path | OSError, log: Path) -> None:
+    say = Wording(result.locale)
+    label = partial(_label, say)
+    console.print()
+    if result.debate_outcome:
+        console.print(_debate(result.debate_outcome, say))
+    as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
+    title = Text(label("title", symbol=result.symbol, as_of=as_of))
+    console.print(Panel(_verdict(result, say), title=title, title_align="left"))
+    if result.usage.requests:
+        console.print(Text(spending(result, say)))
+    for notice in result.notices:
+        console.print(Text(notice, style="dim"))
+    if result.audit_gaps:
+        console.print(Text(label("gaps", count=result.audit_gaps, log=log), style="bold red"))
+    if result.session_id:
+        console.print(Text(label("session", session_id=result.session_id)))
+    if isinstance(report, OSError):
+        console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
+    else:
+        console.print(Text(label("report", path=report)), soft_wrap=True)
+
+
+def describe_ruling(result: ResearchResult, say: Wording) -> Text:
+    """The verdict in one line, or why there is none."""
+    verdict = result.verdict
+    if verdict is None:
+        status = say.literal(result.verdict_status)
+        return Text(say("report.no_verdict", status=status, reason=result.reason or ""))
+    text = say(
+        "report.ruling",
+        action=say.literal(verdict["action"]),
+        position=verdict["position_percent"],
+        confidence=verdict["confidence"],
+    )
+    return Text(text.replace("**", ""), ACTION_COLOURS[verdict["action"]])
+
+
+def _verdict(result: ResearchResult, say: Wording) -> RenderableType:
+    verdict = result.verdict
+    if verdict is None:
+        return describe_ruling(result, say)
+    parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
+    told: dict[str, RenderableType] = {say(f"report.{part}"): Prose(verdict[part]) for part in parts}
+    told[say("report.risk_warnings")] = _points(verdict["risk_warnings"])
+    why = [_cut(line) for line in verdict["reasoning"].splitlines()]
+    return Group(describe_ruling(result, say), *list_warnings(result), *why, Text(), list_facts(told))
+
+
+def list_warnings(result: ResearchResult) -> list[Prose]:
+    """What is to be known about the verdict before it is believed, such as what the rules changed in it."""
+    return [Prose(f"! {text}", style="yellow") for text in (result.verdict or {}).get("warnings", [])]
+
+
+def _debate(outcome: dict[str, Any], say: Wording) -> Table:
+    bull, bear = outcome["bull_case"], outcome["bear_case"]
+    table = Table(
+        "",
+        Column(say("report.bull"), header_style="bold green", ratio=1),
+        Column(say("report.bear"), header_style="bold red", ratio=1),
+        title=say("report.debate"),
+        title_justify="left",
+        show_lines=True,
+    )
+    rows = {
+        "thesis": (_cut(bull["core_thesis"]), _cut(bear["core_thesis"])),
+        "arguments": (_points(bull["supporting_arguments"]), _points(bear["supporting_arguments"])),
+        "concedes": (_points(bull["acknowledged_risks"]), _points(bear["acknowledged_strengths"])),
+    }
+    for key, (for_it, against_it) in rows.items():
+        table.add_row(say(f"report.{key}"), for_it, against_it)
+    return table
+
+
+def _points(items: Sequence[str]) -> RenderableType:
+    return Group(*(_cut(f"• {item}") for item in items)) if items else Text("—")
+
+
+def _cut(line: str) -> Prose:
+    return Prose(line, most=CELLS_PER_POINT)
+
+
+def progress_for(
+    console: Console, asked: dict[str, Any], *, quiet: bool
+) -> AbstractContextManager[Watch | None]:
+    """A `with` block around the run that gives the one who watches it. `quiet`: nothing but on a terminal."""
+    say = Wording(locale_of(asked["locale"]))
+    nodes = [name for name in asked["experts"] if name in EXPERTS]
+    if console.is_terminal:
+        return _live(console, say, nodes + ([] if asked["skip_debate"] else ["debate", "judge"]))
+    return nullcontext(None if quiet else tell_lines(console, say))
+
+
+def tell_lines(console: Console, say: Wording, *about: str) -> Watch:
+    """A line for each thing that happens, with what it is `about` in front."""
+
+    def watch(event: SessionEvent) -> None:
+        if _phase(event):
+            line = " · ".join(filter(None, (*about, *_cells(event, say))))
+            console.print(line, soft_wrap=True, markup=False, highlight=False)
+
+    return watch
+
+
+def _label(say: Wording, key: str, **values: Any) -> str:
+    return SAY(f"research.{key}", **values).in_locale(say.locale)
+
+
+def _phase(event: SessionEvent) -> str:
+    """What state of a node the event tells of, if any. What was reused has not run."""
+    if not event.type.startswith("node_") or event.data.get("reused"):
+        return ""
+    return "skipped" if event.data.get("status") == "skipped" else event.type.removeprefix("node_")
+
+
+def _cells(event: SessionEvent, say: Wording) -> tuple[str, str, str, str]:
+    """Who; in which state; its signal, direction or action, or what went wrong; and how long it took."""
+    told = event.data
+    view = str(told.get("error") or told.get("reason") or "")
+    if told.get("signal") is not None:
+        view = f"{say.literal(told['signal'])} {told['confidence']:.0%}"
+    ms = told.get("duration_ms")
+    time = "" if ms is None else _label(say, "ms", ms=ms)
+    return say(f"node.{told['node']}"), _label(say, _phase(event)), view, time
+
+
+@contextmanager
+def _live(console: Console, say: Wording, nodes: list[str]) -> Iterator[Watch]:
+    events: dict[str, SessionEvent | None] = dict.fromkeys(nodes)
+
+    def table() -> Table:
+        head = [_label(say, column) for column in ("node", "state", "view", "time")]
+        table = Table(*head, box=None, pad_edge=False, header_style="bold")
+        for node, event in events.items():
+            if event is None:
+                table.add_row(say(f"node.{node}"), Text(_label(say, "waiting"), style="dim"))
+                continue
+            name, state, view, time = _cells(event, say)
+            phase = _phase(event)
+            text = Text(state, style=COLOURS[phase])
+            shown = Spinner("dots", text) if phase in ("started", "retrying") else text
+            table.add_row(name, shown, view, time)
+        return table
+
+    live = Live(table(), console=console, refresh_per_second=10)
+
+    def watch(event: SessionEvent) -> None:
+        if _phase(event):
+            events[event.data["node"]] = event
+            live.start()  # with the first event: a question that is refused has nothing to show
+            live.update(table())
+
+    try:
+        yield watch
+    finally:
+        live.stop()
+
+
+def progress_console(*, as_json: bool) -> Console:
+    """What is piped is the answer alone: how it comes about is told beside it."""
+    shown = Console()
+    return shown if shown.is_terminal and not as_json else Console(stderr=True)
