@@ -6,48 +6,17 @@
 CLI, REST and whatever comes later get their services from here.
 """
 
-from collections.abc import AsyncIterator
+from __future__ import annotations
+
 from contextlib import AsyncExitStack, suppress
 from functools import cached_property
-from pathlib import Path
-from typing import Any, Self
-from uuid import UUID
+from typing import TYPE_CHECKING, Any, Self
 
 import structlog
 from pydantic import SecretStr
 
-from moot.modules.access.application import AccessService
-from moot.modules.access.container import access_service
-from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.replay import Replay
-from moot.modules.coordinator.application.report import render_report
-from moot.modules.coordinator.application.run import Watch
-from moot.modules.coordinator.application.session_history import (
-    ResearchSession,
-    SessionDetail,
-    SessionEvent,
-    SessionFilter,
-    SessionPage,
-)
-from moot.modules.coordinator.container import CoordinatorContainer, workflow_journal
-from moot.modules.debate.container import DebateContainer
-from moot.modules.governance.application.circuit_breaker import Breakers
-from moot.modules.governance.application.coordinator_agent import Escalation, ToolCalls
-from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
-from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
-from moot.modules.intake.application.intake_service import (
-    Conversation,
-    Feedback,
-    Question,
-)
-from moot.modules.intake.container import IntakeContainer
-from moot.modules.judge.container import JudgeContainer
-from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, QueryResult, SqlDoor
-from moot.modules.market_data.container import MarketDataContainer, Sources
-from moot.modules.research.container import ResearchContainer
 from moot.remote.desk import Body, Desk
-from moot.shared.domain.audit import Seal, Verification
+from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
@@ -61,6 +30,37 @@ from moot.shared.infrastructure.logging import configure_quietly
 from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+    from pathlib import Path
+    from uuid import UUID
+
+    from moot.modules.access.application import AccessService
+    from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+    from moot.modules.coordinator.application.replay import Replay
+    from moot.modules.coordinator.application.run import Watch
+    from moot.modules.coordinator.application.session_history import (
+        ResearchSession,
+        SessionDetail,
+        SessionEvent,
+        SessionPage,
+    )
+    from moot.modules.coordinator.container import CoordinatorContainer, Neighbours
+    from moot.modules.debate.container import DebateContainer
+    from moot.modules.governance.application.circuit_breaker import Breakers
+    from moot.modules.governance.application.coordinator_agent import Escalation
+    from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
+    from moot.modules.governance.container import GovernanceContainer
+    from moot.modules.intake.application.intake_service import Conversation
+    from moot.modules.intake.container import IntakeContainer
+    from moot.modules.judge.container import JudgeContainer
+    from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
+    from moot.modules.llm_platform.container import LLMPlatformContainer
+    from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
+    from moot.modules.market_data.container import MarketDataContainer, Sources
+    from moot.modules.research.container import ResearchContainer
+    from moot.shared.domain.audit import Verification
 
 logger = structlog.get_logger(__name__)
 
@@ -84,65 +84,119 @@ class Moot(Desk):
         configure_quietly(self.settings.log_level)
         self.locale = self.settings.locale or DEFAULT_LOCALE
         self._trigger_source = trigger_source
-        self._clock = clock = clock or SystemClock()
+        self._clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
         _keep_secret(self.settings)
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
         self.trail = AuditTrail(self.database, _seal(self.settings)) if self.database else None
-        audit = CallAudit(self.trail, clock, strict=self.settings.audit == "strict") if self.trail else None
-        breakers = Breakers(SystemClock())
-        self.market_data = MarketDataContainer(
-            clock,
+        strict = self.settings.audit == "strict"
+        self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
+
+    @cached_property
+    def market_data(self) -> MarketDataContainer:
+        from moot.modules.market_data.container import MarketDataContainer
+
+        return MarketDataContainer(
+            self._clock,
             demo_seed=self.settings.demo_seed,
             lake=self.settings.home.expanduser() / "lake",
             sources=_sources(self.settings),
-            calls=ExternalCalls(audit),
-            guard=breakers.guard,
+            calls=ExternalCalls(self._audit),
+            guard=self._breakers.guard,
         )
-        market_data = self.market_data.market_data()
-        self.llm_platform = LLMPlatformContainer(
-            self.settings, audit=audit, clock=clock, guard=breakers.guard
+
+    @cached_property
+    def llm_platform(self) -> LLMPlatformContainer:
+        from moot.modules.llm_platform.container import LLMPlatformContainer
+
+        return LLMPlatformContainer(
+            self.settings, audit=self._audit, clock=self._clock, guard=self._breakers.guard
         )
-        choice, speaker = self.llm_platform.engine_choice(), self.llm_platform.speaker()
-        self.database_tool = self.market_data.database()
-        self.governance = GovernanceContainer(
+
+    @cached_property
+    def governance(self) -> GovernanceContainer:
+        from moot.modules.coordinator.container import workflow_journal
+        from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
+        from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES
+
+        return GovernanceContainer(
             book=RuleBook({"database": DATABASE_TOOL}, tables={"database": TABLES}),
             trail=self.trail,
-            clock=clock,
+            clock=self._clock,
             strict=self.settings.audit == "strict",
             policy=_error_policy(self.settings),
             journal=workflow_journal(self.trail) if self.trail else None,
             on_answer=self._go_on,
-            breakers=breakers,
+            breakers=self._breakers,
             opinion=alignment_opinion(self.settings.goal_alignment, self.llm_platform.llm_service()),
-        )
-        self.coordinator = CoordinatorContainer(
-            trail=self.trail,
-            market_data=market_data,
-            research=lambda _sessions: ResearchContainer(
-                market_data, choice, speaker, self.llm_platform.web_to_search()
-            ),
-            debate=lambda _sessions: DebateContainer(choice, speaker),
-            judge=lambda _sessions: JudgeContainer(self.settings.judge_quorum, choice, speaker),
-            llm_platform=self.llm_platform,
-            clock=clock,
-            settings=self.settings,
-            governance=self.governance.agent,
-            trading=self.market_data.trading_states(),
         )
 
     @cached_property
+    def coordinator(self) -> CoordinatorContainer:
+        from moot.modules.coordinator.container import CoordinatorContainer
+
+        return CoordinatorContainer(
+            trail=self.trail,
+            neighbours=self._neighbours,
+            llm_platform=self.llm_platform,
+            clock=self._clock,
+            settings=self.settings,
+        )
+
+    def _neighbours(self) -> Neighbours:
+        from moot.modules.coordinator.container import Neighbours
+
+        return Neighbours(
+            market_data=self.market_data.market_data(),
+            trading=self.market_data.trading_states(),
+            governance=self.governance.agent,
+            research=lambda _sessions: self._research_desk(),
+            debate=lambda _sessions: self._debate_desk(),
+            judge=lambda _sessions: self._judge_desk(),
+        )
+
+    def _research_desk(self) -> ResearchContainer:
+        from moot.modules.research.container import ResearchContainer
+
+        web = self.llm_platform.web_to_search()
+        return ResearchContainer(self.market_data.market_data(), *self._voice(), web)
+
+    def _debate_desk(self) -> DebateContainer:
+        from moot.modules.debate.container import DebateContainer
+
+        return DebateContainer(*self._voice())
+
+    def _judge_desk(self) -> JudgeContainer:
+        from moot.modules.judge.container import JudgeContainer
+
+        return JudgeContainer(self.settings.judge_quorum, *self._voice())
+
+    def _voice(self) -> tuple[EngineChoice, Speaker]:
+        return self.llm_platform.engine_choice(), self.llm_platform.speaker()
+
+    @cached_property
     def access(self) -> AccessService:
+        from moot.modules.access.container import access_service
+
         access = access_service(self.database, self._clock)
         self._opened_later.push_async_callback(access.finish)
         return access
 
     @cached_property
+    def database_tool(self) -> DatabaseTool:
+        return self.market_data.database()
+
+    @cached_property
     def sql_door(self) -> SqlDoor:
+        from moot.modules.governance.application.coordinator_agent import ToolCalls
+        from moot.modules.market_data.application.sql import SqlDoor
+
         return SqlDoor(self.database_tool, ToolCalls(self.governance.agent, self._clock), self._clock)
 
     @cached_property
     def intake(self) -> IntakeContainer:
+        from moot.modules.intake.container import IntakeContainer
+
         intake = IntakeContainer(
             trail=self.trail,
             url=self.settings.resolved_database_url if self.database else None,
@@ -157,6 +211,12 @@ class Moot(Desk):
         )
         self._opened_later.push_async_callback(intake.close)
         return intake
+
+    @cached_property
+    def _breakers(self) -> Breakers:
+        from moot.modules.governance.application.circuit_breaker import Breakers
+
+        return Breakers(SystemClock())
 
     async def __aenter__(self) -> Self:
         """A database that is not ready does not keep the desk from opening: research goes on without a record."""
@@ -173,9 +233,9 @@ class Moot(Desk):
     async def __aexit__(self, *_error: object) -> None:
         """Sessions that still run are interrupted, and can be resumed by the next desk."""
         await self._opened_later.aclose()
-        await self.coordinator.sessions.close()
-        await self.market_data.close()
-        await self.llm_platform.close()
+        for part in ("coordinator", "market_data", "llm_platform"):
+            if part in vars(self):
+                await getattr(self, part).close()
         if self.trail is not None:
             await self.trail.finish()
         if self.database is not None:
@@ -227,6 +287,8 @@ class Moot(Desk):
         return self.coordinator.session_history().events(session_id, DEFAULT_WORKSPACE, after=after)
 
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
+        from moot.modules.coordinator.application.session_history import SessionFilter
+
         wanted = SessionFilter(workspace_id=DEFAULT_WORKSPACE, symbol=symbol, page=page, page_size=page_size)
         return await self.coordinator.session_history().sessions(wanted)
 
@@ -245,9 +307,13 @@ class Moot(Desk):
         return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, self.locale)).data
 
     async def _ask(self, question: Body) -> Conversation:
+        from moot.modules.intake.application.intake_service import Question
+
         return await self.intake.service.ask(validate(Question, question), workspace=DEFAULT_WORKSPACE)
 
     async def _answer_plan(self, thread: UUID, said: Body) -> Conversation:
+        from moot.modules.intake.application.intake_service import Feedback
+
         return await self.intake.service.feedback(
             thread, validate(Feedback, said), workspace=DEFAULT_WORKSPACE
         )
@@ -262,6 +328,8 @@ class Moot(Desk):
 
     def write_report(self, result: ResearchResult) -> Path:
         """Write the report of `result` as Markdown below the desk's home and say where; raises `OSError`."""
+        from moot.modules.coordinator.application.report import render_report
+
         day = f"{result.as_of:%Y%m%d}" if result.as_of else "undated"
         name = "-".join(part for part in (result.symbol, day, result.session_id[:8]) if part)
         path = self.settings.home.expanduser() / "reports" / f"{name}.md"
@@ -300,6 +368,8 @@ def _seal(settings: Settings) -> Seal | None:
 
 def _error_policy(settings: Settings) -> ErrorHandlingPolicy:
     """Some chance in every pause, so that those who failed together do not return together."""
+    from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
+
     optional = [name.strip() for name in settings.optional_nodes.split(",") if name.strip()]
     known = [*ExpertType, "debate", "judge", "research", "equity", "processing"]
     if unknown := [name for name in optional if name not in known]:
@@ -309,6 +379,8 @@ def _error_policy(settings: Settings) -> ErrorHandlingPolicy:
 
 
 def _sources(settings: Settings) -> Sources:
+    from moot.modules.market_data.container import Sources
+
     return Sources(
         tushare_token=settings.tushare_token,
         tushare_url=settings.tushare_url,

@@ -27,12 +27,13 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         """Sessions that an earlier process left behind go on here; those that run at the end may come to theirs."""
         runs, settings = serving.coordinator.sessions, serving.settings
         async with serving:
+            loading = asyncio.create_task(serving.coordinator.engine())
             caretaker = asyncio.create_task(runs.look_after(settings.lease_seconds))
             try:
                 yield {"runs": runs, "grace": settings.shutdown_grace}
             finally:
                 await runs.close(grace=settings.shutdown_grace)
-                await caretaker
+                await asyncio.gather(caretaker, loading)
 
     app = FastAPI(
         title="Moot",

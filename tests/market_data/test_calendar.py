@@ -1,7 +1,5 @@
 """Trading days as the exchanges keep them, and a clear word where the knowledge ends."""
 
-import subprocess
-import sys
 from datetime import date
 
 import pytest
@@ -11,6 +9,7 @@ from moot.modules.market_data.infrastructure.exchange_calendar import trading_ca
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market
+from tests.market_data import closed_days
 
 CN, US, DEMO = (trading_calendar(market) for market in (Market.CN, Market.US, Market.DEMO))
 WEEK = TradingCalendar(Market.CN, [date(2026, 11, 9), date(2026, 11, 10), date(2026, 11, 13)])
@@ -63,7 +62,7 @@ def test_past_its_end_a_calendar_names_its_last_day_and_the_remedy(ask: str, day
     for locale in LOCALES:
         said = caught.value.in_locale(locale)
         assert "2026-11-13" in said
-        assert "pip install -U exchange-calendars" in said
+        assert "pip install -U moot" in said
 
 
 @pytest.mark.parametrize(
@@ -85,7 +84,10 @@ def test_the_real_calendar_of_shanghai_ends_with_an_error_and_not_with_a_guess()
         CN.next_session(date(CN.last.year + 1, 1, 4))
 
 
-def test_no_calendar_is_read_before_it_is_asked_for() -> None:
-    module = "moot.modules.market_data.infrastructure.exchange_calendar"
-    code = f"import sys, {module}; sys.exit('pandas' in sys.modules or 'exchange_calendars' in sys.modules)"
-    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+@pytest.mark.parametrize("market", list(closed_days.NAMES))
+def test_the_table_of_closed_days_is_what_exchange_calendars_knows(market: Market) -> None:
+    """As far as the exchanges have announced their days: where it knows more, the table is to be written anew."""
+    calendar = trading_calendar(market)
+    assert calendar.sessions(calendar.first, calendar.last) == closed_days.sessions(market)
+    assert (calendar.first, calendar.last) == (closed_days.FIRST[market], closed_days.LAST[market])
+    assert closed_days.TABLE.read_text(encoding="utf-8") == closed_days.table()

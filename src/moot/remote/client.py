@@ -6,6 +6,8 @@
 `Moot(base_url=…, api_key=…)` gives the same.
 """
 
+from __future__ import annotations
+
 import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress

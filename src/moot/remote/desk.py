@@ -1,18 +1,22 @@
 """What a desk can be asked, wherever it stands."""
 
+from __future__ import annotations
+
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping, Sequence
 from datetime import date, datetime
-from typing import Any, Self, Unpack
+from typing import TYPE_CHECKING, Any, Self, Unpack
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Asking, ResearchResult
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
-from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
-from moot.modules.market_data.application.sql import QueryResult
-from moot.shared.domain.audit import Verification
-from moot.shared.domain.messages import Locale
+
+if TYPE_CHECKING:
+    from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
+    from moot.modules.market_data.application.sql import QueryResult
+    from moot.shared.domain.audit import Verification
+    from moot.shared.domain.messages import Locale
 
 Body = Mapping[str, Any]
 

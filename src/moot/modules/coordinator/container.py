@@ -1,112 +1,182 @@
-"""Assembles the coordinator: the gateways to the other contexts, the engine, the record and the services."""
+"""Assembles the coordinator: the gateways to the other contexts, the engine, the record and the services.
 
-from collections.abc import Callable
+The graph and the experts take most of a start: they are loaded when a session is to run, not to look back at one.
+"""
+
+from __future__ import annotations
+
+import asyncio
 from contextlib import nullcontext
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass
+from functools import cached_property, partial
+from typing import TYPE_CHECKING
 
-from moot.modules.coordinator.application.replay import ReplayService
-from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
-from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
-from moot.modules.coordinator.application.sessions import Sessions
+from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NOTHING_KEPT,
     IResearchSessionRepository,
     refuse,
 )
-from moot.modules.coordinator.infrastructure.adapters.governance_adapter import (
-    GovernanceAdapter,
-    SessionWorkflows,
-)
-from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
-    DebateGatewayAdapter,
-    JudgeGatewayAdapter,
-    ResearchGatewayAdapter,
-    SessionFactory,
-)
-from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
-    LangGraphResearchOrchestrator,
-)
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.infrastructure.records import SessionPruning, SqlSessionRecord, examine_record
 from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
-from moot.modules.debate.container import DebateContainer
-from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
-from moot.modules.governance.application.execution_monitor import WorkflowJournal
-from moot.modules.judge.container import JudgeContainer
-from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.market_data.application.market_data import MarketData, TradingStates
-from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.audit import Seal
-from moot.shared.domain.clock import Clock
-from moot.shared.domain.messages import Locale
-from moot.shared.infrastructure.audit_trail import AuditTrail
-from moot.shared.infrastructure.settings import Settings
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from moot.modules.coordinator.application.replay import ReplayService
+    from moot.modules.coordinator.application.research_orchestration_service import (
+        ResearchOrchestrationService,
+    )
+    from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks
+    from moot.modules.coordinator.application.sessions import Sessions
+    from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
+    from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
+    from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import SessionFactory
+    from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
+        LangGraphResearchOrchestrator,
+    )
+    from moot.modules.debate.container import DebateContainer
+    from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
+    from moot.modules.governance.application.execution_monitor import WorkflowJournal
+    from moot.modules.judge.container import JudgeContainer
+    from moot.modules.llm_platform.container import LLMPlatformContainer
+    from moot.modules.market_data.application.market_data import MarketData, TradingStates
+    from moot.modules.research.container import ResearchContainer
+    from moot.shared.domain.clock import Clock
+    from moot.shared.domain.messages import Locale
+    from moot.shared.infrastructure.audit_trail import AuditTrail
+    from moot.shared.infrastructure.settings import Settings
+
+
+@dataclass(frozen=True)
+class Neighbours:
+    """Who is needed to run a session. The factories make a container for one call."""
+
+    market_data: MarketData
+    trading: TradingStates
+    governance: CoordinatorAgent
+    research: Callable[[SessionFactory], ResearchContainer]
+    debate: Callable[[SessionFactory], DebateContainer]
+    judge: Callable[[SessionFactory], JudgeContainer]
+
+
+class Late(IResearchOrchestrationPort):
+    """The engine, from the first session that is to run."""
+
+    def __init__(self, container: CoordinatorContainer) -> None:
+        self._container = container
+
+    async def run(self, request: ResearchRequest) -> ResearchResult:
+        return await (await self._container.engine()).run(request)
 
 
 class CoordinatorContainer:
-    """`trail` None means that nothing is stored. The factories make a container for one call."""
+    """`trail` None means that nothing is stored."""
 
     def __init__(
         self,
         *,
         trail: AuditTrail | None,
-        market_data: MarketData,
-        research: Callable[[SessionFactory], ResearchContainer],
-        debate: Callable[[SessionFactory], DebateContainer],
-        judge: Callable[[SessionFactory], JudgeContainer],
+        neighbours: Callable[[], Neighbours],
         llm_platform: LLMPlatformContainer,
         clock: Clock,
         settings: Settings,
-        governance: CoordinatorAgent,
-        trading: TradingStates,
     ) -> None:
-        sessions: SessionFactory = trail.database.session if trail else nullcontext
         self._repository = _repository(trail, llm_platform)
-        self._trail = trail
-        self._directory = market_data
-        self._clock, self._currency = clock, settings.currency
-        gateways = (
-            ResearchGatewayAdapter(sessions, research),
-            DebateGatewayAdapter(sessions, debate),
-            JudgeGatewayAdapter(sessions, judge),
-        )
-        policy = GovernanceAdapter(governance, clock, trading)
-        layers = NodeLayers(policy=policy, timeout=settings.node_timeout, clock=clock)
+        self._trail, self._find_neighbours = trail, neighbours
+        self._clock, self._settings = clock, settings
 
-        def engine(repository: IResearchSessionRepository) -> LangGraphResearchOrchestrator:
-            return LangGraphResearchOrchestrator(*gateways, layers=replace(layers, repository=repository))
+    @cached_property
+    def sessions(self) -> Sessions:
+        from moot.modules.coordinator.application.sessions import Sessions
 
-        self._engine, self._orchestrator = engine, engine(self._repository)
-        self.sessions = Sessions(
-            self._orchestrator,
+        return Sessions(
+            Late(self),
             repository=self._repository,
-            clock=clock,
-            currency=settings.currency,
-            lease_seconds=settings.lease_seconds,
-            at_once=settings.max_sessions,
-            waiting=settings.max_waiting,
-            policy=policy,
+            clock=self._clock,
+            currency=self._settings.currency,
+            lease_seconds=self._settings.lease_seconds,
+            at_once=self._settings.max_sessions,
+            waiting=self._settings.max_waiting,
+            policy=self._policy,
         )
+
+    @cached_property
+    def _neighbours(self) -> Neighbours:
+        return self._find_neighbours()
+
+    @cached_property
+    def _policy(self) -> GovernanceAdapter:
+        from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
+
+        return GovernanceAdapter(self._neighbours.governance, self._clock, self._neighbours.trading)
+
+    @cached_property
+    def _orchestrator(self) -> LangGraphResearchOrchestrator:
+        return self._engine(self._repository)
+
+    async def engine(self) -> LangGraphResearchOrchestrator:
+        """Loaded in a thread: it takes a second or two, in which everybody else goes on."""
+        if "_orchestrator" not in vars(self):
+            await asyncio.to_thread(lambda: self._orchestrator)
+        return self._orchestrator
+
+    def _engine(self, repository: IResearchSessionRepository) -> LangGraphResearchOrchestrator:
+        from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
+            DebateGatewayAdapter,
+            JudgeGatewayAdapter,
+            ResearchGatewayAdapter,
+        )
+        from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
+            LangGraphResearchOrchestrator,
+        )
+        from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
+
+        sessions: SessionFactory = self._trail.database.session if self._trail else nullcontext
+        near = self._neighbours
+        return LangGraphResearchOrchestrator(
+            ResearchGatewayAdapter(sessions, near.research),
+            DebateGatewayAdapter(sessions, near.debate),
+            JudgeGatewayAdapter(sessions, near.judge),
+            layers=NodeLayers(
+                policy=self._policy,
+                timeout=self._settings.node_timeout,
+                clock=self._clock,
+                repository=repository,
+            ),
+        )
+
+    async def close(self) -> None:
+        if "sessions" in vars(self):
+            await self.sessions.close()
 
     def research_orchestration_service(self) -> ResearchOrchestrationService:
+        from moot.modules.coordinator.application.research_orchestration_service import (
+            ResearchOrchestrationService,
+        )
+
         return ResearchOrchestrationService(
-            self._orchestrator,
-            directory=self._directory,
+            Late(self),
+            directory=self._neighbours.market_data,
             repository=self._repository,
             clock=self._clock,
             sessions=self.sessions,
         )
 
     def replay_service(self) -> ReplayService:
+        from moot.modules.coordinator.application.replay import ReplayService
+
         return ReplayService(self._engine, self._repository)
 
     def session_history(self) -> SessionHistory:
-        return SessionHistory(self._repository, self._currency)
+        return SessionHistory(self._repository, self._settings.currency)
 
     def session_packs(self) -> SessionPacks:
-        return SessionPacks(self._repository, self._currency, examine_record)
+        from moot.modules.coordinator.application.session_pack import SessionPacks
+
+        return SessionPacks(self._repository, self._settings.currency, examine_record)
 
     def session_pruning(self) -> SessionPruning:
         if self._trail is None:
@@ -116,11 +186,15 @@ class CoordinatorContainer:
 
 def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
     """Sessions as governance knows them: workflows, read from their record."""
+    from moot.modules.coordinator.infrastructure.adapters.governance_adapter import SessionWorkflows
+
     return SessionWorkflows(SqlResearchSessionRepository(trail))
 
 
 def check_session_pack(data: bytes, locale: Locale, key: str = "") -> PackVerification:
     """Needs no desk: a pack is examined wherever it is, its signature with the desk's `key`. Raises `BrokenPack`."""
+    from moot.modules.coordinator.application.session_pack import check_pack
+
     return check_pack(data, partial(examine_record, seal=Seal(key) if key else None), locale)
 
 

@@ -76,7 +76,7 @@ class Cel(ConditionEngine):
 
     @cached_property
     def _conditions(self) -> ConditionEngine:
-        from moot.modules.governance.infrastructure.cel.index import CelConditions  # noqa: PLC0415
+        from moot.modules.governance.infrastructure.cel.index import CelConditions
 
         return CelConditions()
 
@@ -86,7 +86,7 @@ def guard_sql(tables: Mapping[str, Columns] | None) -> NamedCondition:
 
     @cache
     def load() -> NamedCondition:
-        from moot.modules.governance.infrastructure.sql.condition import sql_condition  # noqa: PLC0415
+        from moot.modules.governance.infrastructure.sql.condition import sql_condition
 
         return sql_condition(tables)
 
@@ -98,7 +98,7 @@ def guard_sql(tables: Mapping[str, Columns] | None) -> NamedCondition:
 
 def correct_sql(sql: str, corrector: RewriteSql, columns: Columns) -> str | None:
     """The statement as a rule's corrector asks for it; None: that cannot be done."""
-    from moot.modules.governance.infrastructure.sql.rewriting import rewrite  # noqa: PLC0415
+    from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 
     return rewrite(sql, **corrector.model_dump(exclude={"kind", "path"}), columns=columns)
 

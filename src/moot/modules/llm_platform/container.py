@@ -1,6 +1,8 @@
 """Wires the models, the record of their calls, the budget and the web."""
 
+from contextlib import AsyncExitStack
 from datetime import timedelta
+from functools import cached_property
 from typing import Any
 from uuid import UUID
 
@@ -24,15 +26,7 @@ from moot.modules.llm_platform.infrastructure.call_journal import (
     SqlCallJournal,
 )
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
-from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
-from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
-from moot.modules.llm_platform.infrastructure.web_searches import (
-    BochaSearch,
-    SearxngSearch,
-    SqlSearches,
-)
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, let_through
 from moot.shared.domain.validation import validate
@@ -69,23 +63,43 @@ class LLMPlatformContainer:
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
         self.private_urls = settings.private_urls
-        self._model = OpenAIChatModel(private_urls=settings.private_urls)
         self._reader = SqlCallJournal(audit) if audit else None
+        self._guard, self._database = guard, database
+        self._opened = AsyncExitStack()
+
+    @cached_property
+    def _llm(self) -> LLMService:
+        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+
+        settings, database, clock = self._settings, self._database, self._clock
+        model = OpenAIChatModel(private_urls=settings.private_urls)
+        self._opened.push_async_callback(model.aclose)
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
-        self._llm = LLMService(
+        return LLMService(
             self.registry,
-            self._model,
+            model,
             self._reader or NoJournal(),
             SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
             deadline=settings.llm_deadline,
             max_tokens=settings.llm_max_tokens,
-            guard=guard,
+            guard=self._guard,
         )
-        self._searches_the_web = bool(settings.bocha_api_key.get_secret_value() or settings.searxng_url)
-        self._provider = _search_provider(settings)
-        searches = SqlSearches(database, clock) if database else None
-        self._web_search = WebSearchService(self._provider, ExternalCalls(audit), searches, clock, guard)
-        self._pages = PageFetcher()
+
+    @cached_property
+    def _web_search(self) -> WebSearchService:
+        from moot.modules.llm_platform.infrastructure.web_searches import (
+            BochaSearch,
+            SearxngSearch,
+            SqlSearches,
+        )
+
+        key, url = self._settings.bocha_api_key, self._settings.searxng_url
+        # Bocha without a key says, when it is asked, what there is to set up.
+        bocha = key.get_secret_value() or not url
+        provider = BochaSearch(key, self._settings.bocha_url) if bocha else SearxngSearch(url)
+        self._opened.push_async_callback(provider.aclose)
+        searches = SqlSearches(self._database, self._clock) if self._database else None
+        return WebSearchService(provider, ExternalCalls(self._audit), searches, self._clock, self._guard)
 
     async def open(self) -> None:
         """Load the stored models, and close the calls a process that died left open."""
@@ -103,9 +117,7 @@ class LLMPlatformContainer:
             await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, **which)
 
     async def close(self) -> None:
-        await self._model.aclose()
-        await self._provider.aclose()
-        await self._pages.aclose()
+        await self._opened.aclose()
 
     def llm_service(self) -> LLMService:
         return self._llm
@@ -117,6 +129,8 @@ class LLMPlatformContainer:
         return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
     def config_service(self) -> ConfigService:
+        from moot.modules.llm_platform.infrastructure.public_web import leads_outside
+
         return ConfigService(self._repository, self.registry, leads_outside)
 
     def usage_service(self) -> UsageService:
@@ -128,11 +142,16 @@ class LLMPlatformContainer:
     def web_to_search(self) -> WebSearchService | None:
         """For research: the service that is configured; on replay, if the session searched, whichever it was."""
         replay = current_replay()
-        searched = self._searches_the_web if replay is None else replay.searched
+        configured = bool(self._settings.bocha_api_key.get_secret_value() or self._settings.searxng_url)
+        searched = configured if replay is None else replay.searched
         return self._web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
-        return WebPageService(self._pages.text, ExternalCalls(self._audit))
+        from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
+
+        pages = PageFetcher()
+        self._opened.push_async_callback(pages.aclose)
+        return WebPageService(pages.text, ExternalCalls(self._audit))
 
     def llm_call_logs(self) -> LLMCallLogQueryService | None:
         return LLMCallLogQueryService(self._reader) if self._reader else None
@@ -159,10 +178,3 @@ def _environment_model(settings: Settings) -> list[LLMConfig]:
         "priority": 0,
     }
     return [validate(ConfigBody, given).config()]
-
-
-def _search_provider(settings: Settings) -> BochaSearch | SearxngSearch:
-    """Bocha without a key says, when it is asked, what there is to set up."""
-    if settings.searxng_url and not settings.bocha_api_key.get_secret_value():
-        return SearxngSearch(settings.searxng_url)
-    return BochaSearch(settings.bocha_api_key, settings.bocha_url)
