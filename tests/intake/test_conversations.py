@@ -9,6 +9,7 @@ from moot.modules.intake.application.intake_state import FRESH
 from moot.modules.intake.domain.question import Mention
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.errors import InvalidInput, NotFound
 from tests.intake.whole_desk import Asking, Heard, asking, settings_of
 
 MIRAGE, FOGHARBOUR = "900001.DEMO", "900002.DEMO"
@@ -157,3 +158,19 @@ async def test_a_company_that_is_not_covered_and_one_that_is_gone_are_told_with_
     assert unknown.startswith("“Hermes” is no company that this desk covers")
     alone = await desk.ask("Is 900007.DEMO cheap?")
     assert (alone.status, alone.last.plan) == ("replied", None) and "delisted" in alone.last.reply
+
+
+@pytest.mark.parametrize("kept", [True, False], ids=["kept", "in memory"])
+async def test_a_conversation_is_found_by_the_beginning_of_its_id_or_as_the_last(home, database, kept):
+    async with asking(settings_of(home, database, persistence=kept)) as desk:
+        asked = [await desk.ask("hi") for _ in range(17)]  # of sixteen digits, two ids begin with the same
+        find, workspace = desk.service.find, desk.workspace
+        assert (await find("last", workspace)).id == asked[-1].id
+        assert (await find(str(asked[3].id)[:18].upper(), workspace)).id == asked[3].id
+        firsts = [str(each.id)[0] for each in asked]
+        shared = next(first for first in firsts if firsts.count(first) > 1)
+        with pytest.raises(InvalidInput, match="Give more digits"):
+            await find(shared, workspace)
+        for name, where in (("last", "elsewhere"), ("f" * 32, workspace)):
+            with pytest.raises(NotFound):
+                await find(name, where)

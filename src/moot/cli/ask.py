@@ -46,7 +46,7 @@ MARKS = {"started": "…", "completed": "✓", "partial": "~", "failed": "✗", 
 COLOURS = {"started": "dim", "completed": "green", "partial": "yellow", "failed": "red", "skipped": "dim"}
 YES, NO = ("y", "yes", "是", "好"), ("n", "no", "否", "不")
 LONGEST_CALL = 100
-DIGITS = re.compile(r"[0-9a-f-]{1,36}", re.IGNORECASE)
+DIGITS = re.compile(r"(?:-?[0-9a-f]){1,32}", re.IGNORECASE)
 """Of an id, or its beginning."""
 
 Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
