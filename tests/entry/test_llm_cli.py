@@ -86,7 +86,9 @@ async def test_the_test_of_a_model_says_what_it_cannot_do(moot, llm_server):
     await add(moot, llm_server)
     seen = await moot("llm", "test")
     assert seen.returncode == 0, seen.stdout + seen.stderr
-    assert re.search(r"main \(fake-1\)\n  ✓ answers: \d+ ms, \? \+ \? tokens, price unknown", seen.stdout)
+    assert re.search(
+        r"main \(fake-1\)\n  ✓ answers: \d+ ms, \? \+ \? tokens, cost unknown, the vendor sent", seen.stdout
+    )
     assert "✗ JSON schema: the endpoint does not take one" in seen.stdout
     assert "✗ tools: the tool was not used" in seen.stdout
 
@@ -187,6 +189,17 @@ async def test_the_table_of_models_fits_a_hundred_columns_in_both_languages(moot
         seen = await moot("llm", "list", LANG=f"{language}.UTF-8")
         assert all(word in seen.stdout for word in words)
         assert "dashscope.aliyuncs.com/compatible-mode/v1" in seen.stdout, "on one line"
+
+
+async def test_a_model_has_the_limits_it_was_given_or_those_of_its_kind(moot):
+    await moot("llm", "add", "near", "--preset", "ollama", "--model", "llama3")
+    limits = ("--timeout", "90", "--concurrency", "4")
+    await moot("llm", "add", "far", "--base-url", "https://m.example/v1", "--model", "m", *limits)
+    shown = " ".join((await moot("llm", "list")).stdout.split())
+    assert re.search("near .* active .* 600 s ×1", shown)
+    assert re.search("far .* active .* 90 s ×4", shown)
+    wrong = await moot("llm", "add", "no", "--preset", "ollama", "--model", "m", "--timeout", "0")
+    assert (wrong.returncode, "timeout: 0.0 is out of range" in wrong.stderr) == (2, True)
 
 
 def test_in_a_terminal_the_key_is_asked_for_and_not_shown(home, forge):

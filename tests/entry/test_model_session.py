@@ -153,7 +153,7 @@ async def test_rules_judge_where_a_model_failed_only_if_that_was_asked_for(llm_s
 
 async def test_a_budget_that_is_spent_is_said_and_not_crashed_into(llm_server, home, clock):
     llm_server.default = careful
-    limited = settings(llm_server, home, budget_session_tokens=30_000)
+    limited = settings(llm_server, home, budget_session_tokens=30_000, llm_concurrency=16)
     async with Moot(limited, clock=clock) as desk:
         result = await desk.research(SYMBOL, locale="en-US")
     said = [item.error for item in result.expert_results.values() if item.error] + [result.reason or ""]

@@ -178,16 +178,15 @@ def _show_models(views: Sequence[ConfigView]) -> None:
             lambda v: "\n".join("—" if cost is None else f"{cost:g}" for cost in (v.price_in, v.price_out)),
             justify="right",
         ),
-        line_field(
-            "llm.column.limits", lambda v: f"{v.timeout:g} s\n{v.concurrency or '—'}", justify="right"
-        ),
         line_field("llm.column.key", lambda v: f"{v.api_key or '—'}\n{say(f'llm.source.{v.source}')}"),
         line_field("llm.column.state", _state),
     )
 
 
 def _state(view: ConfigView) -> str:
-    return say(f"llm.state.{'locked' if view.unreadable else 'on' if view.is_active else 'off'}")
+    """And what holds for its requests: how long, and how many at once."""
+    state = say(f"llm.state.{'locked' if view.unreadable else 'on' if view.is_active else 'off'}")
+    return f"{state}\n{view.timeout:g} s{f' ×{view.concurrency}' if view.concurrency else ''}"
 
 
 def _show_usage(report: UsageReport) -> None:

@@ -34,9 +34,7 @@ class Settings(BaseSettings):
         default=None, description="language of the command line and the SDK; empty: the terminal's"
     )
     node_timeout: float | None = Field(
-        default=None,
-        gt=0,
-        description="seconds a node may take; empty: 60 beside its model calls, which have limits of their own",
+        default=None, gt=0, description="seconds a node may take; empty: 60 beside its model calls"
     )
     optional_nodes: str = Field(
         default="",
@@ -72,17 +70,13 @@ class Settings(BaseSettings):
     )
     llm_proxy: str = Field(default="", description="HTTP proxy on the way to that model")
     llm_timeout: float | None = Field(
-        default=None,
-        gt=0,
-        description="seconds a request to that model may take; empty: 120, for one that is local or thinks 600",
+        default=None, gt=0, description="seconds a request to it may take; empty: 120, local or thinking 600"
     )
     llm_concurrency: int | None = Field(
         default=None, ge=1, description="requests to it at once; empty: 1 if it is local, else no limit"
     )
     llm_deadline: float | None = Field(
-        default=None,
-        gt=0,
-        description="seconds a call to any model may take, retries and waiting included; empty: no such limit",
+        default=None, gt=0, description="seconds any model call may take, with all retries and waiting"
     )
     llm_max_tokens: int = Field(default=4096, ge=1, description="tokens an agent's answer may have")
     analyst: Literal["auto", "rubric", "llm"] = Field(

@@ -88,19 +88,17 @@ class ResearchOrchestrationService:
         Raises `SessionNotFound`, `SessionRunning` or `SessionNotRetryable` before anything starts,
         `AllExpertsFailed` when there is still no result.
         """
-        again, digest = await self._again(session_id, by, skip_debate=skip_debate)
+        again, digest = await self._again(session_id, by, skip_debate)
         return await self._sessions.answer(again, key=_key(by, digest), watch=watch)
 
     async def start_retry(
         self, session_id: UUID, *, skip_debate: bool | None = None, **by: Unpack[By]
     ) -> ResearchSession:
         """The same in the background."""
-        again, digest = await self._again(session_id, by, skip_debate=skip_debate)
+        again, digest = await self._again(session_id, by, skip_debate)
         return await self._sessions.start(again, key=_key(by, digest))
 
-    async def _again(
-        self, session_id: UUID, by: By, *, skip_debate: bool | None
-    ) -> tuple[ResearchRequest, str]:
+    async def _again(self, session_id: UUID, by: By, skip_debate: bool | None) -> tuple[ResearchRequest, str]:
         past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
         request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
         return request, _digest(f"retry {session_id} {skip_debate}")

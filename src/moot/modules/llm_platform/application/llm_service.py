@@ -56,6 +56,7 @@ PAUSES = (1.0, 2.0)
 JITTER = 0.25
 LONGEST_PAUSE = 50.0
 """Whoever asks for a longer one is not asked again."""
+MANY = 1_000_000
 PATIENCE = 5.0
 """Seconds to wait for a model while another could be asked."""
 
@@ -79,12 +80,8 @@ class Tries:
         return self._end - time.monotonic()
 
     @asynccontextmanager
-    async def turn(self, slots: asyncio.Semaphore | None, config: LLMConfig) -> AsyncIterator[None]:
-        """Wait for one and keep it for the length of the block. That is no fault of the model's, and takes none of
-        its time."""
-        if slots is None:
-            yield
-            return
+    async def turn(self, slots: asyncio.Semaphore, config: LLMConfig) -> AsyncIterator[None]:
+        """Wait for one and keep it for the length of the block; waiting takes none of the model's time."""
         came = time.monotonic()
         try:
             async with asyncio.timeout(self.seconds_left() if self._waiting_counts else None):
@@ -302,9 +299,9 @@ class LLMService:
             raise ModelTrouble(alone.message, retry_after=alone.retry_after) from None
         return call.result()
 
-    def _slots_of(self, config: LLMConfig) -> asyncio.Semaphore | None:
-        most = config.at_once
-        return None if most is None else self._slots.setdefault((config.id, most), asyncio.Semaphore(most))
+    def _slots_of(self, config: LLMConfig) -> asyncio.Semaphore:
+        most = config.at_once or MANY
+        return self._slots.setdefault((config.id, most), asyncio.Semaphore(most))
 
     async def _reply(self, config: LLMConfig, request: ChatRequest, tries: Tries) -> ModelReply:
         """After others there may be little time left for this model: its silence is then no outage."""

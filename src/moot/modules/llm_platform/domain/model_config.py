@@ -173,16 +173,11 @@ def _cloud(name: str, base_url: str, suggested_model: str | None = None, **can: 
     )
 
 
-def _local_preset(name: str, port: int, concurrency: int | None = None) -> Preset:
+def _local_preset(name: str, port: int, **more: int) -> Preset:
     """Servers that hold any model to a schema as it speaks; whether it uses tools depends on the model."""
     url, able = f"http://127.0.0.1:{port}/v1", Capabilities(json_schema=True)
-    return Preset(
-        name=name,
-        vendor=name,
-        base_url=url,
-        needs_key=False,
-        concurrency=concurrency,
-        capabilities=able,
+    return Preset.model_validate(
+        {"name": name, "vendor": name, "base_url": url, "needs_key": False, "capabilities": able, **more}
     )
 
 

@@ -16,7 +16,7 @@ from moot.shared.infrastructure.redaction import REDACT, make_storable
 
 MOST_TOKENS = 2**31
 EXCERPT = 300
-FILTER = "content_filter"
+FILTER, REFUSED = "content_filter", "refusal"
 PASSING = {408, 409, 425, 429}
 HINTS = {401: "client.hint.key", 403: "client.hint.key", 404: "client.hint.address"}
 FEATURES = {  # what a request may ask for, and the words by which a vendor says that it does not know it
@@ -117,7 +117,10 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         ToolCall(id=call.id or f"call_{n}", **REDACT(dict(call.function)))
         for n, call in enumerate(message.tool_calls or [])
     ]
-    refused = bool(message.refusal) and not message.content and not calls
+    ended, refused = (
+        found.choices[0].finish_reason,
+        bool(message.refusal) and not message.content and not calls,
+    )
     return ModelReply(
         # a model may say what it was told in confidence
         content=REDACT(message.refusal if refused else message.content),
@@ -125,9 +128,7 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         tool_calls=calls,
         usage=found.usage,
         model=found.model or config.model_name,
-        finish_reason="refusal"
-        if refused
-        else found.choices[0].finish_reason or ("tool_calls" if calls else "stop"),
+        finish_reason=REFUSED if refused else ended or ("tool_calls" if calls else "stop"),
     )
 
 
