@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-from bench import bare_langgraph, decisions, history, intake, lake, models, sessions
+from bench import bare_langgraph, decisions, history, intake, lake, models, sessions, start
 from bench.desk import QUESTION, TURNS_ON_THE_CRITICAL_PATH, desk_of_stubs
 from bench.gateways import TimedResearch
 from bench.line import Line
@@ -107,7 +107,11 @@ def main() -> int:
         models.lines(),
         intake.lines(),
     )
-    lines = [line for some in awaited for line in asyncio.run(some)] + [help_text(), *lake.lines()]
+    lines = [line for some in awaited for line in asyncio.run(some)] + [
+        help_text(),
+        *start.lines(),
+        *lake.lines(),
+    ]
     width = max(len(line.name) for line in lines)
     for line in lines:
         mark = "ok" if line.within else "OVER"

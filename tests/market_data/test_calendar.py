@@ -86,7 +86,7 @@ def test_the_real_calendar_of_shanghai_ends_with_an_error_and_not_with_a_guess()
 
 @pytest.mark.parametrize("market", list(closed_days.NAMES))
 def test_the_table_of_closed_days_is_what_exchange_calendars_knows(market: Market) -> None:
-    """As far as the exchanges have announced their days: where it knows more, the table is to be written anew."""
+    """As far as the exchanges have announced their days; `closed_days` says what to do when they announce more."""
     calendar = trading_calendar(market)
     assert calendar.sessions(calendar.first, calendar.last) == closed_days.sessions(market)
     assert (calendar.first, calendar.last) == (closed_days.FIRST[market], closed_days.LAST[market])

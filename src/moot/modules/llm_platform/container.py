@@ -16,6 +16,7 @@ from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Limits, Unkept
+from moot.modules.llm_platform.domain.chat import ChatModel, ChatRequest, ModelReply
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import (
     MODEL_ANSWER,
@@ -39,6 +40,26 @@ ABANDONED_AFTER = 4
 
 CALL_KINDS, CALL_BODIES = MODEL_KINDS, MODEL_BODIES
 """For whoever verifies or prunes a record: what links vouch for in model calls, and the texts that may go."""
+
+
+class LateModel:
+    """The client of models, from the first call: what it stands on takes a quarter of a second to load."""
+
+    def __init__(self, *, private_urls: bool) -> None:
+        self._private_urls = private_urls
+
+    @cached_property
+    def _model(self) -> ChatModel:
+        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+
+        return OpenAIChatModel(private_urls=self._private_urls)
+
+    async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply:
+        return await self._model.complete(config, request)
+
+    async def aclose(self) -> None:
+        if "_model" in vars(self):
+            await self._model.aclose()
 
 
 class LLMPlatformContainer:
@@ -69,10 +90,8 @@ class LLMPlatformContainer:
 
     @cached_property
     def _llm(self) -> LLMService:
-        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-
         settings, database, clock = self._settings, self._database, self._clock
-        model = OpenAIChatModel(private_urls=settings.private_urls)
+        model = LateModel(private_urls=settings.private_urls)
         self._opened.push_async_callback(model.aclose)
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
         return LLMService(
