@@ -68,7 +68,6 @@ class LLMPlatformContainer:
             SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
-        self.private_urls = settings.private_urls
         self._model = OpenAIChatModel(private_urls=settings.private_urls)
         self._reader = SqlCallJournal(audit) if audit else None
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
@@ -116,8 +115,10 @@ class LLMPlatformContainer:
     def engine_choice(self) -> EngineChoice:
         return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
-    def config_service(self) -> ConfigService:
-        return ConfigService(self._repository, self.registry, leads_outside)
+    def config_service(self, *, for_guest: bool = False) -> ConfigService:
+        """A guest knows the desk's network only from outside, unless its owner says otherwise."""
+        held = for_guest and not self._settings.private_urls
+        return ConfigService(self._repository, self.registry, leads_outside if held else None)
 
     def usage_service(self) -> UsageService:
         return UsageService(self._reader, self._clock, self._settings.currency)
