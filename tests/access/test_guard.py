@@ -167,7 +167,8 @@ async def test_the_owner_of_the_desk_has_local_models_and_may_allow_them_to_keys
     async with calling(app, address=HERE) as client:
         assert (await client.post(CONFIGS, json=LOCAL)).json()["public_only"] is False
     async with calling(app, await new_key(app, "admin")) as client:
-        app.state.llm_platform.private_urls = True
+        allowing = app.state.desk.settings.model_copy(update={"private_urls": True})
+        app.state.llm_platform._settings = allowing
         assert (await client.post(CONFIGS, json={**LOCAL, "alias": "theirs"})).status_code == 201
 
 

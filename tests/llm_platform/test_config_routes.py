@@ -10,7 +10,6 @@ from structlog.testing import capture_logs
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService, ModelRegistry
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
-from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 from moot.modules.llm_platform.presentation.routes import router
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
@@ -28,9 +27,10 @@ class Platform:
     def __init__(self, database: Database, clock: FixedClock) -> None:
         repository = SqlConfigRepository(database, Cipher("secret"), clock)
         self.registry = ModelRegistry(repository, [DEFAULT])
-        self._service = ConfigService(repository, self.registry, leads_outside)
+        self._service = ConfigService(repository, self.registry)
 
-    def config_service(self) -> ConfigService:
+    def config_service(self, *, for_guest: bool = False) -> ConfigService:
+        assert not for_guest
         return self._service
 
 

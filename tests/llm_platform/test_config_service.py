@@ -17,7 +17,6 @@ from moot.modules.llm_platform.application.config_service import (
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
-from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.database import Database
@@ -64,7 +63,7 @@ class Desk:
         stored = SqlConfigRepository(database, Cipher(secret), clock) if database else None
         self.repository = stored
         self.registry = ModelRegistry(stored, [DEFAULT])
-        self.service = ConfigService(stored, self.registry, leads_outside)
+        self.service = ConfigService(stored, self.registry)
 
     def aliases(self) -> list[str]:
         return [config.alias for config in self.registry.usable()]

@@ -139,7 +139,7 @@ def read_error(response: httpx.Response, url: str) -> AppError:
     except ValidationError:
         foreign = FROM_A_PROXY.get(status, UpstreamFailed)
         return foreign(SAY("not_a_desk", url=url, status=status), url=url, status=status)
-    kind = BY_CODE.get(body.code) or BY_STATUS.get(status, AppError)
+    kind = BY_CODE.get(body.code) or BY_STATUS.get(status, InvalidInput if status < 500 else AppError)
     return _rebuild(kind, body, response.headers.get("retry-after", ""))
 
 

@@ -83,7 +83,6 @@ class LLMPlatformContainer:
             SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
-        self.private_urls = settings.private_urls
         self._reader = SqlCallJournal(audit) if audit else None
         self._guard, self._database = guard, database
         self._opened = AsyncExitStack()
@@ -147,7 +146,10 @@ class LLMPlatformContainer:
     def engine_choice(self) -> EngineChoice:
         return EngineChoice(self._llm, self._settings.analyst, self._settings.analyst_fallback)
 
-    def config_service(self) -> ConfigService:
+    def config_service(self, *, for_guest: bool = False) -> ConfigService:
+        """A guest knows the desk's network only from outside, unless its owner says otherwise."""
+        if not for_guest or self._settings.private_urls:
+            return ConfigService(self._repository, self.registry, None)
         from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 
         return ConfigService(self._repository, self.registry, leads_outside)

@@ -54,18 +54,6 @@ class InvalidInput(AppError):
     kind = ErrorKind.INPUT
 
 
-class TooLarge(InvalidInput):
-    """More was sent than is read."""
-
-    code = "TOO_LARGE"
-
-
-class TooSlow(InvalidInput):
-    """What was announced did not come in time."""
-
-    code = "TOO_SLOW"
-
-
 class Unauthenticated(AppError):
     """Nobody can tell who asks."""
 

@@ -16,9 +16,7 @@ from moot.shared.domain.errors import (
     Forbidden,
     InvalidInput,
     NotFound,
-    TooLarge,
     TooManyRequests,
-    TooSlow,
     Unauthenticated,
     Unavailable,
     UpstreamFailed,
@@ -35,14 +33,14 @@ STATUS: dict[type[AppError], int] = {
     Unauthenticated: 401,
     Forbidden: 403,
     NotFound: 404,
-    TooSlow: 408,
     Conflict: 409,
-    TooLarge: 413,
     TooManyRequests: 429,
     AppError: 500,
     UpstreamFailed: 502,
     Unavailable: 503,
 }
+STATUS_OF_CODE = {"HTTP_405": 405, "TOO_SLOW": 408, "TOO_LARGE": 413}
+"""Kinds of input that HTTP tells apart and nobody else has to."""
 
 
 class ErrorBody(BaseModel):
@@ -73,7 +71,7 @@ def install_error_handlers(app: FastAPI) -> None:
         refused = InvalidInput(
             SAY("no_such_method", **here, allowed=allowed), code="HTTP_405", allowed=allowed
         )
-        response = answer(request, refused, 405)
+        response = answer(request, refused)
         response.headers["Allow"] = ", ".join(allowed)
         return response
 
@@ -105,7 +103,8 @@ def answer(
 
 
 def _status(error: AppError) -> int:
-    return next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    of_kind = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
+    return STATUS_OF_CODE.get(error.code, of_kind)
 
 
 def _locale(request: Request, asked: Any) -> Locale:

@@ -9,7 +9,7 @@ from fastapi import Request
 from pydantic_core import from_json
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from moot.shared.domain.errors import AppError, InvalidInput, TooLarge, TooManyRequests, TooSlow
+from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import refuse_field
 from moot.shared.presentation.errors import answer
@@ -57,7 +57,7 @@ class BodyLimit:
             async with asyncio.timeout(BODY_SECONDS):
                 return await _collect(receive, most)
         except TimeoutError:
-            raise TooSlow(SAY("limits.body_slow", seconds=BODY_SECONDS), seconds=BODY_SECONDS) from None
+            raise InvalidInput(SAY("limits.body_slow", seconds=BODY_SECONDS), code="TOO_SLOW") from None
 
 
 def _brings_body(request: Request) -> bool:
@@ -77,8 +77,8 @@ async def _collect(receive: Receive, most: int) -> bytes | None:
             return bytes(body)
 
 
-def _refuse_size(most: int) -> TooLarge:
-    return TooLarge(SAY("limits.body_large", most=most), allowed=most)
+def _refuse_size(most: int) -> InvalidInput:
+    return InvalidInput(SAY("limits.body_large", most=most), code="TOO_LARGE", allowed=most)
 
 
 def _check_json(body: bytes, content_type: str) -> None:

@@ -136,14 +136,14 @@ WHERE = frozenset({"base_url", "proxy"})
 class ConfigService:
     """`repository` None: nothing is stored on this desk, and there is only what the environment says.
 
-    `leads_outside` tells whether a URL is on the public web. Whoever changes a model `as_guest` may name no other.
+    `leads_outside` tells whether a URL is on the public web; None: whoever asks may use any.
     """
 
     def __init__(
         self,
         repository: ConfigRepository | None,
         registry: ModelRegistry,
-        leads_outside: Callable[[str], Awaitable[bool]],
+        leads_outside: Callable[[str], Awaitable[bool]] | None = None,
     ) -> None:
         self._repository, self._registry, self._leads_outside = repository, registry, leads_outside
 
@@ -161,29 +161,27 @@ class ConfigService:
             raise no_such_config(alias, list(known))
         return known[alias]
 
-    async def create(
-        self, body: ConfigBody, workspace: str = DEFAULT_WORKSPACE, *, as_guest: bool = False
-    ) -> ConfigView:
+    async def create(self, body: ConfigBody, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
         """Raises `DuplicateConfig`. A model of the environment is no duplicate: the new one takes its place."""
-        await self._writable.add(await self._vet(body.config(workspace), as_guest))
+        await self._writable.add(await self._vet(body.config(workspace)))
         return await self.get(body.alias, workspace)
 
-    async def update(
-        self, alias: str, patch: ConfigPatch, workspace: str = DEFAULT_WORKSPACE, *, as_guest: bool = False
-    ) -> ConfigView:
+    async def update(self, alias: str, patch: ConfigPatch, workspace: str = DEFAULT_WORKSPACE) -> ConfigView:
         config, fields = await self._require_changeable(alias, workspace), patch.model_fields_set
         changed = patch.apply_to(config)
         if fields & WHERE:
-            changed, fields = await self._vet(changed, as_guest), {*fields, "public_only"}
+            changed, fields = await self._vet(changed), {*fields, "public_only"}
         await self._writable.update(changed, fields)
         return await self.get(alias, workspace)
 
-    async def _vet(self, config: LLMConfig, as_guest: bool) -> LLMConfig:
-        """Held to the public web from now on, if a guest says where it is."""
-        for name, url in (("base_url", config.base_url), ("proxy", config.proxy)):
-            if as_guest and url and not await self._leads_outside(url):
+    async def _vet(self, config: LLMConfig) -> LLMConfig:
+        """Held to the public web from now on, if whoever says where it is may use no other."""
+        if self._leads_outside is None:
+            return config.model_copy(update={"public_only": False})
+        for name in WHERE:
+            if (url := getattr(config, name)) and not await self._leads_outside(url):
                 raise refuse_field("not_public", name, None)
-        return config.model_copy(update={"public_only": as_guest})
+        return config.model_copy(update={"public_only": True})
 
     async def remove(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> None:
         await self._writable.remove(await self._require_changeable(alias, workspace))

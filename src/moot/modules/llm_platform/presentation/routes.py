@@ -44,19 +44,12 @@ def llm_platform(request: Request) -> LLMPlatformContainer:
 Platform = Annotated[LLMPlatformContainer, Depends(llm_platform)]
 
 
-def config_service(platform: Platform) -> ConfigService:
-    return platform.config_service()
+def config_service(platform: Platform, caller: Caller) -> ConfigService:
+    """Whoever comes with a key is a guest."""
+    return platform.config_service(for_guest=caller is not None)
 
 
 Configs = Annotated[ConfigService, Depends(config_service)]
-
-
-def is_guest(platform: Platform, caller: Caller) -> bool:
-    """Whoever comes with a key may know the desk's network only from outside, unless its owner says otherwise."""
-    return caller is not None and not platform.private_urls
-
-
-Guest = Annotated[bool, Depends(is_guest)]
 
 
 @router.get("/presets", summary="Vendors and local servers known by name")
@@ -70,8 +63,8 @@ async def configs(service: Configs, workspace: Workspace) -> list[ConfigView]:
 
 
 @router.post("/configs", summary="Add a model", status_code=201, responses=BAD_REQUEST | DUPLICATE)
-async def create(body: ConfigBody, service: Configs, workspace: Workspace, as_guest: Guest) -> ConfigView:
-    return await service.create(body, workspace, as_guest=as_guest)
+async def create(body: ConfigBody, service: Configs, workspace: Workspace) -> ConfigView:
+    return await service.create(body, workspace)
 
 
 @router.post("/configs/refresh", summary="Read the stored models again")
@@ -85,11 +78,9 @@ async def config(alias: str, service: Configs, workspace: Workspace) -> ConfigVi
 
 
 @router.patch("/configs/{alias}", summary="Change a model", responses=BAD_REQUEST | NOT_FOUND)
-async def change(
-    alias: str, patch: ConfigPatch, service: Configs, workspace: Workspace, as_guest: Guest
-) -> ConfigView:
+async def change(alias: str, patch: ConfigPatch, service: Configs, workspace: Workspace) -> ConfigView:
     """Only the fields sent change; a null puts one back to its default."""
-    return await service.update(alias, patch, workspace, as_guest=as_guest)
+    return await service.update(alias, patch, workspace)
 
 
 @router.delete(
