@@ -187,6 +187,7 @@ CASES = [
             "Accept: a\r\nHost: evil.org",
             [{"name": "Accept", "value": "a\rb"}],
             {"Cookie": ["a=1", "b=2\u2028c"]},
+            {"Accept": "a%0d%0aHost: evil.org"},
         ),
         {"url": PAGE},
     ),

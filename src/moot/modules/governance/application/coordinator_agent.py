@@ -233,9 +233,7 @@ class CoordinatorAgent:
 
     def _inform(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
-        known: dict[str, Any] = {}
-        if self.monitor.get_context(current_workflow_id()) is not None:
-            known = self.monitor.facts()
+        known = self.monitor.facts() if self.monitor.watches(current_workflow_id()) else {}
         broken = self.breakers.open_names(workspace)
         if broken or request.decision_type == "tool_call":
             known["open_breakers"] = broken

@@ -142,6 +142,9 @@ class ExecutionMonitor:
             - (workflow is not None and workflow.workflow_id not in self._ended),
         }
 
+    def watches(self, workflow_id: str) -> bool:
+        return workflow_id in self._workflows
+
     def set_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
         """As the audit has counted until now."""
         if workflow := self._under_way(workflow_id):

@@ -52,7 +52,7 @@ BARE_HOST = re.compile(
 PAGE = re.compile(r"(?:[^\s?\\\x00-\x20\x7f%]|%(?![01][0-9a-f]|7f))*")
 """Of a site, with nothing in its address that could be read as more than a page."""
 APART = re.compile(r"[\s,;<>()\"]+|mailto:")
-CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]")
+CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f\x85\u2028\u2029]|%0[0dD]")
 QUERY = re.compile(r"[\s(]*(?:select|with)\b", re.IGNORECASE)
 IBAN = re.compile(
     r"(?<![a-z0-9])[a-z]{2}\d{2}(?:[a-z0-9]{10,30}| [a-z0-9]{4}(?: \d{4}){1,6}(?: \d{1,3})?)(?![a-z0-9])",
