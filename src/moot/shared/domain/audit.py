@@ -7,21 +7,10 @@ from uuid import UUID
 
 from pydantic import BaseModel
 
-Problem = Literal[
-    "changed",
-    "removed",
-    "reordered",
-    "cut_off",
-    "added",
-    "unreadable",
-    "gone",
-    "unlisted",
-    "other_end",
-    "ledger",
-    "unsigned",
-    "forged",
-]
-"""The first six are of a record by itself; the others of how it stands in its workspace's ledger, and signed."""
+OfARecord = Literal["changed", "removed", "reordered", "cut_off", "added", "unreadable"]
+InTheLedger = Literal["gone", "unlisted", "other_end", "ledger", "unsigned", "forged"]
+Problem = OfARecord | InTheLedger
+"""Of a record by itself, and of how it stands in its workspace's ledger, and signed."""
 
 
 class Link(BaseModel, frozen=True):
