@@ -45,7 +45,7 @@ def test_a_point_is_cut_to_what_a_screen_can_hold():
 
 
 def test_a_number_is_never_cut_in_two():
-    assert rendered(Prose("价格为 1234.56 元" * 9, most=12)).strip() == "价格为…"
+    assert rendered(Prose("价格为 1234.56 元" * 9, most=12)).strip() == "价格为 …"
 
 
 def told(kind: str, **data) -> SessionEvent:

@@ -144,9 +144,9 @@ def test_a_field_may_have_the_name_of_a_part_of_the_request(path, field):
     ("text", "most", "cut"),
     [
         ("short", 10, "short"),
-        ("the price is 1234.56 yuan", 18, "the price is…"),
+        ("the price is 1234.56 yuan", 18, "the price is …"),
         ("the price is 1234.56 yuan", 21, "the price is 1234.56…"),
-        ("一共 12,345.6% 的", 9, "一共…"),
+        ("一共 12,345.6% 的", 9, "一共 …"),
         ("1234567890", 5, "…"),
     ],
 )

@@ -120,7 +120,7 @@ class Prose:
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
         text = " ".join(self.text.split("\n"))
         if self.most is not None and cell_len(text) > self.most:
-            text = shorten(text, max(1, len(set_cell_size(text, self.most).rstrip())))
+            text = shorten(text, len(set_cell_size(text, self.most - 1)) + 1)
         for line in wrap(text, options.max_width):
             yield Text(line, self.style)
 

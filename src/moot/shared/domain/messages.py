@@ -31,7 +31,7 @@ def shorten(text: str, most: int = 80) -> str:
     split = (
         found.start() for found in NUMBER.finditer(text, 0, most + 1) if found.start() < end < found.end()
     )
-    return text[: next(split, end)].rstrip() + "…"
+    return text[: next(split, end)] + "…"
 
 
 def nearest(text: str, names: Iterable[str], cutoff: float = 0.7) -> list[str]:
