@@ -15,7 +15,7 @@ from moot.modules.access.domain.keys import INCLUDES, SCOPES
 from tests.access.desk import HERE, calling, new_key, open_app
 from tests.fakes.clock import PATIENCE, TickingClock
 
-OPEN = {"/healthz", "/readyz"}
+OPEN = {"/", "/healthz", "/readyz"}
 NOBODYS_IDS = {"symbol"}
 NOBODYS_LISTS = {
     "/api/v1/market-data/symbols",

@@ -143,6 +143,7 @@ async def test_nobody_says_for_which_workspace_they_ask(client):
         "locale": "en-US",
         "workspace": "default",
         "goal": "SELECT 1",
+        "open_breakers": [],
     }
 
 
@@ -179,16 +180,16 @@ async def test_what_is_no_decision_is_refused_and_not_decided(client, field, bod
 
 
 @pytest.mark.parametrize(
-    ("asked", "first"), [("tool_cal", "tool_call"), ("Verdict", "verdict"), ("research", "research_request")]
+    ("asked", "first"), [("tool_cal", "tool_call"), ("Verdict", "verdict"), ("research_requests", "research_request")]
 )
 async def test_a_type_of_decision_nobody_makes_is_refused_with_those_there_are(client, asked, first):
     answer = await client.post(DECISIONS, json={"decision_type": asked, "payload": {}})
     assert answer.status_code == 400
-    said = f"decision_type: '{asked}' is not known. Allowed: {first}, "
+    said = f"decision_type: '{asked}' is not known. Did you mean {first}? Allowed: research_request, "
     assert answer.json()["message"].startswith(said)
     [error] = answer.json()["details"]["errors"]
-    known = {"research_request", "plan", "node", "tool_call", "verdict"}
-    assert (error["allowed"][0], set(error["allowed"])) == (first, known)
+    known = ["research_request", "plan", "node", "tool_call", "verdict"]
+    assert (error["nearest"], error["allowed"]) == ([first], known)
 
 
 async def test_a_call_of_a_tool_nobody_told_anything_about_says_so(client):
@@ -231,12 +232,17 @@ async def test_a_list_comes_in_pages(client):
         ("page", "0"),
         ("page_size", "201"),
         ("type", "\0"),
-        ("x", "1"),
     ],
 )
 async def test_a_list_nobody_can_make_is_refused(client, name, value):
     answer = await client.get(DECISIONS, params={name: value})
     assert (answer.status_code, answer.json()["details"]["errors"][0]["field"]) == (400, name)
+
+
+async def test_a_filter_nobody_knows_is_named(client):
+    answer = await client.get(DECISIONS, params={"x": "1"})
+    [error] = answer.json()["details"]["errors"]
+    assert (answer.status_code, error["got"]) == (400, ["x"])
 
 
 async def test_a_session_s_decisions_explain_themselves_in_the_reader_s_language(client):
