@@ -7,7 +7,17 @@ from pathlib import Path
 
 import pytest
 
-HEAVY = ("aiohttp", "cel_expr_python", "duckdb", "fastapi", "langgraph", "pandas", "sqlglot", "talib")
+HEAVY = (
+    "aiohttp",
+    "cel_expr_python",
+    "cryptography",
+    "duckdb",
+    "fastapi",
+    "langgraph",
+    "pandas",
+    "sqlglot",
+    "talib",
+)
 FRAMES = ("numpy", "polars")
 CODE = """
 import sys

@@ -8,12 +8,9 @@ from base64 import urlsafe_b64encode
 from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import structlog
-from cryptography.fernet import Fernet, InvalidToken
-from cryptography.hazmat.primitives.hashes import SHA256
-from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from pydantic import SecretStr
 from sqlalchemy import Connection, CursorResult, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
@@ -36,6 +33,9 @@ from moot.shared.infrastructure.private_files import make_private_folder, write_
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.transactions import transaction
 
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
+
 logger = structlog.get_logger(__name__)
 
 PLAIN = ModelCard.model_fields.keys() - {"unreadable"}
@@ -46,7 +46,8 @@ FILE_NAME = "secret.key"
 class Cipher:
     """`secret` is any text that is not empty, or a function that fetches it once there is something to hide.
 
-    What goes in or comes out may be used, and is written down nowhere from then on.
+    What goes in or comes out may be used, and is written down nowhere from then on. A desk without a key to hide does
+    not load the cipher.
     """
 
     def __init__(self, secret: str | Callable[[], str]) -> None:
@@ -57,6 +58,8 @@ class Cipher:
         return self._fernet.encrypt(plain.encode()).decode()
 
     def decrypt(self, token: str) -> str:
+        from cryptography.fernet import InvalidToken  # noqa: PLC0415
+
         try:
             plain = self._fernet.decrypt(token.encode()).decode()
         except InvalidToken:
@@ -65,7 +68,11 @@ class Cipher:
         return plain
 
     @cached_property
-    def _fernet(self) -> Fernet:
+    def _fernet(self) -> "Fernet":
+        from cryptography.fernet import Fernet  # noqa: PLC0415
+        from cryptography.hazmat.primitives.hashes import SHA256  # noqa: PLC0415
+        from cryptography.hazmat.primitives.kdf.hkdf import HKDF  # noqa: PLC0415
+
         secret = self._secret if isinstance(self._secret, str) else self._secret()
         if not secret:
             raise ValueError("an empty secret hides nothing")
