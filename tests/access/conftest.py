@@ -11,5 +11,5 @@ from tests.fakes.clock import TickingClock
 
 @pytest.fixture
 async def app(home: Path, clock: FixedClock) -> AsyncIterator[FastAPI]:
-    async with open_app(home, TickingClock(clock.now())) as app:
+    async with open_app(home, TickingClock(clock.now()), open=False) as app:
         yield app

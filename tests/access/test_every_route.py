@@ -120,7 +120,7 @@ OF_SOMEBODY = [route for route in GUARDED if route.ids - NOBODYS_IDS]
 @pytest_asyncio.fixture(scope="module", loop_scope="module")
 async def app(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[FastAPI]:
     clock = TickingClock(datetime(2026, 6, 30, 10, 0, tzinfo=UTC))
-    async with open_app(tmp_path_factory.mktemp("home"), clock, open=True) as app:
+    async with open_app(tmp_path_factory.mktemp("home"), clock) as app:
         yield app
 
 

@@ -236,7 +236,9 @@ async def test_a_list_comes_in_pages(client):
 )
 async def test_a_list_nobody_can_make_is_refused(client, name, value):
     answer = await client.get(DECISIONS, params={name: value})
-    assert (answer.status_code, answer.json()["details"]["errors"][0]["field"]) == (400, name)
+    (problem,) = answer.json()["details"]["errors"]
+    assert answer.status_code == 400
+    assert name == problem["field"] or name in problem["got"]
 
 
 async def test_a_filter_nobody_knows_is_named(client):
