@@ -85,10 +85,12 @@ class DecisionValidator:
         """By these rules, whichever are in force."""
         facts = self._facts.facts(request, request.payload)
         broken = active.index.find_broken(facts)
-        unheard_of = [SAY("decisions.tool_unknown")] if facts.is_unheard_of else []
+        unheard_of = _in_words(request, SAY("decisions.tool_unknown")) if facts.is_unheard_of else ()
         if not broken:
-            said, now = _in_words(request, unheard_of), self._clock.now()
-            return ValidationResult(APPROVED, request, None, (), (), now, ruleset=active.digest, notes=said)
+            now = self._clock.now()
+            return ValidationResult(
+                APPROVED, request, None, (), (), now, ruleset=active.digest, notes=unheard_of
+            )
         trial = Trial(
             lambda payload: active.index.find_broken(self._facts.facts(request, payload)),
             self._corrections,
@@ -96,8 +98,8 @@ class DecisionValidator:
         )
         outcome = trial.outcome(request.payload, broken)
         told = self._tell(request, active.digest, broken, outcome, trial)
-        stopped = [outcome.note] if outcome.note else []
-        return replace(told, notes=_in_words(request, stopped if told.status is REJECTED else unheard_of))
+        stopped = _in_words(request, outcome.note) if outcome.note else ()
+        return replace(told, notes=stopped if told.status is REJECTED else unheard_of)
 
     def _tell(
         self, request: DecisionRequest, digest: str, broken: Sequence[Fired], outcome: Outcome, trial: "Trial"
@@ -264,11 +266,8 @@ def in_locale(rule: EnhancedRule, text: str, locale: Locale) -> str:
     return str(given or "")
 
 
-def _in_words(request: DecisionRequest, notes: Sequence[Message]) -> tuple[str, ...]:
-    if not notes:
-        return ()
-    reader = locale_of(str(request.context.get("locale") or ""))
-    return tuple(note.in_locale(reader) for note in notes)
+def _in_words(request: DecisionRequest, note: Message) -> tuple[str, ...]:
+    return (note.in_locale(locale_of(str(request.context.get("locale") or ""))),)
 
 
 def _said(text: str | Message, reader: Locale) -> str:

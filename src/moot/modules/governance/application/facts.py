@@ -63,7 +63,7 @@ class FactFinder:
             values,
             payload,
             context,
-            moment_in(context.get("now")) or request.timestamp,
+            (moment_in(context["now"]) if "now" in context else None) or request.timestamp,
             tuple(_history(context["history"])) if context.get("history") else (),
             lambda argument: self._taint(payload, context, argument),
             self._profiles(tool, context) if isinstance(tool, str) else None,

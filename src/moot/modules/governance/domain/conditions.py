@@ -173,8 +173,9 @@ class Facts:
     @property
     def is_unheard_of(self) -> bool:
         """A call of a tool that nobody registered, by an agent that tells neither its tools nor its goal."""
-        brought = self.context.get("tools") or self.context.get("goal")
-        return self.tool is not None and self.profile is None and not brought
+        if self.tool is None or self.profile is not None:
+            return False
+        return not (self.context.get("tools") or self.context.get("goal"))
 
 
 @dataclass(frozen=True, slots=True)
