@@ -180,7 +180,8 @@ async def test_what_is_no_decision_is_refused_and_not_decided(client, field, bod
 
 
 @pytest.mark.parametrize(
-    ("asked", "first"), [("tool_cal", "tool_call"), ("Verdict", "verdict"), ("research_requests", "research_request")]
+    ("asked", "first"),
+    [("tool_cal", "tool_call"), ("Verdict", "verdict"), ("research_requests", "research_request")],
 )
 async def test_a_type_of_decision_nobody_makes_is_refused_with_those_there_are(client, asked, first):
     answer = await client.post(DECISIONS, json={"decision_type": asked, "payload": {}})
