@@ -214,6 +214,8 @@ class TestHelp:
                 assert "Show this" not in text
                 assert "Options" not in text
             assert "<bool>" not in text
+            assert "list[" not in text
+            assert "… │\n" not in text, "nothing is cut"
 
     @pytest.mark.parametrize(
         ("typed", "english", "chinese"),

@@ -38,6 +38,8 @@ class Worded(Base):
         for param in params:
             if getattr(param, "is_flag", False):
                 vars(param).update(metavar="")  # it takes no value
+            elif "list[" in (param.display_type_rich(ctx) or ""):
+                vars(param).update(display_type_rich=lambda ctx: "<str>...")
             if param.name in ("install_completion", "show_completion"):
                 vars(param).update(help=say(f"usage.{param.name}"))
         return params
@@ -74,8 +76,16 @@ class Commands(typer.Typer):
 
 
 def word_frame() -> None:
-    from typer import rich_utils  # takes a while, and only help and complaints need it
+    from rich.text import Text  # takes a while, and only help and complaints need it
+    from typer import rich_utils
 
+    class Folding(rich_utils.OptionHighlighter):
+        """Chinese has no spaces to break at, and would be cut."""
+
+        def __call__(self, text: Any) -> Any:
+            return Text.assemble(super().__call__(text), overflow="fold")
+
+    vars(rich_utils).update(highlighter=Folding())
     for name, constant in FRAME.items():
         setattr(rich_utils, constant, say(f"usage.{name}"))
 

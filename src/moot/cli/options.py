@@ -49,7 +49,7 @@ Profile = Literal["default", "research", "tools", "presets", "none"]
 
 AsJson = Annotated[bool, option("help.json", "--json")]
 Symbol = Annotated[str, argument("help.symbol")]
-Symbols = Annotated[list[str], argument("help.symbols", metavar="SYMBOL...")]
+Symbols = Annotated[list[str], argument("help.symbols", metavar="SYMBOL")]
 SkipDebate = Annotated[bool, option("help.skip_debate", "--skip-debate")]
 
 
