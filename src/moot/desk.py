@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from pydantic import SecretStr
 
-from moot.remote.desk import Body, Desk
+from moot.remote.desk import Body, Desk, Id, as_id
 from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError, InvalidInput
@@ -258,33 +258,33 @@ class Moot(Desk):
         return session.id
 
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
+        self, session_id: Id, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         service = self.coordinator.research_orchestration_service()
         return await service.retry(
-            session_id, skip_debate=skip_debate, trigger_source=self._trigger_source, watch=watch
+            as_id(session_id), skip_debate=skip_debate, trigger_source=self._trigger_source, watch=watch
         )
 
-    async def resume(self, session_id: UUID, *, watch: Watch | None = None) -> ResearchResult:
+    async def resume(self, session_id: Id, *, watch: Watch | None = None) -> ResearchResult:
         """Go on with a session whose process died: what is on its record is neither run nor paid again.
 
         Raises `SessionEnded`, or `SessionHeld` while somebody runs it or did so a moment ago.
         """
-        return await self.coordinator.sessions.resume(session_id, DEFAULT_WORKSPACE, watch=watch)
+        return await self.coordinator.sessions.resume(as_id(session_id), DEFAULT_WORKSPACE, watch=watch)
 
     async def find_interrupted(self) -> list[ResearchSession]:
         """Sessions of this workspace that have not ended and that nobody runs."""
         return await self.coordinator.sessions.find_interrupted(DEFAULT_WORKSPACE)
 
-    async def cancel(self, session_id: UUID) -> SessionDetail:
-        await self.coordinator.sessions.cancel(session_id, DEFAULT_WORKSPACE)
-        return await self.session(session_id)
+    async def cancel(self, session_id: Id) -> SessionDetail:
+        await self.coordinator.sessions.cancel(as_id(session_id), DEFAULT_WORKSPACE)
+        return await self.session(as_id(session_id))
 
-    async def result(self, session_id: UUID) -> ResearchResult:
-        return await self.coordinator.session_history().result(session_id, DEFAULT_WORKSPACE)
+    async def result(self, session_id: Id) -> ResearchResult:
+        return await self.coordinator.session_history().result(as_id(session_id), DEFAULT_WORKSPACE)
 
-    def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
-        return self.coordinator.session_history().events(session_id, DEFAULT_WORKSPACE, after=after)
+    def events(self, session_id: Id, *, after: int = 0) -> AsyncIterator[SessionEvent]:
+        return self.coordinator.session_history().events(as_id(session_id), DEFAULT_WORKSPACE, after=after)
 
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
         from moot.modules.coordinator.application.session_history import SessionFilter
@@ -292,19 +292,21 @@ class Moot(Desk):
         wanted = SessionFilter(workspace_id=DEFAULT_WORKSPACE, symbol=symbol, page=page, page_size=page_size)
         return await self.coordinator.session_history().sessions(wanted)
 
-    async def session(self, session_id: UUID) -> SessionDetail:
-        return await self.coordinator.session_history().session(session_id, DEFAULT_WORKSPACE)
+    async def session(self, session_id: Id) -> SessionDetail:
+        return await self.coordinator.session_history().session(as_id(session_id), DEFAULT_WORKSPACE)
 
-    async def verify(self, session_id: UUID) -> Verification:
-        return await self.coordinator.session_history().verify(session_id, DEFAULT_WORKSPACE)
+    async def verify(self, session_id: Id) -> Verification:
+        return await self.coordinator.session_history().verify(as_id(session_id), DEFAULT_WORKSPACE)
 
-    async def replay(self, session_id: UUID) -> Replay:
+    async def replay(self, session_id: Id) -> Replay:
         """Run a session again from its record, with the network off, and compare it node by node."""
-        return await self.coordinator.replay_service().replay(session_id, DEFAULT_WORKSPACE)
+        return await self.coordinator.replay_service().replay(as_id(session_id), DEFAULT_WORKSPACE)
 
-    async def export(self, session_id: UUID) -> bytes:
+    async def export(self, session_id: Id) -> bytes:
         """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
-        return (await self.coordinator.session_packs().pack(session_id, DEFAULT_WORKSPACE, self.locale)).data
+        return (
+            await self.coordinator.session_packs().pack(as_id(session_id), DEFAULT_WORKSPACE, self.locale)
+        ).data
 
     async def _ask(self, question: Body) -> Conversation:
         from moot.modules.intake.application.intake_service import Question

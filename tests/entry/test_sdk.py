@@ -97,6 +97,9 @@ class TestADeskThatBlocks:
         assert desk.result(session_id) == result
         assert [event.seq for event in desk.events(session_id)] == sorted(event.seq for event in told)
         assert desk.verify(session_id).intact
+        assert desk.session(result.session_id) == desk.session(session_id)
+        with pytest.raises(moot.InvalidInput, match="session_id: 'nonsense' is not an id"):
+            desk.session("nonsense")
         assert desk.export(session_id).startswith(b"PK"), "what only a desk of one's own can do"
         page = desk.sessions()
         assert page.to_polars().select("id", "symbol", "status").rows() == [

@@ -5,10 +5,9 @@ from collections.abc import Callable, Coroutine, Iterator
 from inspect import iscoroutinefunction
 from threading import Thread
 from typing import Any, Concatenate, Generic, ParamSpec, Self, TypeVar
-from uuid import UUID
 
 from moot.modules.coordinator.application.session_history import SessionEvent
-from moot.remote.desk import Desk
+from moot.remote.desk import Desk, Id
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,7 +64,7 @@ class BlockingDesk(Generic[D]):
             return found
         return lambda *given, **named: self.wait(found(*given, **named))
 
-    def events(self, session_id: UUID, *, after: int = 0) -> Iterator[SessionEvent]:
+    def events(self, session_id: Id, *, after: int = 0) -> Iterator[SessionEvent]:
         """As they come, from the event after `after` to `done`."""
         told = aiter(self.desk.events(session_id, after=after))
 

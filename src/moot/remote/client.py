@@ -22,7 +22,7 @@ from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, Session
 from moot.modules.intake.application.intake_service import Conversation
 from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
-from moot.remote.desk import Body, Desk
+from moot.remote.desk import Body, Desk, Id, as_id
 from moot.remote.event_stream import follow
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import AppError
@@ -61,37 +61,37 @@ class RemoteMoot(Desk):
         return await self._run(RESEARCH, question, watch, question["locale"])
 
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
+        self, session_id: Id, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
-        path, asked = f"{RESEARCH}/{session_id}/retry", {"skip_debate": skip_debate}
+        path, asked = f"{RESEARCH}/{as_id(session_id)}/retry", {"skip_debate": skip_debate}
         return await self._run(path, asked, watch, self.locale)
 
     async def _start(self, question: Body, idempotency_key: str | None) -> UUID:
         key = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
         return await self._begin(RESEARCH, question, {"Accept-Language": question["locale"], **key})
 
-    def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
+    def events(self, session_id: Id, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         async def ended() -> bool:
             return (await self.session(session_id)).ended
 
-        return follow(self._connection, f"{SESSIONS}/{session_id}/events", after, ended)
+        return follow(self._connection, f"{SESSIONS}/{as_id(session_id)}/events", after, ended)
 
-    async def cancel(self, session_id: UUID) -> SessionDetail:
-        return await self._connection.post(SessionDetail, f"{SESSIONS}/{session_id}/cancel")
+    async def cancel(self, session_id: Id) -> SessionDetail:
+        return await self._connection.post(SessionDetail, f"{SESSIONS}/{as_id(session_id)}/cancel")
 
-    async def result(self, session_id: UUID) -> ResearchResult:
-        return await self._connection.get(ResearchResult, f"{SESSIONS}/{session_id}/report")
+    async def result(self, session_id: Id) -> ResearchResult:
+        return await self._connection.get(ResearchResult, f"{SESSIONS}/{as_id(session_id)}/report")
 
     async def sessions(self, symbol: str | None = None, *, page: int = 1, page_size: int = 20) -> SessionPage:
         return await self._connection.get(
             SessionPage, SESSIONS, symbol=symbol, page=page, page_size=page_size
         )
 
-    async def session(self, session_id: UUID) -> SessionDetail:
-        return await self._connection.get(SessionDetail, f"{SESSIONS}/{session_id}")
+    async def session(self, session_id: Id) -> SessionDetail:
+        return await self._connection.get(SessionDetail, f"{SESSIONS}/{as_id(session_id)}")
 
-    async def verify(self, session_id: UUID) -> Verification:
-        return await self._connection.get(Verification, f"{SESSIONS}/{session_id}/verification")
+    async def verify(self, session_id: Id) -> Verification:
+        return await self._connection.get(Verification, f"{SESSIONS}/{as_id(session_id)}/verification")
 
     async def _ask(self, question: Body) -> Conversation:
         return await self._connection.post(Conversation, INTAKE, question)

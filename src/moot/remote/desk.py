@@ -11,6 +11,7 @@ from uuid import UUID
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Asking, ResearchResult
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
+from moot.shared.domain.validation import refuse_field
 
 if TYPE_CHECKING:
     from moot.modules.intake.application.intake_service import Conversation, PlanDecision, Style
@@ -19,6 +20,16 @@ if TYPE_CHECKING:
     from moot.shared.domain.messages import Locale
 
 Body = Mapping[str, Any]
+Id = UUID | str
+"""Results say the id of their session as text, sessions as what it is."""
+
+
+def as_id(given: Id) -> UUID:
+    """Raises `InvalidInput` for what is no id."""
+    try:
+        return UUID(str(given))
+    except ValueError:
+        raise refuse_field("uuid_parsing", "session_id", given) from None
 
 
 class Desk(ABC):
@@ -75,7 +86,7 @@ class Desk(ABC):
 
     @abstractmethod
     async def retry(
-        self, session_id: UUID, *, skip_debate: bool | None = None, watch: Watch | None = None
+        self, session_id: Id, *, skip_debate: bool | None = None, watch: Watch | None = None
     ) -> ResearchResult:
         """Run again what failed in a session, as of its moment; what had succeeded is reused. The debate is skipped
         if it was, unless told.
@@ -84,15 +95,15 @@ class Desk(ABC):
         """
 
     @abstractmethod
-    def events(self, session_id: UUID, *, after: int = 0) -> AsyncIterator[SessionEvent]:
+    def events(self, session_id: Id, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         """What happens in a session and what has happened, from the event after `after` to `done`."""
 
     @abstractmethod
-    async def cancel(self, session_id: UUID) -> SessionDetail:
+    async def cancel(self, session_id: Id) -> SessionDetail:
         """Stop a session, wherever it runs; raises `SessionEnded` when there is nothing to stop."""
 
     @abstractmethod
-    async def result(self, session_id: UUID) -> ResearchResult:
+    async def result(self, session_id: Id) -> ResearchResult:
         """The answer a session gave; raises `SessionRunning` until it has ended."""
 
     @abstractmethod
@@ -100,11 +111,11 @@ class Desk(ABC):
         """Sessions of the workspace, newest first."""
 
     @abstractmethod
-    async def session(self, session_id: UUID) -> SessionDetail:
+    async def session(self, session_id: Id) -> SessionDetail:
         """A session with all its nodes."""
 
     @abstractmethod
-    async def verify(self, session_id: UUID) -> Verification:
+    async def verify(self, session_id: Id) -> Verification:
         """Whether the record of a session is still what was written."""
 
     async def ask(
