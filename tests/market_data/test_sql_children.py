@@ -207,13 +207,14 @@ async def test_values_come_as_they_are_and_days_with_times_in_utc(door: Door) ->
     _, ask = door(60.0)
     sql = """SELECT 1, 1.5::DOUBLE, 1.50::DECIMAL(9, 2), 'é', true, NULL, DATE '2024-01-31', TIME '12:30',
         TIMESTAMP '2024-01-31 12:30', [TIMESTAMP '2024-01-31 12:30'], {'a': [1]}, INTERVAL 1 DAY, 'ab'::BLOB,
+        TIMESTAMPTZ '2024-01-31 20:30:00+08',
         UUID '00000000-0000-0000-0000-000000000001', 170141183460469231731687303715884105727::HUGEINT"""
     moment = datetime(2024, 1, 31, 12, 30, tzinfo=UTC)
     assert await ask(sql) == [
         (
             *(1, 1.5, Decimal("1.50"), "é", True, None, date(2024, 1, 31), time_of_day(12, 30)),
             *(moment, [moment], {"a": [1]}, timedelta(days=1), b"ab"),
-            *(UUID(int=1), 2**127 - 1),
+            *(moment, UUID(int=1), 2**127 - 1),
         )
     ]
 

@@ -16,7 +16,9 @@ import sys
 import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
+from types import ModuleType
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import duckdb
 
@@ -191,11 +193,20 @@ def _quote(text: str) -> str:
     return "'" + text.replace("'", "''") + "'"
 
 
+class Zone(ZoneInfo):
+    """What DuckDB wants of the package pytz, which nobody has to install for `now()`; the zone is always UTC."""
+
+    def localize(self, moment: datetime) -> datetime:
+        return moment.replace(tzinfo=self)
+
+
 def main() -> None:
     in_all, memory, longest, seconds = map(int, sys.argv[1:])
     limits = {resource.RLIMIT_DATA: in_all << 20, resource.RLIMIT_FSIZE: 0, resource.RLIMIT_CORE: 0}
     for limit, most in limits.items():
         resource.setrlimit(limit, (most, most))
+    sys.modules["pytz"] = zones = ModuleType("pytz")
+    zones.__dict__["timezone"] = Zone
     Worker(memory, longest, seconds).run()
 
 
