@@ -34,6 +34,7 @@ async def lines() -> list[Line]:
             log_level="error",
             llm_base_url=f"http://127.0.0.1:{port}/{LATENCY}/v1",
             llm_model="stub-1",
+            llm_concurrency=1000,
             llm_api_key="none",
         )
         bare = ChatOpenAI(

@@ -67,6 +67,7 @@ def settings_of(home: Path, server: LLMServer, database_url: str = "", **more: A
         database_url=database_url,
         llm_base_url=server.url,
         llm_model="careful-1",
+        llm_concurrency=16,
         log_level="error",
         **more,
     )

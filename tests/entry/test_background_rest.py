@@ -213,6 +213,7 @@ async def test_cancelling_breaks_off_model_calls_and_settles_what_was_set_aside(
         log_level="error",
         llm_base_url=llm_server.url,
         llm_model="slow-1",
+        llm_concurrency=16,
         budget_day_tokens=10_000_000,
         budget_session_tokens=1_000_000,
     )

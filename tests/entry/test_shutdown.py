@@ -35,6 +35,7 @@ def env(llm_server, database) -> dict[str, str]:
         "MOOT_DATABASE_URL": database.safe_url,
         "MOOT_LLM_BASE_URL": llm_server.url,
         "MOOT_LLM_MODEL": "careful-1",
+        "MOOT_LLM_CONCURRENCY": "16",
         "MOOT_LEASE_SECONDS": "1",
     }
 
