@@ -253,8 +253,8 @@ async def test_what_a_person_decides_is_in_the_chain(desk: Moot, clock) -> None:
     recorder = Recorder(trail_of(desk))
     session = await recorder.session()
     before = (await desk.verify(session.id)).links
-    page = await recorder.escalations.list_waiting(
-        "default", clock.now().replace(year=2000), page=1, page_size=9
+    page = await recorder.escalations.page(
+        "default", clock.now().replace(year=2000), "pending", page=1, page_size=9
     )
     ruling = {
         "status": "approved",

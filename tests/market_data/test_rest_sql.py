@@ -272,7 +272,7 @@ async def test_a_desk_elsewhere_answers_and_refuses_as_ones_own(app, client):
         assert (pending["status"], pending["requester"]) == ("pending", "api")
         with pytest.raises(Conflict) as waits_here:
             await own.query(NAMES)
-        assert waits_here.value.details.keys() == {"escalation_id"}
+        assert waits_here.value.details.keys() == {"escalation_id", "reason"}
 
 
 async def test_without_a_record_the_rules_hold_and_nobody_can_be_asked(home, clock):

@@ -36,7 +36,7 @@ def shorten(text: str, most: int = 80) -> str:
 
 def nearest(text: str, names: Iterable[str], cutoff: float = 0.7) -> list[str]:
     """Up to three of the names that somebody may have meant, the likeliest first."""
-    known = {name.casefold(): name for name in names}
+    known = {str(name).casefold(): name for name in names}
     near = difflib.get_close_matches(text[:LONGEST_NAME].casefold(), known, n=3, cutoff=cutoff)
     return [known[name] for name in near]
 

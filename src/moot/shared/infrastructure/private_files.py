@@ -16,9 +16,13 @@ def make_private_folder(folder: Path) -> None:
 
 
 def make_private_database(file: Path) -> None:
-    """Before SQLite makes it, for all to read; the files beside it are made as open as it is."""
-    with suppress(OSError):  # what is wrong with the place is told by whoever opens it
-        os.close(os.open(file, os.O_CREAT, 0o600))
+    """Before SQLite makes it, for all to read; the files beside it are made as open as it is.
+
+    One that is there is not opened: to close it again would drop every lock this process has on it, and with them
+    what SQLite knows of others.
+    """
+    with suppress(OSError):  # it is there, or whoever opens it tells what is wrong with the place
+        os.close(os.open(file, os.O_CREAT | os.O_EXCL, 0o600))
     for end in ("", "-wal", "-shm"):
         _close_to_others(Path(f"{file}{end}"), 0o600)
 
