@@ -18,10 +18,10 @@ from pydantic import SecretStr
 from moot.remote.desk import Body, Desk, Id, as_id
 from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock, SystemClock
-from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.errors import AppError
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
-from moot.shared.domain.validation import validate
+from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
@@ -50,7 +50,6 @@ if TYPE_CHECKING:
     from moot.modules.debate.container import DebateContainer
     from moot.modules.governance.application.circuit_breaker import Breakers
     from moot.modules.governance.application.coordinator_agent import Escalation
-    from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
@@ -91,6 +90,9 @@ class Moot(Desk):
         self.trail = AuditTrail(self.database, _seal(self.settings)) if self.database else None
         strict = self.settings.audit == "strict"
         self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
+        self._optional_nodes = _optional_nodes(self.settings)
+        if self.settings.goal_alignment == "embeddings":
+            _ = self.governance  # says at once where that cannot be
 
     @cached_property
     def market_data(self) -> MarketDataContainer:
@@ -116,6 +118,7 @@ class Moot(Desk):
     @cached_property
     def governance(self) -> GovernanceContainer:
         from moot.modules.coordinator.container import workflow_journal
+        from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
         from moot.modules.governance.container import GovernanceContainer, RuleBook, alignment_opinion
         from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES
 
@@ -124,7 +127,8 @@ class Moot(Desk):
             trail=self.trail,
             clock=self._clock,
             strict=self.settings.audit == "strict",
-            policy=_error_policy(self.settings),
+            # some chance in every pause, so that those who failed together do not return together
+            policy=ErrorHandlingPolicy(jitter=0.2, skippable_node_types=self._optional_nodes),
             journal=workflow_journal(self.trail) if self.trail else None,
             on_answer=self._go_on,
             breakers=self._breakers,
@@ -368,16 +372,12 @@ def _seal(settings: Settings) -> Seal | None:
     return Seal(key) if key else None
 
 
-def _error_policy(settings: Settings) -> ErrorHandlingPolicy:
-    """Some chance in every pause, so that those who failed together do not return together."""
-    from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
-
+def _optional_nodes(settings: Settings) -> tuple[str, ...]:
     optional = [name.strip() for name in settings.optional_nodes.split(",") if name.strip()]
     known = [*ExpertType, "debate", "judge", "research", "equity", "processing"]
     if unknown := [name for name in optional if name not in known]:
-        said = f"MOOT_OPTIONAL_NODES: {', '.join(unknown)}; allowed: {', '.join(known)}"
-        raise InvalidInput(said, code="SETTINGS_INVALID")
-    return ErrorHandlingPolicy(jitter=0.2, skippable_node_types=tuple(optional))
+        raise refuse_field("literal_error", "MOOT_OPTIONAL_NODES", ", ".join(unknown), allowed=known)
+    return tuple(optional)
 
 
 def _sources(settings: Settings) -> Sources:

@@ -145,6 +145,7 @@ class TestAPack:
         assert check(packed.data).intact
 
     async def test_can_hold_every_kind_of_row_the_desk_vouches_for(self, desk: Moot) -> None:
+        desk.coordinator.session_packs()
         assert trail_of(desk).kinds == RECORD_KINDS
         assert {kind.rows.name for kind in RECORD_KINDS.values()} == ROWS.keys()
 

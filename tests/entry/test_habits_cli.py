@@ -139,7 +139,7 @@ class TestSymbols:
         seen = await moot("research", "900001.DEMO", "--experts", "macro_inteligence")
         assert "Did you mean macro_intelligence?" in seen.stderr
         chinese = await moot("research", "900001.DEMO", "--experts", "macro_inteligence", LANG="zh_CN")
-        assert "是否想写 macro_intelligence？" in chinese.stderr
+        assert "是否想写：macro_intelligence？" in chinese.stderr
 
 
 class TestSeveralAtOnce:

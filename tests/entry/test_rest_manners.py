@@ -196,8 +196,8 @@ async def test_what_is_wrong_is_told_short_and_without_a_word_of_python(client, 
     [
         ("short", 10, "short"),
         ("about 1234.56 more", 10, "about …"),
-        ("about 1234.56 more", 13, "about 1234.56…"),
-        ("plain words here", 7, "plain w…"),
+        ("about 1234.56 more", 14, "about 1234.56…"),
+        ("plain words here", 8, "plain w…"),
         ("x -12e10 y", 5, "x …"),
     ],
 )

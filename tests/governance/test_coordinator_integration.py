@@ -325,7 +325,7 @@ async def test_a_purchase_that_the_rules_turn_into_a_hold_tells_no_entry_any_mor
     )
     result = (await Desk(database, hours, hold).ask()).model_copy(
         update={
-            "expert_results": [],
+            "expert_results": {},
             "debate_outcome": None,
         }  # what is written about these is their own affair
     )
@@ -471,7 +471,7 @@ class TestWhatFollowsAnError:
         result = await desk.ask()
         assert (result.overall_status, result.verdict_status) == ("completed", "judged")
         assert (await desk.nodes(UUID(result.session_id)))["macro_intelligence"].status == "skipped"
-        (left_out,) = [item for item in result.expert_results if item.status == "failed"]
+        (left_out,) = [item for item in result.expert_results.values() if item.status == "failed"]
         assert (left_out.expert_type, "optional" in left_out.error) == (MACRO, True)
         assert set(desk.debate.calls[0][1]) == {*EVERYBODY[:5]} - {"macro_intelligence"}
         later = await desk.sessions.outcome(UUID(result.session_id), WORKSPACE)
@@ -484,7 +484,6 @@ def test_which_nodes_are_optional_is_a_setting(home):
     desk = Moot(Settings(home=home, optional_nodes="debate, macro_intelligence"))
     policy = desk.governance.agent.error_handler.policy
     assert policy.skippable_node_types == ("debate", "macro_intelligence")
-    with pytest.raises(
-        InvalidInput, match=r"MOOT_OPTIONAL_NODES: debat; allowed: technical_analyst, .*judge"
-    ):
+    named = r"MOOT_OPTIONAL_NODES: 'debat' is not known. Did you mean debate\? Allowed: technical_analyst, .*judge"
+    with pytest.raises(InvalidInput, match=named):
         Moot(Settings(home=home, optional_nodes="debat"))

@@ -248,7 +248,9 @@ class TestFeedback:
     def test_it_is_in_the_language_of_the_workflow_unless_another_is_asked_for(self) -> None:
         error = NodeTimeout("judge", 60)
         english = handler().create_feedback_message("b", error, workflow(locale="en-US"))
-        assert english["error"] == "Judge gave no answer within 60 s."
+        assert (
+            english["error"] == "Judge gave no answer within 60 s. To give it more time: MOOT_NODE_TIMEOUT."
+        )
         assert english["suggestion"].startswith("Use cached data")
         chinese = handler().create_feedback_message("b", error, workflow(locale="en-US"), "zh-CN")
         assert chinese["suggestion"].startswith("请考虑使用缓存数据")
