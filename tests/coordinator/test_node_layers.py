@@ -146,6 +146,7 @@ async def test_a_failed_expert_is_logged_as_a_warning():
     ]
 
 
+@pytest.mark.accepts("A1S-44", "A1S-47")
 @pytest.mark.parametrize("node", ["debate", "judge"])
 async def test_a_failed_debate_or_verdict_is_logged_as_an_error(node):
     down = AppError("no answer")

@@ -52,7 +52,7 @@ async def desk(llm_server: LLMServer, home: Path, clock, database: Database) -> 
         yield desk
 
 
-@pytest.mark.accepts("A2-13", "A2-41", "A2-42", "W6", "W10", "A2-15")
+@pytest.mark.accepts("A2-13", "A2-41", "A2-42", "W6", "W10", "A2-15", "A3-40")
 @pytest.mark.parametrize("locale", ["zh-CN", "en-US"])
 async def test_nine_agents_speak_and_each_leaves_its_call_and_its_narrative(desk, llm_server, locale):
     result = await desk.research(SYMBOL, locale=locale)
@@ -67,6 +67,9 @@ async def test_nine_agents_speak_and_each_leaves_its_call_and_its_narrative(desk
         wanted = ASKED_FOR[locale]
         assert [words for words in wanted if words not in call["prompt_text"]] == [], call["caller_agent"]
     assert all(call["status"] == "success" and call["total_tokens"] == 150 for call in calls)
+
+    workflow = await desk.governance.agent.monitor.context_of(result.session_id)
+    assert workflow and workflow.metrics.total_tokens == 9 * 150
 
     nodes = (await desk.session(UUID(result.session_id))).nodes
     assert len(nodes) == 7

@@ -416,6 +416,7 @@ class TestTheMonitorKnows:
         assert (workflow.consecutive_failures, set(workflow.skipped_nodes)) == (5, {"debate", "judge"})
         assert (await desk.governance.escalations.list_waiting(WORKSPACE)).items == []
 
+    @pytest.mark.accepts("A3-49")
     async def test_how_many_run_now_in_whose_workspace(self, database: Database, hours):  # noqa: F811
         slow = Slow()
         desk = Desk(database, hours, research=slow)
