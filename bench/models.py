@@ -116,7 +116,7 @@ async def _many(call: Call, count: int, at_once: int) -> None:
 
 @asynccontextmanager
 async def service(port: int, latency: float, database: Database | None) -> AsyncIterator[LLMService]:
-    config = LLMConfig(alias="stub", base_url=_url(port, latency), model_name="stub-1")
+    config = LLMConfig(alias="stub", base_url=_url(port, latency), model_name="stub-1", concurrency=1000)
     model, journal = OpenAIChatModel(), NoJournal()
     if database is not None:
         trail = AuditTrail(database)
