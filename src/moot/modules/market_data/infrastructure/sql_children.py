@@ -41,6 +41,7 @@ class Child:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         assert process.stdin and process.stdout
         self._process, self._stdin, self._stdout = process, process.stdin, process.stdout
+        self._killed = False
 
     @classmethod
     async def start(cls, seconds: float) -> Self:
@@ -73,8 +74,11 @@ class Child:
         return read_values(found)
 
     def kill(self) -> None:
-        with suppress(ProcessLookupError):
-            self._process.kill()
+        """Once: a second signal would look for its end itself, and asyncio would never learn how it came."""
+        if not self._killed:
+            self._killed = True
+            with suppress(ProcessLookupError):
+                self._process.kill()
 
     async def end(self) -> None:
         self.kill()
@@ -144,6 +148,9 @@ class Children:
             child = mine[1] if mine else await Child.start(self.seconds)
         except OSError as e:
             raise _unavailable(str(e)) from e
+        if self._closed:  # while it was starting
+            await child.end()
+            raise ChildGone
         self._at_work.add(child)
         return child
 
