@@ -1,5 +1,6 @@
-"""`python -m moot` is `moot`."""
+"""`python -m moot` is the command `moot`."""
 
-from moot.cli import main
+from importlib import import_module
 
-main()
+if __name__ == "__main__":
+    import_module("moot.cli").main()  # by name: the floors below know nothing of the one on top
