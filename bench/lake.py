@@ -23,7 +23,7 @@ AS_OF = datetime(2026, 1, 1, tzinfo=UTC)
 BUDGET = 2.0
 
 
-def lines() -> list[Line]:
+async def lines() -> list[Line]:
     with filled_lake() as folder:
         return [year_of_bars(folder)]
 
