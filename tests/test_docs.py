@@ -137,7 +137,7 @@ def test_commands_in_sentences_exist(page: Path) -> None:
 def test_rules_that_are_shown_can_be_put_in_force(page: Path) -> None:
     book = RuleBook()
     shown = [block for block in blocks(page, "yaml") if block.startswith("rules:")]
-    assert [str(found.said) for text in shown for found in book.inspect(text).complaints] == []
+    assert [str(found.said) for text in shown for found in book.inspect_files({"": text}).complaints] == []
 
 
 def test_the_validator_alone_says_what_the_page_shows() -> None:

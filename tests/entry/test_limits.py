@@ -10,7 +10,7 @@ import pytest
 import pytest_asyncio
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.governance.application.rule_yaml import LARGEST
+from moot.modules.governance.application.rule_files import LARGEST
 from moot.shared.infrastructure.settings import Settings
 from moot.shared.presentation import limits
 from moot.shared.presentation.connections import BOUNDS, BoundedHttp

@@ -565,7 +565,9 @@ RULES = [(kind, rule, field) for kind, rules in DISTURBED.items() for rule, fiel
 def test_a_rule_that_cannot_work_is_refused_with_file_line_and_field(kind: str):
     for told, field in DISTURBED[kind]:
         text = json.dumps({"rules": [told]}, indent=1)
-        found = [each for each in BOOK.inspect(text, "mine.yaml").complaints if each.severity == "error"]
+        found = [
+            each for each in BOOK.inspect_files({"mine.yaml": text}).complaints if each.severity == "error"
+        ]
         assert found, f"{kind}: accepted\n{text}"
         named = [each for each in found if (each.field or "").startswith(field)]
         assert named, f"{kind}: {[(each.field, str(each.said)) for each in found]}\n{text}"
@@ -614,7 +616,7 @@ MENDS: list[Rule] = [
     "told", MENDS, ids=lambda told: f"{told['corrector']['kind']} {told['corrector']['path']}"
 )
 def test_a_corrector_that_fits_its_field_is_let_through(told: Rule):
-    assert BOOK.inspect(json.dumps({"rules": [told]})).complaints == []
+    assert BOOK.inspect_files({"": json.dumps({"rules": [told]})}).complaints == []
 
 
 @pytest.mark.parametrize(
@@ -633,6 +635,6 @@ def test_a_rule_for_all_decisions_may_correct_what_one_of_them_has(corrector, ch
             for p in (0.2, 0.1)
         ],
     }
-    found = BOOK.inspect(json.dumps({"rules": [told]})).complaints
+    found = BOOK.inspect_files({"": json.dumps({"rules": [told]})}).complaints
     assert bool(found) is bool(changes)
     assert all(changes["refused"] in str(complaint.said) for complaint in found)

@@ -46,7 +46,7 @@ def read(text: str) -> list[EnhancedRule]:
 
 
 def check(text: str) -> list[Complaint]:
-    return READER.inspect(text, "mine.yaml").complaints
+    return READER.inspect_files({"mine.yaml": text}).complaints
 
 
 def the_complaint(text: str) -> Complaint:
@@ -297,11 +297,9 @@ class TestWriting:
             """)
 
 
-def test_facts_for_examples_can_come_from_the_validator() -> None:
-    from moot.modules.governance.application.facts import FactFinder
-
-    trusting = FactFinder(lambda *_: None, lambda *_: False)
+def test_what_the_context_of_an_example_vouches_for_is_not_tainted() -> None:
     tainted = RULE.replace("payload.tool == 'rm'", "payload.tool == 'rm' && tainted('path')")
+    asked = tainted.replace("{tool: rm}}", "{tool: rm, args: {path: notes}}, context: {goal: remove notes}}")
     assert RuleReader(ENGINE).read(file_of(tainted))[0].enabled
     with pytest.raises(RuleRefused):
-        RuleReader(ENGINE, facts=trusting).read(file_of(tainted))
+        RuleReader(ENGINE).read(file_of(asked))

@@ -53,7 +53,7 @@ def fired(
 ) -> list[Fired]:
     index = ENGINE.index(rules, tools or {})
     request = DecisionRequest("d-1", "tool_call", {"tool": tool, "args": args or {}}, context, "agent", NOW)
-    return index.find_broken(FactFinder(lambda *_: None, lambda *_: True).facts(request, request.payload))
+    return index.find_broken(FactFinder({}).facts(request, request.payload))
 
 
 def broken(
@@ -314,7 +314,7 @@ def test_one_statement_that_breaks_several_rules_is_rewritten_once_for_all(gener
     columns = {"orders": ["day", "amount", "customer_name"]}
     validator = DecisionValidator(
         FixedRules(Active(index, "digest")),
-        FactFinder(lambda *_: None, lambda *_: True),
+        FactFinder({}),
         corrections=Corrections(lambda sql, corrector: correct_sql(sql, corrector, columns)),
     )
 

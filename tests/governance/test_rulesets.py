@@ -346,7 +346,7 @@ async def test_no_decision_mixes_two_rulesets_however_often_they_are_swapped(dat
     assert all({v.rule_id for v in result.violations} == expected[result.ruleset] for result in results)
 
 
-FACTS = FactFinder(lambda *_: None, lambda *_: True)
+FACTS = FactFinder({})
 
 
 async def alter(database: Database, number: int, rules: Any) -> None:

@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse
 
 from moot.api.openapi import document_keys
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
-from moot.modules.governance.application.rule_yaml import LARGEST
+from moot.modules.governance.application.rule_files import LARGEST
 from moot.modules.governance.presentation import decision_routes, escalation_routes, rule_routes
 from moot.modules.intake.presentation.rest import intake_routes
 from moot.modules.llm_platform.presentation import routes as llm_routes

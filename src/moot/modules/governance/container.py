@@ -14,17 +14,11 @@ from moot.modules.governance.application.enhanced_rule_repository import Active,
 from moot.modules.governance.application.error_handler import ErrorHandler, ErrorHandlingPolicy
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
-from moot.modules.governance.application.facts import FactFinder, payload_schema, unproven_argument
-from moot.modules.governance.application.goal_alignment_checker import (
-    AlignmentOpinion,
-    GoalAlignmentChecker,
-    OpinionOnAlignment,
-)
-from moot.modules.governance.application.provenance import tainted
+from moot.modules.governance.application.facts import payload_schema, unproven_argument
+from moot.modules.governance.application.goal_alignment_checker import AlignmentOpinion, OpinionOnAlignment
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import RulesetService
-from moot.modules.governance.application.tool_knowledge import known_tool
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.escalations import Escalation
@@ -121,11 +115,9 @@ class RuleBook(RuleReader):
             "sql_guard@1": guard_sql(tables),
             "unproven_argument@1": unproven_argument(profiles),
         }
-        facts = FactFinder(self._profile, _tainted, GoalAlignmentChecker())
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
         corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
-        super().__init__(Cel(), profiles, conditions, facts, corrections, self._replaceable)
-        self._corrections = corrections
+        super().__init__(Cel(), profiles, conditions, corrections, self._replaceable)
         self._files: dict[str, list[EnhancedRule]] = {}
 
     def read_shipped(self, profile: str = "default") -> list[EnhancedRule]:
@@ -137,7 +129,7 @@ class RuleBook(RuleReader):
     def _read_file(self, name: str) -> list[EnhancedRule]:
         """What they replace stands in these very files, and is not looked up while they are read."""
         if name not in self._files:
-            plain = RuleReader(self.engine, self.tools, self.conditions, self.facts)
+            plain = RuleReader(self.engine, self.tools, self.conditions)
             self._files[name] = plain.read((FOLDER / f"{name}.yaml").read_text("utf-8"), f"{name}.yaml")
         return self._files[name]
 
@@ -148,10 +140,7 @@ class RuleBook(RuleReader):
         return EnhancedRuleRepository(rules, reader=self, defaults=self.read_shipped("presets"))
 
     def validator(self, repository: Rules, *, clock: Clock | None = None) -> DecisionValidator:
-        return DecisionValidator(repository, self.facts, corrections=self._corrections, clock=clock)
-
-    def _profile(self, tool: str, context: Mapping[str, Any]) -> ToolProfile | None:
-        return known_tool(tool, self.tools, context["tools"]) if "tools" in context else self.tools.get(tool)
+        return DecisionValidator(repository, self.facts, corrections=self.corrections, clock=clock)
 
 
 class _Shipped:
@@ -234,8 +223,3 @@ def alignment_opinion(
     if measure == "embeddings":
         return EmbeddingOpinion(word_llama())
     return ModelOpinion(llm) if measure == "model" else None
-
-
-def _tainted(payload: Mapping[str, Any], context: Mapping[str, Any], argument: str) -> bool:
-    args = payload.get("args")
-    return not isinstance(args, Mapping) or tainted(args, argument, context.get("goal"), context.get("facts"))

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, Protocol
 
 import structlog
 
-from moot.modules.governance.application.facts import to_align
 from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, plain, says
 from moot.modules.governance.domain.decisions import DecisionRequest
 from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
@@ -47,10 +46,6 @@ class GoalAlignmentChecker:
         """From 0 to 1. `keywords` and the texts of `context` count as words of the goal."""
         more = [*(keywords or ()), *(value for value in (context or {}).values() if isinstance(value, str))]
         return compare("\n".join([goal, *more]), action_description).score
-
-    def find_unasked_acts(self, goal: str, action_description: str) -> list[str]:
-        """Words of acts that the goal does not have."""
-        return list(compare(goal, action_description).hazards)
 
     def is_aligned(self, goal: str, action_description: str) -> bool:
         return self.check_alignment(goal, action_description) >= self.threshold
@@ -164,8 +159,18 @@ def bound(score: float) -> float:
     return min(1.0, max(0.0, score))
 
 
+def describe(request: DecisionRequest, payload: Mapping[str, Any]) -> str:
+    """What the action is said to be. The arguments of a tool call are not a description of it."""
+    said = request.context.get("action_description")
+    if isinstance(said, str):
+        return said
+    texts = (payload.get(name) for name in DESCRIBED_IN)
+    return next((text for text in texts if isinstance(text, str)), "") if "tool" not in payload else ""
+
+
 logger = structlog.get_logger(__name__)
 
+DESCRIBED_IN = ("action_description", "description", "title")
 PATIENCE = 20.0
 """Seconds a decision waits for an opinion."""
 DIGITS = 4
@@ -187,10 +192,11 @@ class OpinionOnAlignment:
 
     async def add_to(self, request: DecisionRequest, active: Active, workspace: str) -> DecisionRequest:
         """With the opinion in its context, where a rule could look at it; else the request as it came."""
-        unmeasured = to_align(request, request.payload)
-        if unmeasured is None or not _looked_at(active, request.decision_type):
+        goal, action = request.context.get("goal"), describe(request, request.payload)
+        known = not goal or not action or "alignment_score" in request.context
+        if known or not _looked_at(active, request.decision_type):
             return request
-        score = await self._ask(*unmeasured, workspace)
+        score = await self._ask(str(goal), action, workspace)
         if score is None:
             return request
         return replace(request, context={**request.context, "alignment_score": score})

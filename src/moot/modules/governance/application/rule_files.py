@@ -1,47 +1,40 @@
 """Rules in YAML, for people to write: read, tried on their own examples, and written.
 
 A file holds `rules`, a list, and may hold `profile` and `description`, which tell what it is for, and `defaults`,
-which every rule of it has unless it says otherwise.
+which every rule of it has unless it says otherwise. Only what JSON can say: dates stay text, `yes` and `no` are
+words, tags, anchors and aliases are refused, and so is a key that stands there twice.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from types import MappingProxyType
 from typing import Any
 
 import yaml
 from pydantic import ValidationError
 
-from moot.modules.governance.application.corrections import Corrections, patch
-from moot.modules.governance.application.corrector_checks import find_flaws
-from moot.modules.governance.application.facts import FactFinder
-from moot.modules.governance.application.rule_yaml import Document, Path, Unreadable, read_yaml
-from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
-from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.rules import (
-    ConditionEngine,
-    Corrector,
-    EnhancedRule,
-    Example,
-    NamedCondition,
-    RuleAction,
-    RuleIndex,
-    RuleSource,
-)
+from moot.modules.governance.application.rule_checks import TEXTS, RuleChecker, name_unknown
+from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
 from moot.modules.governance.domain.rulesets import CALL, Complaint, Registered, RuleRefused, as_data
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import LOCALES
-from moot.shared.domain.validation import guess, invalid_input
+from moot.shared.domain.messages import LOCALES, Message
+from moot.shared.domain.validation import invalid_input
 
 __all__ = ["Complaint", "EnhancedRule", "Reading", "RuleReader", "RuleRefused", "as_data", "write_rules"]
 
+LARGEST = 1_000_000
+DEEPEST = 30
 TOP = ("profile", "description", "defaults", "rules")
 FIELDS = tuple(EnhancedRule.model_fields)
-TEXTS = ("name", "description", "suggestion")
-"""What `metadata` may say in several languages."""
-METADATA = (*TEXTS, "replaces", "kind")
-"""What in it means something to Moot."""
+PLAIN: tuple[tuple[re.Pattern[str], Callable[[str], Any]], ...] = (
+    (re.compile(r"~|null|Null|NULL|"), lambda _: None),
+    (re.compile(r"true|True|TRUE"), lambda _: True),
+    (re.compile(r"false|False|FALSE"), lambda _: False),
+    (re.compile(r"[-+]?\d{1,18}"), int),
+    (re.compile(r"[-+]?(\d+\.\d*|\.\d+|\d+)([eE][-+]?\d{1,2})?"), float),
+)
+"""What an unquoted word may mean besides itself."""
+PARSER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 def write_rules(rules: Iterable[EnhancedRule]) -> str:
@@ -64,35 +57,95 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-class RuleReader:
-    """What rules may name, and whether they are sound. `conditions` are those in code, by name and version.
+class Unreadable(Exception):
+    """The text is not YAML Moot reads; `complaint` says why."""
 
-    `replaceable` are the rules in whose place another may stand. Without `corrections`, no corrector is tried.
-    """
+    def __init__(self, why: Message, line: int | None) -> None:
+        super().__init__(str(why))
+        self.complaint = Complaint(why, line=line)
 
-    def __init__(
-        self,
-        engine: ConditionEngine,
-        tools: Mapping[str, ToolProfile] = MappingProxyType({}),
-        conditions: Mapping[str, NamedCondition] = MappingProxyType({}),
-        facts: FactFinder | None = None,
-        corrections: Corrections | None = None,
-        replaceable: Callable[[], Collection[str]] | None = None,
-    ) -> None:
-        self.engine, self.tools, self.conditions = engine, tools, conditions
-        self.corrections, self.replaceable = corrections, replaceable
-        self.facts = facts or FactFinder(lambda tool, _context: tools.get(tool), lambda *_: True)
 
+@dataclass
+class Document:
+    """`lines` holds the line of everything by its dotted path; `texts`, the first line of a block of text."""
+
+    value: Any = None
+    lines: dict[str, int] = field(default_factory=dict)
+    texts: dict[str, int] = field(default_factory=dict)
+
+    def line(self, path: str) -> int:
+        """Where that is; if it is not there, where the nearest thing around it is."""
+        while path and path not in self.lines:
+            path = path.rpartition(".")[0]
+        return self.lines.get(path, 1)
+
+
+def read_yaml(text: str) -> Document:
+    if len(text) > LARGEST:
+        raise Unreadable(SAY("rules.too_large", most=LARGEST), None)
+    document = Document()
+    try:
+        _refuse_magic(yaml.parse(text, Loader=PARSER))
+        if node := yaml.compose(text, Loader=PARSER):
+            document.value = _build(node, "", document)
+    except (yaml.YAMLError, UnicodeEncodeError) as e:
+        mark = getattr(e, "problem_mark", None)
+        why = SAY("rules.bad_yaml", why=getattr(e, "problem", None) or str(e))
+        raise Unreadable(why, mark.line + 1 if mark else None) from e
+    return document
+
+
+def _refuse_magic(events: Iterable[yaml.Event]) -> None:
+    """How deep a text goes is its author's choice, how high the stack gets is not: so before anything is built."""
+    documents = depth = 0
+    for event in events:
+        documents += isinstance(event, yaml.DocumentStartEvent)
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if documents > 1:
+            raise _refuse("rules.several_documents", event)
+        if depth > DEEPEST:
+            raise _refuse("rules.too_deep", event, most=DEEPEST)
+        if getattr(event, "anchor", None) is not None:  # an alias has the name of its anchor
+            raise _refuse("rules.anchor", event)
+        if (tag := getattr(event, "tag", None)) not in (None, "!"):
+            raise _refuse("rules.tag", event, tag=tag)
+
+
+def _build(node: yaml.Node, path: str, document: Document) -> Any:
+    document.lines.setdefault(path, _line(node))
+    if isinstance(node, yaml.SequenceNode):
+        return [_build(member, f"{path}.{place}", document) for place, member in enumerate(node.value)]
+    if isinstance(node, yaml.ScalarNode):
+        if node.style == "|":
+            document.texts[path] = _line(node) + 1
+        meanings = (read for pattern, read in PLAIN if not node.style and pattern.fullmatch(node.value))
+        return next(meanings, str)(node.value)
+    built: dict[str, Any] = {}
+    for key, value in node.value:
+        if not isinstance(key, yaml.ScalarNode):
+            raise _refuse("rules.bad_key", key)
+        if key.value in built:
+            raise _refuse("rules.key_twice", key, key=key.value)
+        document.lines[f"{path}.{key.value}"] = _line(key)
+        built[key.value] = _build(value, f"{path}.{key.value}", document)
+    return built
+
+
+def _line(part: yaml.Event | yaml.Node) -> int:
+    return part.start_mark.line + 1 if part.start_mark else 1
+
+
+def _refuse(text: str, part: yaml.Event | yaml.Node, **values: Any) -> Unreadable:
+    return Unreadable(SAY(text, **values), _line(part))
+
+
+class RuleReader(RuleChecker):
     def read(self, text: str, where: str = "rules.yaml") -> list[EnhancedRule]:
         """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
-        return self.inspect(text, where).accept()
-
-    def inspect(self, text: str, where: str = "rules.yaml") -> "Reading":
-        """With everything that is wrong with a file, and which of its rules are drafts."""
-        return self.inspect_files({where: text})
+        return self.inspect_files({where: text}).accept()
 
     def inspect_files(self, texts: Mapping[str, str]) -> "Reading":
-        """The same of several, by their names, which are to be used together."""
+        """Everything that is wrong with files, by their names, to be used together, and which rules are drafts."""
         reading = Reading(self)
         for where, text in texts.items():
             reading.add(text, where)
@@ -103,68 +156,6 @@ class RuleReader:
         reading = Reading(self)
         reading.add_entries([as_data(rule) for rule in rules])
         return reading
-
-    def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
-        return self.engine.index(rules, self.tools)
-
-    def complaints(self, rule: EnhancedRule) -> list[Complaint]:
-        """What is wrong with what the rule says; whether its examples bear it out is `tried`'s business."""
-        found = [*_unknown_types(rule)]
-        if not found:
-            found = find_flaws(rule, self.tools)
-            found += [_in_condition(problem) for problem in self.engine.problems(rule, self.tools)]
-        return [replace(complaint, rule=rule.id) for complaint in found]
-
-    def try_examples(self, rule: EnhancedRule) -> list[tuple[int, Complaint]]:
-        """Which of the rule's examples do not come out as they say, by their place in the list."""
-        index = self.index([rule.model_copy(update={"enabled": True})])
-        outcomes = [_outcome(rule, example, index, self.facts) for example in rule.examples]
-        return [(place, replace(found, rule=rule.id)) for place, found in enumerate(outcomes) if found]
-
-    def find_idle(self, rule: EnhancedRule) -> Iterator[Complaint]:
-        """What in the rule would never have an effect."""
-        passive = rule.action in (RuleAction.TERMINATE, RuleAction.LOG_WARNING)
-        if passive and rule.requires_human:
-            why = SAY("correctors.never_asked", action=rule.action)
-            yield Complaint(why, rule.id, "requires_human")
-        if rule.corrector and (passive or rule.requires_human):
-            said = f"action {rule.action}" if passive else "requires_human"
-            yield Complaint(SAY("correctors.never_used", why=said), rule.id, "corrector")
-        elif rule.corrector and self.corrections and not self._mends(rule, rule.corrector, self.corrections):
-            yield Complaint(SAY("correctors.mends_nothing"), rule.id, "corrector")
-        shown = {example.payload.get("tool") for example in rule.examples}
-        for name in (name for name in rule.tools if name not in self.tools and name not in shown):
-            why = SAY("rules.unknown_tool", name=name, known=list(self.tools) or ["-"])
-            yield Complaint(why, rule.id, "tools", nearest=guess(name, self.tools))
-        yield from self._idle_metadata(rule)
-
-    def _idle_metadata(self, rule: EnhancedRule) -> Iterator[Complaint]:
-        for name in (name for name in rule.metadata if name not in METADATA):
-            if meant := guess(name, METADATA):  # what people note beside is theirs
-                why = SAY("rules.unknown_key", name=name, known=list(METADATA))
-                yield Complaint(why, rule.id, f"metadata.{name}", nearest=meant)
-        replaced = rule.metadata.get("replaces")
-        if replaced is None or self.replaceable is None:
-            return
-        if rule.tightens:
-            yield Complaint(SAY("rules.replaces_nothing", source=rule.source), rule.id, "metadata.replaces")
-        elif replaced not in (known := list(self.replaceable())) or replaced == rule.id:
-            why = SAY("rules.unknown_replaced", name=replaced, known=known)
-            yield Complaint(why, rule.id, "metadata.replaces", nearest=guess(str(replaced), known))
-
-    def _mends(self, rule: EnhancedRule, corrector: Corrector, corrections: Corrections) -> bool:
-        """Whether it does what it is for on one of the rule's own examples, if there are any to try it on.
-
-        A statement that cannot be rewritten proves nothing: another may.
-        """
-        index = self.index([rule.model_copy(update={"enabled": True})])
-        broken = [_request(rule, example) for example in rule.examples if example.violates]
-        for request in (each for each in broken if each is not None):
-            changes = corrections.changes(corrector, request.payload, rule.id)
-            mended = self.facts.facts(request, patch(request.payload, changes))
-            if not (index.find_broken(mended) if changes else corrector.kind != "sql"):
-                return True
-        return not broken
 
 
 @dataclass
@@ -178,10 +169,14 @@ class Reading:
     _document: Document = field(default_factory=Document)
     _seen: set[str] = field(default_factory=set)
 
+    @property
+    def errors(self) -> list[Complaint]:
+        return [complaint for complaint in self.complaints if complaint.severity == "error"]
+
     def accept(self) -> list[EnhancedRule]:
         """`RuleRefused` if there is an error anywhere."""
-        if wrong := [complaint for complaint in self.complaints if complaint.severity == "error"]:
-            raise RuleRefused(wrong)
+        if self.errors:
+            raise RuleRefused(self.errors)
         return self.rules
 
     def add(self, text: str, where: str) -> None:
@@ -195,56 +190,56 @@ class Reading:
 
     def add_entries(self, entries: Sequence[Any]) -> None:
         for place, entry in enumerate(entries):
-            self._read(place, entry)
+            if isinstance(entry, Mapping):
+                self._read(f".rules.{place}", str(entry.get("id", f"#{place + 1}")), entry)
+            else:
+                self._complain(f".rules.{place}", Complaint(SAY("rules.not_a_map")))
 
     def _entries(self) -> list[Any]:
         tree = self._document.value
         entries = tree.get("rules") if isinstance(tree, Mapping) else None
         if not isinstance(tree, Mapping) or not isinstance(entries, list):
-            self._complain((), Complaint(SAY("rules.no_rules")))
+            self._complain("", Complaint(SAY("rules.no_rules")))
             return []
-        self._refuse_unknown((), tree, TOP)
         defaults = tree.get("defaults") or {}
+        self._complain("", *_find_unknown(tree, TOP))
         if not isinstance(defaults, Mapping):
-            self._complain(("defaults",), Complaint(SAY("rules.not_a_map"), field="defaults"))
+            self._complain("", Complaint(SAY("rules.not_a_map"), field="defaults"))
             return []
-        self._refuse_unknown(("defaults",), defaults, FIELDS)
+        self._complain(".defaults", *_find_unknown(defaults, FIELDS))
         return [{**defaults, **entry} if isinstance(entry, Mapping) else entry for entry in entries]
 
-    def _read(self, place: int, entry: Any) -> None:
-        at: Path = ("rules", place)
-        if not isinstance(entry, Mapping):
-            self._complain(at, Complaint(SAY("rules.not_a_map")))
-            return
-        rule_id = str(entry.get("id", f"#{place + 1}"))
+    def _read(self, at: str, rule_id: str, entry: Mapping[str, Any]) -> None:
         if rule_id in self._seen:
-            self._complain((*at, "id"), Complaint(SAY("rules.duplicate", rule=rule_id), rule_id, "id"))
+            self._complain(at, Complaint(SAY("rules.duplicate", rule=rule_id), rule_id, "id"))
         self._seen.add(rule_id)
-        if (
-            self._refuse_unknown(at, entry, FIELDS, rule_id)
-            or (rule := self._built(at, entry, rule_id)) is None
-        ):
+        wrong: list[Complaint] = [*_find_unknown(entry, FIELDS)]
+        rule = None if wrong else self._build(entry, wrong)
+        self._complain(at, *(replace(complaint, rule=rule_id) for complaint in wrong))
+        if rule is None or wrong:
             return
-        if not self._is_sound(at, rule):
-            return
+        for find in (self.by.complaints, self.by.try_examples, self.by.find_idle):
+            if found := find(rule):
+                self._complain(at, *found)
+                return
         if rule.is_draft:
             self._complain(at, Complaint(SAY("rules.draft"), rule.id, "examples", severity="draft"))
             rule = rule.model_copy(update={"enabled": False})
         self.rules.append(rule)
 
-    def _built(self, at: Path, entry: Mapping[str, Any], rule_id: str) -> EnhancedRule | None:
-        wrong = [*self._bad_texts(entry)]
+    def _build(self, entry: Mapping[str, Any], wrong: list[Complaint]) -> EnhancedRule | None:
+        """Adds to `wrong` what keeps it from being one."""
+        wrong += _find_bad_texts(entry)
         called = self._find_condition(entry)
         if isinstance(called, Complaint):
             wrong.append(called)
-        given = entry if isinstance(called, Complaint | None) else {**entry, "condition": called}
         try:
-            rule = EnhancedRule.model_validate(given)
+            return EnhancedRule.model_validate(
+                {**entry, "condition": called} if isinstance(called, Registered) else entry
+            )
         except ValidationError as e:
-            rule, wrong = None, [*wrong, *_findings(e)]
-        for complaint in wrong:
-            self._complain((*at, *_way(complaint.field)), replace(complaint, rule=rule_id))
-        return rule if not wrong else None
+            wrong += _findings(e)
+            return None
 
     def _find_condition(self, entry: Mapping[str, Any]) -> Registered | Complaint | None:
         """The condition in code that `call:NAME@VERSION` names; None: it names none."""
@@ -255,48 +250,33 @@ class Reading:
         if entry.get("source") != RuleSource.SYSTEM:
             return Complaint(SAY("rules.call_is_the_systems"), field="condition")
         if reference not in self.by.conditions:
-            why = SAY("rules.unknown_call", reference=reference, known=sorted(self.by.conditions))
-            return Complaint(why, field="condition", nearest=guess(reference, self.by.conditions))
+            known = sorted(self.by.conditions)
+            return name_unknown("rules.unknown_call", reference, known, "condition", reference=reference)
         return Registered(reference, self.by.conditions[reference])
 
-    def _bad_texts(self, entry: Mapping[str, Any]) -> Iterator[Complaint]:
-        metadata = entry.get("metadata")
-        if not isinstance(metadata, Mapping):
-            return
-        for name in TEXTS:
-            given = metadata.get(name, "")
-            by_locale = isinstance(given, Mapping) and given and set(given) <= set(LOCALES)
-            texts = list(given.values()) if by_locale else [given]
-            if not all(isinstance(text, str) for text in texts):
-                yield Complaint(SAY("rules.bad_text", known=list(LOCALES)), field=f"metadata.{name}")
+    def _complain(self, at: str, *complaints: Complaint) -> None:
+        """Each of its field below `at`."""
+        for complaint in complaints:
+            place = f"{at}.{complaint.field}" if complaint.field else at
+            line = self._document.line(place) if self.where else None
+            if complaint.line is not None:  # a line of the condition's own text
+                line = self._document.texts.get(place, line or 1) + complaint.line - 1
+            self.complaints.append(replace(complaint, file=self.where, line=line))
 
-    def _is_sound(self, at: Path, rule: EnhancedRule) -> bool:
-        wrong = self.by.complaints(rule)
-        for complaint in wrong:
-            self._complain((*at, *_way(complaint.field)), complaint)
-        failed = [] if wrong else self.by.try_examples(rule)
-        for place, complaint in failed:
-            self._complain((*at, "examples", place), replace(complaint, field=f"examples.{place}"))
-        idle = [] if wrong or failed else [*self.by.find_idle(rule)]
-        for complaint in idle:
-            self._complain((*at, *_way(complaint.field)), complaint)
-        return not wrong and not failed and not idle
 
-    def _refuse_unknown(
-        self, at: Path, entry: Mapping[str, Any], known: tuple[str, ...], rule: str | None = None
-    ) -> bool:
-        unknown = [name for name in entry if name not in known]
-        for name in unknown:
-            why = SAY("rules.unknown_key", name=name, known=list(known))
-            found = Complaint(why, rule, name, nearest=guess(name, known))
-            self._complain((*at, name), found)
-        return bool(unknown)
+def _find_unknown(entry: Mapping[str, Any], known: Sequence[str]) -> Iterator[Complaint]:
+    unknown = (name for name in entry if name not in known)
+    return (name_unknown("rules.unknown_key", name, known, name) for name in unknown)
 
-    def _complain(self, at: Path, complaint: Complaint) -> None:
-        line = self._document.line(*at) if self.where else None
-        if complaint.line is not None:  # a line of the condition's own text
-            line = self._document.texts.get(at, line or 1) + complaint.line - 1
-        self.complaints.append(replace(complaint, file=self.where, line=line))
+
+def _find_bad_texts(entry: Mapping[str, Any]) -> Iterator[Complaint]:
+    metadata = entry.get("metadata")
+    for name in TEXTS if isinstance(metadata, Mapping) else ():
+        given = entry["metadata"].get(name, "")
+        by_locale = isinstance(given, Mapping) and given and set(given) <= set(LOCALES)
+        texts = list(given.values()) if by_locale else [given]
+        if not all(isinstance(text, str) for text in texts):
+            yield Complaint(SAY("rules.bad_text", known=list(LOCALES)), field=f"metadata.{name}")
 
 
 def _findings(error: ValidationError) -> Iterator[Complaint]:
@@ -307,52 +287,5 @@ def _findings(error: ValidationError) -> Iterator[Complaint]:
     for finding in (each for each in error.errors() if each not in of_the_condition):
         told = invalid_input([finding])
         problem = told.details["errors"][0]
-        known = guess(_word(problem.get("got")), problem.get("allowed", []))
-        yield Complaint(told.message, field=problem["field"] if finding["loc"] else None, nearest=known)
-
-
-def _word(got: Any) -> str:
-    return str(got[0] if isinstance(got, list) and got else got).strip("'")
-
-
-def _way(field_name: str | None) -> Path:
-    """`examples.0.violates` as a path."""
-    return tuple(int(part) if part.isdigit() else part for part in (field_name or "").split(".") if part)
-
-
-NOON = datetime(2026, 1, 5, 12, tzinfo=UTC)
-"""When examples take place."""
-
-
-def _in_condition(problem: Problem) -> Complaint:
-    line, column, why, advice = problem
-    return Complaint(why, field="condition", line=line, column=column, advice=advice)
-
-
-def _unknown_types(rule: EnhancedRule) -> Iterator[Complaint]:
-    for name in rule.decision_types:
-        if name not in DECISION_TYPES:
-            why = SAY("rules.unknown_type", name=name, known=list(DECISION_TYPES))
-            yield Complaint(why, field="decision_types", nearest=guess(name, DECISION_TYPES))
-
-
-def _request(rule: EnhancedRule, example: Example) -> DecisionRequest | None:
-    """None: nobody can tell which decision the example is, or it is none of the rule's."""
-    types = [example.decision_type] if example.decision_type else list(rule.for_types)
-    if len(types) != 1 or types[0] not in (rule.for_types or DECISION_TYPES):
-        return None
-    return DecisionRequest("example", types[0], example.payload, example.context, "example", NOON)
-
-
-def _outcome(rule: EnhancedRule, example: Example, index: RuleIndex, facts: FactFinder) -> Complaint | None:
-    request = _request(rule, example)
-    if request is None:
-        return Complaint(SAY("rules.example_without_type", known=list(rule.for_types or DECISION_TYPES)))
-    fired = index.find_broken(facts.facts(request, example.payload))
-    finding = fired[0].finding if fired else None
-    if finding is not None and finding.error is not None:  # it proves nothing
-        return Complaint(SAY("rules.example_undecided", error=finding.error))
-    if finding is not None and not example.violates:
-        seen = ", ".join(f"{name} = {value!r}" for name, value in finding.values.items()) or "-"
-        return Complaint(SAY("rules.example_fired", because=finding.because, seen=seen))
-    return Complaint(SAY("rules.example_did_not_fire")) if finding is None and example.violates else None
+        where, near = problem["field"] if finding["loc"] else None, problem.get("nearest")
+        yield Complaint(told.message, field=where, nearest=near[0] if near else None)

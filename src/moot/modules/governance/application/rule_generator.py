@@ -17,7 +17,7 @@ from pydantic import AfterValidator, Field, StrictInt, StrictStr
 from pydantic_core import to_json
 
 from moot.modules.governance.application.lexicon import HAN, lexicon
-from moot.modules.governance.application.rule_files import NOON, TEXTS
+from moot.modules.governance.application.rule_checks import NOON, TEXTS
 from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock

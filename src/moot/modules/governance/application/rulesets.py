@@ -257,7 +257,7 @@ class RulesetService:
         """As they would be kept. `RuleRefused`, `DuplicateRuleError`: they could not decide together."""
         kept = [rule.model_copy(update={"enabled": False}) if rule.is_draft else rule for rule in rules]
         EnhancedRuleRepository(kept, reader=self._reader)
-        if wrong := [complaint for rule in kept for _, complaint in self._reader.try_examples(rule)]:
+        if wrong := [complaint for rule in kept for complaint in self._reader.try_examples(rule)]:
             raise RuleRefused(wrong)
         return kept
 

@@ -257,8 +257,8 @@ async def save_ruleset(
 @router.post("/rulesets/check", summary="Say what is wrong with rules", responses=BAD_REQUEST)
 async def check_ruleset(body: RulesBody, governance: Governance, reader: Reader) -> Checked:
     """Everything at once, each with its place and what was meant, perhaps; nothing is stored."""
-    found = _inspect(body, governance.book).complaints
-    return Checked(ok=not _errors(found), problems=_tell_problems(found, reader))
+    found = _inspect(body, governance.book)
+    return Checked(ok=not found.errors, problems=_tell_problems(found.complaints, reader))
 
 
 @router.post("/rulesets/rollback", summary="Back to what was in force before", responses=NOT_KEPT)
@@ -321,8 +321,8 @@ async def simulate_ruleset(
 
 def _accept(body: RulesBody, reader: RuleReader, locale: Locale) -> Reading:
     reading = _inspect(body, reader)
-    if errors := _errors(reading.complaints):
-        raise RuleRefused(errors, locale)
+    if reading.errors:
+        raise RuleRefused(reading.errors, locale)
     return reading
 
 
@@ -331,10 +331,6 @@ def _inspect(body: RulesBody, reader: RuleReader) -> Reading:
     if [body.rules, body.yaml, body.files].count(None) != 2:
         raise InvalidInput(SAY("rest.rules_or_yaml"))
     return reader.inspect_rules(body.rules or []) if texts is None else reader.inspect_files(texts)
-
-
-def _errors(found: Iterable[Complaint]) -> list[Complaint]:
-    return [complaint for complaint in found if complaint.severity == "error"]
 
 
 def _tell_problems(found: Iterable[Complaint], reader: Locale) -> list[Problem]:
