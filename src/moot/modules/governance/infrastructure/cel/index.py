@@ -17,8 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
-from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired
-from moot.modules.governance.domain.shapes import fields_for
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired, fields_for
 from moot.modules.governance.infrastructure.cel.environment import JUDGED
 from moot.modules.governance.infrastructure.cel.problems import find_problems
 from moot.modules.governance.infrastructure.cel.program import (

@@ -8,8 +8,7 @@ from typing import Any, Final
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
-from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.shapes import Declared, arguments_of, fields_for
+from moot.modules.governance.domain.rules import Declared, EnhancedRule, arguments_of, fields_for
 from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.cel.environment import blank_quotes, environment, seconds
 from moot.modules.governance.infrastructure.cel.program import Program

@@ -13,7 +13,7 @@ from typing import Any, Final
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Kind
-from moot.modules.governance.domain.shapes import Declared
+from moot.modules.governance.domain.rules import Declared
 from moot.modules.governance.infrastructure.cel.environment import (
     ACTIVATIONS,
     blank_quotes,
