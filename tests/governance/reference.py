@@ -12,8 +12,8 @@ from functools import lru_cache
 from typing import Any
 
 from moot.modules.governance.domain.conditions import Facts, ToolProfile
-from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.infrastructure.cel.environment import JUDGED, environment, fields_for
+from moot.modules.governance.domain.rules import EnhancedRule, fields_for
+from moot.modules.governance.infrastructure.cel.environment import JUDGED, environment
 
 PATH = re.compile(r"(?<![\w.])(?:payload|context)(?:\.\w+)+(?![\w(])")
 CONSTANT = r"(''|-?\d+\.\d+|-?\d+|true|false|null)"

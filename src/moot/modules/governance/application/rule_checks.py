@@ -26,9 +26,9 @@ from moot.modules.governance.domain.rules import (
     RuleAction,
     RuleIndex,
     SetValue,
+    arguments_of,
 )
 from moot.modules.governance.domain.rulesets import Complaint
-from moot.modules.governance.domain.shapes import arguments_of
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.messages import nearest
 

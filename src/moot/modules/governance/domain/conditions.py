@@ -14,41 +14,35 @@ Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map
 """`number` is written with a point in a condition (`1.0`), `integer` without. `map` and `list` are untyped inside."""
 Fields = Mapping[str, Kind]
 
-CONTEXT: dict[str, Kind] = {
-    "decision_type": "string",
-    "goal": "string",
-    "now": "time",
-    "iteration_count": "integer",
-    "token_used": "integer",
-    "cost": "number",
-    "execution_time": "number",
-    "consecutive_failures": "integer",
-    "open_breakers": "strings",
-    "alignment_score": "number",
-    "unasked_acts": "strings",
-    "running": "integer",
-    "workspace": "string",
-    "trigger_source": "string",
-    "market": "string",
-    "is_demo": "boolean",
-}
+
+def _declare(names: Mapping[Kind, str]) -> dict[str, Kind]:
+    """Fields by their kind."""
+    return {name: kind for kind, listed in names.items() for name in listed.split()}
+
+
+CONTEXT = _declare(
+    {
+        "string": "decision_type goal workspace trigger_source market",
+        "time": "now",
+        "integer": "iteration_count token_used consecutive_failures running",
+        "number": "cost execution_time alignment_score",
+        "strings": "open_breakers unasked_acts",
+        "boolean": "is_demo",
+    }
+)
 """What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1.
 
 `now` is always there: the moment of the request, which is on the record, unless the framework names another.
 `unasked_acts` are words of the action for what its goal does not have: to delete, to send, to pay.
 """
 
-STOCK: dict[str, Kind] = {
-    "st": "boolean",
-    "suspended": "boolean",
-    "days_listed": "integer",
-    "limit_percent": "number",
-    "change_percent": "number",
-    "at_limit_up": "boolean",
-    "at_limit_down": "boolean",
-    "t_plus": "integer",
-    "lot_size": "integer",
-}
+STOCK = _declare(
+    {
+        "boolean": "st suspended at_limit_up at_limit_down",
+        "integer": "days_listed t_plus lot_size",
+        "number": "limit_percent change_percent",
+    }
+)
 """Trading facts of the symbol, as of the decision's moment."""
 
 
@@ -66,53 +60,39 @@ class DecisionType(NamedTuple):
 
 DECISION_TYPES: dict[str, DecisionType] = {
     "research_request": DecisionType(
-        {
-            "symbol": "string",
-            "experts": "strings",
-            "options": "map",
-            "skip_debate": "boolean",
-            "max_cost": "number",
-            "locale": "string",
-            "trigger_source": "string",
-        },
+        _declare(
+            {
+                "string": "symbol locale trigger_source",
+                "strings": "experts",
+                "map": "options",
+                "boolean": "skip_debate",
+                "number": "max_cost",
+            }
+        ),
         CONTEXT | STOCK,
         frozenset({"max_cost"}),
         frozenset({"symbol", "locale", "trigger_source"}),
     ),
     "plan": DecisionType(
-        {
-            "title": "string",
-            "locale": "string",
-            "steps": "list",
-            "step_count": "integer",
-            "symbols": "strings",
-        }
+        _declare(
+            {"string": "title locale", "list": "steps", "integer": "step_count", "strings": "symbols"},
+        )
     ),
     "node": DecisionType(
-        {"node": "string", "symbol": "string", "options": "map"},
+        _declare({"string": "node symbol", "map": "options"}),
         CONTEXT | STOCK,
         fixed=frozenset({"node", "symbol"}),
     ),
-    "tool_call": DecisionType({"tool": "string", "args": "map"}),
+    "tool_call": DecisionType(_declare({"string": "tool", "map": "args"})),
     "verdict": DecisionType(
-        {
-            "symbol": "string",
-            "action": "string",
-            "position_percent": "number",
-            "confidence": "number",
-            "stop_loss": "string",
-            "take_profit": "string",
-            "entry_strategy": "string",
-            "time_horizon": "string",
-            "risk_warnings": "strings",
-            "reasoning": "string",
-            "engine": "string",
-            "levels.entry": "number",
-            "levels.stop": "number",
-            "levels.target": "number",
-            "grounding.score": "number",
-        },
-        CONTEXT | STOCK | {"experts_asked": "integer", "experts_heard": "integer"},
+        _declare(
+            {
+                "string": "symbol action stop_loss take_profit entry_strategy time_horizon reasoning engine",
+                "number": "position_percent confidence levels.entry levels.stop levels.target grounding.score",
+                "strings": "risk_warnings",
+            }
+        ),
+        CONTEXT | STOCK | _declare({"integer": "experts_asked experts_heard"}),
         frozenset({"levels.entry", "levels.stop", "levels.target", "grounding.score"}),
         frozenset({"symbol"}),
     ),

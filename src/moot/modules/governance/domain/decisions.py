@@ -15,7 +15,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
 from moot.shared.domain.clock import SystemClock
-from moot.shared.domain.moments import FIRST_DAY, read_moment
+from moot.shared.domain.moments import read_moment
 from moot.shared.domain.validation import Strict, quote, refuse
 
 
@@ -29,10 +29,7 @@ class ValidationStatus(StrEnum):
 
     @property
     def severity(self) -> int:
-        return SEVERITY[self]
-
-
-SEVERITY = {status: place for place, status in enumerate(ValidationStatus)}
+        return list(ValidationStatus).index(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +117,6 @@ BY_A_PERSON = "person"
 """Who asks for a change, where no rule does."""
 
 LARGEST_NUMBER = 2**63
-LAST_YEAR = 2199
 
 
 def _some_text(text: str) -> str:
@@ -132,8 +128,6 @@ def _some_text(text: str) -> str:
 def moment(value: Any, at: time = time.min) -> datetime:
     """A day, at its first moment unless told otherwise; or a moment, which needs its zone."""
     found = read_moment(value)
-    if found.year > LAST_YEAR:
-        raise refuse("out_of_range", got=quote(value), allowed=[f"{FIRST_DAY} - {LAST_YEAR}-12-31"])
     return found.astimezone(UTC) if isinstance(found, datetime) else datetime.combine(found, at, UTC)
 
 
@@ -189,7 +183,8 @@ class DecisionRecord(BaseModel, frozen=True):
     @property
     def answer(self) -> Literal["approved", "refused"] | None:
         """What a person said to it, where one was asked: no answer in time is a refusal."""
-        binding = [v for v in self.result.violations if _binds(v)]
+        enforced = (v for v in self.result.violations if v.mode == "enforce")
+        binding = [v for v in enforced if v.action is not RuleAction.LOG_WARNING]
         asked = self.edited is not None or any(violation.escalates for violation in binding)
         if asked and self.status in (ValidationStatus.APPROVED, ValidationStatus.MODIFIED):
             return "approved"
@@ -207,10 +202,6 @@ class DecisionRecord(BaseModel, frozen=True):
             requester=self.requester,
             timestamp=self.requested_at,
         )
-
-
-def _binds(violation: RuleViolation) -> bool:
-    return violation.mode == "enforce" and violation.action is not RuleAction.LOG_WARNING
 
 
 class DecisionFilter(Strict, populate_by_name=True):
@@ -271,33 +262,28 @@ class DecisionLog(Protocol):
 
 def plain(value: Any) -> Any:
     """As JSON can say it: numbers it has no words for, and whatever else it does not know, become text."""
-    if value is None or isinstance(value, str):
-        return value
-    if isinstance(value, int | float):
-        return _plain_number(value)
-    if isinstance(value, dict):
-        return {str(name): plain(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [plain(member) for member in value]
-    return _as_known(value)
-
-
-def _as_known(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return plain(dict(value))
-    if isinstance(value, tuple):
-        return plain(value._asdict() if hasattr(value, "_asdict") else list(value))
-    if isinstance(value, set | frozenset):
-        return plain(sorted(value, key=str))
-    if is_dataclass(value) and not isinstance(value, type):
-        return plain(asdict(value))
-    return value.isoformat() if isinstance(value, datetime) else str(value)
-
-
-def _plain_number(value: float) -> float | str:
-    if isinstance(value, int):
-        return value if abs(value) < LARGEST_NUMBER else hex(value)
-    return value if math.isfinite(value) else str(value)
+    said = value
+    match value:
+        case None | str() | bool():
+            pass
+        case int():
+            said = value if abs(value) < LARGEST_NUMBER else hex(value)
+        case float():
+            said = value if math.isfinite(value) else str(value)
+        case dict() | Mapping():
+            said = {str(name): plain(member) for name, member in value.items()}
+        case tuple() if hasattr(value, "_asdict"):
+            said = plain(value._asdict())
+        case list() | tuple():
+            said = [plain(member) for member in value]
+        case set() | frozenset():
+            said = plain(sorted(value, key=str))
+        case datetime():
+            said = value.isoformat()
+        case _:
+            is_data = is_dataclass(value) and not isinstance(value, type)
+            said = plain(asdict(value)) if is_data else str(value)
+    return said
 
 
 def digest_json(value: Any) -> str:

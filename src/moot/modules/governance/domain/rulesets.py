@@ -52,14 +52,10 @@ def condition_as_text(rule: EnhancedRule) -> str:
 
 def from_data(data: Mapping[str, Any], conditions: Mapping[str, NamedCondition]) -> EnhancedRule:
     """What `as_data` was made of. `KeyError`: a condition in code that is not registered here."""
-    return EnhancedRule.model_validate({**data, "condition": _condition(data["condition"], conditions)})
-
-
-def _condition(written: str, conditions: Mapping[str, NamedCondition]) -> str | NamedCondition:
-    if not written.startswith(CALL):
-        return written
+    written = data["condition"]
     reference = written.removeprefix(CALL)
-    return Registered(reference, conditions[reference])
+    condition = written if reference == written else Registered(reference, conditions[reference])
+    return EnhancedRule.model_validate({**data, "condition": condition})
 
 
 def digest_of(rules: Iterable[EnhancedRule]) -> str:
@@ -223,7 +219,8 @@ class Complaint:
         if self.advice:
             why = SAY("rules.with_advice", why=why, advice=self.advice)
         field = None if self.field and str(self.why).startswith(self.field) else self.field
-        named = [part for part in (self._place, self._rule, field) if part]
+        rule = SAY("rules.rule", rule=self.rule) if self.rule else None
+        named = [part for part in (self._place, rule, field) if part]
         return SAY("rules.complaint", where=named, why=why) if named else SAY("rules.only", why=why)
 
     @property
@@ -234,10 +231,6 @@ class Complaint:
         if self.file is None:
             return SAY("rules.in_condition", **place)
         return SAY("rules.at_line" if self.column is None else "rules.at_column", file=self.file, **place)
-
-    @property
-    def _rule(self) -> Message | None:
-        return SAY("rules.rule", rule=self.rule) if self.rule else None
 
     def as_details(self, reader: Locale) -> dict[str, Any]:
         why = self.why.in_locale(reader) if isinstance(self.why, Message) else self.why

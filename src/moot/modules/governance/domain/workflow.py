@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypedDict
+from typing import Any, Literal, Protocol, TypedDict, get_args
 
 from pydantic import Field
 
@@ -13,6 +13,7 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 WorkflowStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 NodeState = Literal["pending", "running", "executed", "failed", "skipped"]
+NODE_STATES: tuple[NodeState, ...] = get_args(NodeState)
 
 
 class ErrorHandlingAction(StrEnum):
@@ -137,13 +138,7 @@ class WorkflowExecution:
         }
 
     def _lists(self) -> dict[NodeState, list[str]]:
-        return {
-            "pending": self.pending_nodes,
-            "running": self.running_nodes,
-            "executed": self.executed_nodes,
-            "failed": self.failed_nodes,
-            "skipped": self.skipped_nodes,
-        }
+        return {state: getattr(self, f"{state}_nodes") for state in NODE_STATES}
 
 
 class WorkflowJournal(Protocol):

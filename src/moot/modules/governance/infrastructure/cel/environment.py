@@ -11,10 +11,8 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
 from moot.modules.governance.domain.conditions import CONTEXT, Facts, Kind
-from moot.modules.governance.domain.shapes import Declared, arguments_of, fields_for
+from moot.modules.governance.domain.rules import Declared
 from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
-
-__all__ = ["Declared", "arguments_of", "fields_for"]
 
 LITERALS: Final = re.compile(
     r"""//[^\n]*

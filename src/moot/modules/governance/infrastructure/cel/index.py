@@ -2,21 +2,126 @@
 
 For one kind of decision and one tool, rules wait at the values their covers are about; a value is looked at once for
 all of them. What is found there is worth asking CEL, nothing more.
+
+A cover of a condition is a set of atoms, comparisons with constants that can be looked up instead of tried, of which
+at least one is true whenever the condition is true or cannot be decided, provided that the fields it needs are there
+and of their types. All false: the condition is false. This is sound because CEL's `&&` is false as soon as one side
+is, and `||` and `!` follow from it.
+
+An atom may be true more often than what it stands for: `>` is at its bound too, and so is `within` for `endsWith`.
 """
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, Literal, NamedTuple
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
-from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired
-from moot.modules.governance.infrastructure.cel.cover import Atom, Cover, Op, cover
-from moot.modules.governance.infrastructure.cel.environment import JUDGED, fields_for
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired, fields_for
+from moot.modules.governance.infrastructure.cel.environment import JUDGED
 from moot.modules.governance.infrastructure.cel.problems import find_problems
-from moot.modules.governance.infrastructure.cel.program import Judged, Program, finding, step_into
-from moot.modules.governance.infrastructure.cel.tree import Path
+from moot.modules.governance.infrastructure.cel.program import (
+    EACH,
+    MISSING,
+    Judged,
+    Path,
+    Program,
+    finding,
+    step_into,
+)
+from moot.modules.governance.infrastructure.cel.tree import ON_TEXT, Node, Value, kinds_of_value
 from moot.modules.governance.infrastructure.cel.values import EXACT, KINDS, READERS, Reader
+
+Op = Literal["==", "!=", ">", "<", "within", "there", "absent"]
+
+
+class Atom(NamedTuple):
+    """`term op one of values`: for `!=` none of them.
+
+    `asked`: whatever stands beside it asks `has(term)`, so that it is false where the term is missing.
+    """
+
+    term: Path
+    op: Op
+    values: frozenset[Value] = frozenset()
+    asked: bool = False
+
+
+Cover = tuple[Atom, ...]
+
+COSTS: Final[dict[Op, int]] = {"==": 1, "within": 3, ">": 4, "<": 4, "absent": 5, "!=": 8, "there": 9}
+"""How likely an atom is to hold for an innocent decision, by guess."""
+FLAG: Final = 6
+NEGATED: Final[dict[Op, Op]] = {"==": "!=", "!=": "==", ">": "<", "<": ">", "there": "absent"}
+MIRRORED: Final[dict[Op, Op]] = {">": "<", "<": ">"}
+COMPARISONS: Final[dict[str, Op]] = {
+    "_==_": "==", "_!=_": "!=", "_>_": ">", "_>=_": ">", "_<_": "<", "_<=_": "<",
+}  # fmt: skip
+
+
+def cover(program: Program) -> Cover | None:
+    """None: only CEL can tell."""
+    unclear = any(EACH in path for path in program.paths)
+    return None if unclear else _cover(program, program.checked.root, negated=False)
+
+
+def _cover(program: Program, node: Node, *, negated: bool) -> Cover | None:
+    match node:
+        case Node("call", "!_", (inner,)):
+            return _cover(program, inner, negated=not negated)
+        case Node("call", "_&&_" | "_||_" as function):
+            covers = [_cover(program, member, negated=negated) for member in _flatten(node, function)]
+            if (function == "_&&_") != negated:
+                return _all_of([each for each in covers if each])
+            return None if None in covers else tuple(atom for each in covers for atom in each or ())
+    atom = _atom(program, node)
+    op = NEGATED.get(atom.op) if atom and negated else atom and atom.op
+    return (atom._replace(op=op),) if atom and op else None
+
+
+def _all_of(covers: Sequence[Cover]) -> Cover | None:
+    """The one that is the least likely to hold is enough."""
+    asked = {each[0].term for each in covers if len(each) == 1 and each[0].op == "there"}
+    best = min(covers, key=lambda each: sum(map(_cost, each)), default=None)
+    return best and tuple(atom._replace(asked=atom.asked or atom.term in asked) for atom in best)
+
+
+def _cost(atom: Atom) -> int:
+    """Every other decision has the flag that a rule asks for."""
+    return FLAG if any(isinstance(value, bool) for value in atom.values) else COSTS[atom.op]
+
+
+def _flatten(node: Node, function: str) -> list[Node]:
+    if (node.kind, node.name) == ("call", function):
+        return [member for arg in node.args for member in _flatten(arg, function)]
+    return [node]
+
+
+def _atom(program: Program, node: Node) -> Atom | None:
+    if (asked := program.asks_for(node)) is not None:
+        return Atom(asked, "there")
+    match node:
+        case Node("call", name, (Node("constant", value=value), right)) if name in COMPARISONS:
+            op = COMPARISONS[name]
+            return _compare(program, right, MIRRORED.get(op, op), [value])
+        case Node("call", name, (left, Node("constant", value=value))) if name in COMPARISONS:
+            return _compare(program, left, COMPARISONS[name], [value])
+        case Node("call", name, (left, Node("constant", value=str() as text))) if name in ON_TEXT:
+            return _compare(program, left, "within", [text])
+        case Node("call", "@in", (left, Node("items", "", items))) if all(
+            i.kind == "constant" for i in items
+        ):
+            return _compare(program, left, "==", [item.value for item in items])
+    return _compare(program, node, "==", [True])
+
+
+def _compare(program: Program, node: Node, op: Op, values: Sequence[Value]) -> Atom | None:
+    """Only a value of one kind, and constants of the same."""
+    term = program.path(node)
+    if term is None or any(kinds_of_value(value) != program.kinds(term) for value in values):
+        return None
+    return Atom(term, op, frozenset(values))
+
 
 Found = set[int]
 """Rules, by their place in the order in which they are checked."""
@@ -66,7 +171,6 @@ FINDERS: Final[dict[Op, Callable[[Places], Finder]]] = {
     "<": _below,
     "within": _try_each(lambda value, constant: constant in value),
 }
-MISSING: Final = object()
 ANYTHING: Final = frozenset(KINDS.values()) - {"null"}
 
 
@@ -107,7 +211,7 @@ class Watch:
             found |= self._everyone if self._root in judged.wrong else self._absent
             return
         for step in self._steps:
-            above, value = value, step_into(value, step, MISSING)
+            above, value = value, step_into(value, step)
             if value is MISSING:
                 found |= self._absent if isinstance(above, dict) else self._everyone
                 return

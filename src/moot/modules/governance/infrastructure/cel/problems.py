@@ -3,25 +3,17 @@
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from difflib import get_close_matches
 from typing import Any, Final
 
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
-from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.governance.domain.rules import Declared, EnhancedRule, arguments_of, fields_for
 from moot.modules.governance.domain.texts import SAY, join
-from moot.modules.governance.infrastructure.cel.environment import (
-    Declared,
-    arguments_of,
-    blank_quotes,
-    environment,
-    fields_for,
-    seconds,
-)
+from moot.modules.governance.infrastructure.cel.environment import blank_quotes, environment, seconds
 from moot.modules.governance.infrastructure.cel.program import Program
 from moot.modules.governance.infrastructure.cel.tree import LOGIC, Node, kinds_of
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import Message, nearest
 
 
 def advise(key: str, **values: Any) -> Message:
@@ -108,9 +100,9 @@ def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[
     source = rule.condition
     if not isinstance(source, str):
         return []
-    strangers = [_refuse_type(name) for name in rule.for_types if name not in DECISION_TYPES]
+    strangers = [name for name in rule.for_types if name not in DECISION_TYPES]
     if strangers:
-        return strangers
+        return [Problem(1, 1, *_unknown("type", name, DECISION_TYPES)) for name in strangers]
     fields = fields_for(rule, tools)
     try:
         program = Program(source, fields)
@@ -138,31 +130,23 @@ def place(source: str, offset: int) -> tuple[int, int]:
     return before.count("\n") + 1, offset - (before.rfind("\n") + 1) + 1
 
 
-def _refuse_type(name: str) -> Problem:
-    return Problem(1, 1, SAY("conditions.no_type", name=name), _nearest(name, DECISION_TYPES))
-
-
-def _nearest(name: str, known: Iterable[str]) -> Message | None:
-    close = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return _suggest(close[0]) if close else None
-
-
-def _suggest(name: str) -> Message:
-    return advise("did_you_mean", nearest=name)
+def _unknown(what: str, name: str, known: Iterable[str]) -> tuple[Message, Message | None]:
+    close = nearest(name, known, cutoff=0.5)
+    return SAY(f"conditions.no_{what}", name=name), advise(
+        "did_you_mean", nearest=close[0]
+    ) if close else None
 
 
 def _translate(source: str, fields: Declared, found: re.Match[str]) -> Problem:
     line, column, message = int(found[1]), int(found[2]), found[3].strip()
+    text = source.split("\n")[line - 1]
     if unknown := UNKNOWN.search(message):
-        return _explain_unknown(source.split("\n")[line - 1], line, column, unknown[1], fields)
+        return _explain_unknown(text, line, column, unknown[1], fields)
     if mismatch := MISMATCH.search(message):
-        text = source.split("\n")[line - 1]
-        return Problem(
-            line,
-            column,
-            _explain_mismatch(mismatch[1], mismatch[2]),
-            _advise_types(text, column, mismatch[2]),
-        )
+        kinds = [kind.strip() for kind in re.findall(r"(?:[^,(]|\([^)]*\))+", mismatch[2])]
+        said = {"operator": mismatch[1].strip("_@").replace("_", " ")}
+        said |= {"kinds": join(map(_kind, kinds), by="conditions.and")}
+        return Problem(line, column, SAY("conditions.mismatch", **said), _advise_types(text, column, kinds))
     return Problem(line, column, _in_our_words(message, "unreadable_here"))
 
 
@@ -178,19 +162,10 @@ def _explain_unknown(text: str, line: int, column: int, name: str, fields: Decla
     start = text.rfind(name, 0, column + len(name))
     at = start + 1 if start >= 0 else column
     if re.match(rf"{re.escape(name)}\s*\(", text[at - 1 :]):
-        return Problem(line, at, SAY("conditions.no_function", name=name), _nearest(name, FUNCTIONS))
-    return Problem(line, at, SAY("conditions.no_field", name=name), _nearest_field(name, fields))
-
-
-def _nearest_field(name: str, fields: Declared) -> Message | None:
-    """Right but for where it is, or nearly right."""
-    same = [field for field in fields if field.rsplit(".", 1)[-1] == name.rsplit(".", 1)[-1]]
-    return _nearest(name, same or fields)
-
-
-def _explain_mismatch(operator: str, types: str) -> Message:
-    kinds = join(map(_kind, _types(types)), by="conditions.and")
-    return SAY("conditions.mismatch", operator=operator.strip("_@").replace("_", " "), kinds=kinds)
+        return Problem(line, at, *_unknown("function", name, FUNCTIONS))
+    last = name.rsplit(".", 1)[-1]
+    elsewhere = [field for field in fields if field.rsplit(".", 1)[-1] == last]
+    return Problem(line, at, *_unknown("field", name, elsewhere or fields))
 
 
 def _kind(name: str) -> Message:
@@ -199,23 +174,15 @@ def _kind(name: str) -> Message:
     return SAY(f"schema.kind.{kind}")
 
 
-def _types(types: str) -> list[str]:
-    return [kind.strip() for kind in re.findall(r"(?:[^,(]|\([^)]*\))+", types)]
-
-
-def _advise_types(text: str, column: int, types: str) -> Message | None:
+def _advise_types(text: str, column: int, kinds: list[str]) -> Message | None:
     """`amount > 1` for a number with a point, and the reverse."""
-    kinds = _types(types)
     if sorted(kinds) == ["double", "int"]:
-        whole = re.search(r"(?<![\w.])-?\d+(?![\w.])", text[column - 1 :]) or re.search(
-            r"(?<![\w.])-?\d+(?![\w.])", text
-        )
-        if whole:
-            return write(f"{whole[0]}.0")
-        return advise("whole")
+        whole = WHOLE.search(text, column - 1) or WHOLE.search(text)
+        return write(f"{whole[0]}.0") if whole else advise("whole")
     return next((said for pair, said in ADVICE.items() if sorted(kinds) == sorted(pair)), None)
 
 
+WHOLE: Final = re.compile(r"(?<![\w.])-?\d+(?![\w.])")
 ADVICE: Final = {
     **{("string", kind): advise("quotes") for kind in ("int", "double", "bool")},
     ("string", "string"): advise("list"),
@@ -261,10 +228,13 @@ CONSTANTS: Final = {
 def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Iterator[Mistake]:
     match node:
         case Node("call", "count", (_, Node("constant", value=str() as period))):
-            yield from _period(period)
+            try:
+                seconds(period)
+            except ValueError:
+                yield SAY("conditions.no_period", text=period), advise("period")
         case Node("call", "tainted", (Node("constant", value=str() as name),)):
             if arguments is not None and name not in arguments:
-                yield SAY("conditions.no_argument", name=name), _nearest(name, arguments)
+                yield _unknown("argument", name, arguments)
         case Node("call", function, (*_, Node("constant", value=str() as text))) if function in CONSTANTS:
             value = environment({}).compile(CONSTANTS[function] % json.dumps(text, ensure_ascii=False)).eval()
             if value.type() == cel.Type.ERROR:
@@ -278,15 +248,8 @@ def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Itera
             yield SAY("conditions.looks_at_nothing"), None
 
 
-def _period(period: str) -> Iterator[Mistake]:
-    try:
-        seconds(period)
-    except ValueError:
-        yield SAY("conditions.no_period", text=period), advise("period")
-
-
 def _never_member(program: Program, left: Node, items: Iterable[Node]) -> bool:
-    path = program.references.path(left)
+    path = program.path(left)
     kinds = {kind for item in items for kind in kinds_of(item)}
     kind = program.fields[str(path[0])] if path is not None and len(path) == 1 else "any"
     return len(kinds) > 1 if kind == "any" else bool(kinds - {"number" if kind == "integer" else kind})

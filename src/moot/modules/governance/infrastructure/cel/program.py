@@ -5,7 +5,7 @@ there, and be of its type, in code: a field may be missing only where the condit
 """
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from functools import cached_property
 from typing import Any, Final
@@ -13,39 +13,96 @@ from typing import Any, Final
 from cel_expr_python import cel
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Kind
-from moot.modules.governance.domain.texts import SAY
-from moot.modules.governance.infrastructure.cel import tree
+from moot.modules.governance.domain.rules import Declared
 from moot.modules.governance.infrastructure.cel.environment import (
     ACTIVATIONS,
-    Declared,
     blank_quotes,
     drop_comments,
     environment,
     presence_of,
     resolve_has,
 )
-from moot.modules.governance.infrastructure.cel.tree import EACH, Path, References, spell
+from moot.modules.governance.infrastructure.cel.tree import Node, expected_at, read_tree
 from moot.modules.governance.infrastructure.cel.values import KINDS, Reader, WrongValueError
 from moot.shared.domain.messages import Message
 
 PLAIN: Final[dict[Kind, str]] = {"integer": "number", "strings": "list"}
 """Declared kinds of which CEL and JSON make no difference."""
+EACH: Final = None
+"""The step of a path that goes into every member of a list."""
+Path = tuple[str | int | None, ...]
+"""A declared name, then steps below it."""
+MISSING: Final = object()
+
+
+def spell(path: Path) -> str:
+    first, *steps = path
+    return str(first) + "".join(
+        "[]" if s is EACH else f".{s}" if isinstance(s, str) else f"[{s}]" for s in steps
+    )
 
 
 class Program:
-    """One condition, compiled against the fields it may name."""
+    """One condition, compiled against the fields it may name.
+
+    It names `roots`, and below untyped ones `paths` with the kinds they are compared with; for some it has `asked`.
+    """
 
     def __init__(self, source: str, fields: Declared) -> None:
         self.source = source
         self.fields = fields
         self.runnable = resolve_has(source, fields)
         self.expression = environment(fields).compile(self.runnable)
-        self.checked = tree.read(self.expression.serialize())
-        self.references = found = References(fields)
-        found.visit(self.checked.root, {"boolean"})
-        self.asked, self.roots = frozenset(found.asked), found.roots
-        self.paths = {path: frozenset(kinds) for path, kinds in found.paths.items()}
+        self.checked = read_tree(self.expression.serialize())
+        self.roots: dict[str, Kind] = {}
+        self.paths: dict[Path, frozenset[str]] = {}
+        self.asked: set[Path] = set()
+        self._loops: dict[str, Path | None] = {}
+        self._visit(self.checked.root, {"boolean"})
         self._parts: dict[str, Program] = {}
+
+    def path(self, node: Node) -> Path | None:
+        """The path a node is, if it is one."""
+        match node:
+            case Node("ident", name) if name in self._loops:
+                return self._loops[name]
+            case Node("ident", name) if name in self.fields:
+                return (name,)
+            case Node("select", step, (operand,)):
+                return self._below(operand, step)
+            case Node("call", "_[_]", (operand, Node("constant", value=str() | int() as step))):
+                return self._below(operand, step)
+        return None
+
+    def _below(self, operand: Node, step: str | int | None) -> Path | None:
+        above = self.path(operand)
+        return None if above is None else (*above, step)
+
+    def asks_for(self, node: Node) -> Path | None:
+        """What the node asks `has()` for, if it does."""
+        match node:
+            case Node("ident", name) if name.startswith("_has."):
+                return (name.removeprefix("_has."),)
+            case Node("has", step, (operand,)):
+                return self._below(operand, step)
+        return None
+
+    def _visit(self, node: Node, expected: Iterable[str]) -> None:
+        """`expected`: the kinds that what stands around the node can do with it."""
+        if (path := self.path(node)) is not None:
+            root = str(path[0])
+            self.roots[root] = self.fields[root]
+            if len(path) > 1 or self.fields[root] == "any":
+                self.paths[path] = self.paths.get(path, frozenset()).union(expected)
+            return
+        if (asked := self.asks_for(node)) is not None:
+            self.asked.add(asked)
+        outer = dict(self._loops)
+        for place, arg in enumerate(node.args):
+            self._visit(arg, expected_at(node, place))
+            if node.kind == "loop" and place == 0:
+                self._loops[node.name] = self._below(arg, EACH)
+        self._loops = outer
 
     @cached_property
     def names(self) -> tuple[str, ...]:
@@ -77,32 +134,24 @@ class Program:
             if name in judged.wrong:
                 return judged.wrong[name]
             if name not in judged.values and (name,) not in self.asked:
-                return _say_missing(name)
-        lacking = (self._lacks(judged.values.get(str(path[0])), path, 1) for path in self.paths)
-        return next(filter(None, lacking), None)
+                return WrongValueError("missing").of(name)
+        there = [path for path in self.paths if path[0] in judged.values]
+        return next(filter(None, (self._lacks(judged.values[str(path[0])], path) for path in there)), None)
 
-    def _lacks(self, value: Any, path: Path, depth: int) -> Message | None:
+    def _lacks(self, value: Any, path: Path, depth: int = 1) -> Message | None:
         """The first step of `path` from `depth` on that does not lead on, in words."""
-        if value is None and depth == 1:
-            return None
         if depth == len(path):
             return self._mismatch(value, path)
-        if path[depth] is EACH:
-            return self._each_lacks(value, path, depth)
-        missing = object()
-        below = step_into(value, path[depth], missing)
-        if below is not missing:
-            return self._lacks(below, path, depth + 1)
+        step, further = path[depth], path[: depth + 1]
         if not isinstance(value, list | tuple | Mapping):
-            return WrongValueError("kind", ["map"]).of(spell(path[:depth]))
-        return None if path[: depth + 1] in self.asked else _say_missing(spell(path[: depth + 1]))
-
-    def _each_lacks(self, value: Any, path: Path, depth: int) -> Message | None:
-        """A loop over a map goes over its keys, which are texts and need no look."""
-        if not isinstance(value, list | tuple | Mapping):
-            return WrongValueError("kind", ["list"]).of(spell(path[:depth]))
-        members = () if isinstance(value, Mapping) else value
-        return next(filter(None, (self._lacks(member, path, depth + 1) for member in members)), None)
+            return WrongValueError("kind", ["list" if step is EACH else "map"]).of(spell(path[:depth]))
+        if step is EACH:  # over a map: over its keys, which are texts and need no look
+            below = () if isinstance(value, Mapping) else value
+        elif (found := step_into(value, step)) is not MISSING:
+            below = [found]
+        else:
+            return None if further in self.asked else WrongValueError("missing").of(spell(further))
+        return next(filter(None, (self._lacks(each, path, depth + 1) for each in below)), None)
 
     def _mismatch(self, value: Any, path: Path) -> Message | None:
         found, kinds = KINDS[type(value)], self.paths[path]
@@ -118,20 +167,12 @@ class Program:
         raise RuntimeError(str(answer))
 
 
-def _say_missing(name: str) -> Message:
-    return SAY("conditions.wrong.missing", name=name)
-
-
-def step_into(value: Any, step: str | int | None, missing: Any) -> Any:
+def step_into(value: Any, step: str | int | None, missing: Any = MISSING) -> Any:
     if isinstance(value, Mapping):
         return value.get(step, missing)
     if isinstance(step, int) and isinstance(value, list | tuple) and 0 <= step < len(value):
         return value[step]
     return missing
-
-
-def value_of(facts: Facts, name: str) -> Any:
-    return facts.payload if name == "payload" else facts.values.get(name)
 
 
 class Judged:
@@ -236,7 +277,7 @@ def _collect_values(program: Program, facts: Facts) -> Mapping[str, Any]:
 
 
 def _value(facts: Facts, path: Path) -> Any:
-    value = value_of(facts, str(path[0]))
+    value = facts.payload if path[0] == "payload" else facts.values.get(str(path[0]))
     for step in path[1:]:
         value = value if step is None else step_into(value, step, None)
     return value

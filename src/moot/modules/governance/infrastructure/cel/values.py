@@ -4,6 +4,7 @@ CEL itself is too forgiving to be asked: it takes `true` for a whole number, com
 first NUL, so that "a\\0b" equals "a".
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from math import isfinite
@@ -17,6 +18,8 @@ from moot.shared.domain.messages import Message
 LARGEST: Final = 2**63 - 1
 EXACT: Final = 2**53
 """Up to here a whole number and a number with a point are compared alike by everybody."""
+UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")
+"""What ends a text too early, and what UTF-8 has no bytes for."""
 
 
 class WrongValueError(ValueError):
@@ -36,31 +39,25 @@ class WrongValueError(ValueError):
 def text(value: Any) -> str:
     if not isinstance(value, str):
         raise WrongValueError("kind", ["string"])
-    if "\0" in value or not (value.isascii() or _encodable(value)):
+    if ("\0" in value or not value.isascii()) and UNUSABLE.search(value):
         raise WrongValueError("characters")
     return value if type(value) is str else str.__str__(value)
-
-
-def _encodable(value: str) -> bool:
-    try:
-        value.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def number(value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise WrongValueError("kind", ["number"])
-    if isinstance(value, int) and _too_large(value):
-        raise WrongValueError("too_large")
+    if isinstance(value, int):
+        return float(_bounded(value))
     if not isfinite(value):
         raise WrongValueError("not_finite")
     return float(value)
 
 
-def _too_large(value: int) -> bool:
-    return not -LARGEST - 1 <= value <= LARGEST
+def _bounded(value: int, flaw: str = "too_large") -> int:
+    if not -LARGEST - 1 <= value <= LARGEST:
+        raise WrongValueError(flaw)
+    return int(value)
 
 
 def integer(value: Any) -> int:
@@ -68,34 +65,7 @@ def integer(value: Any) -> int:
         value = int(value)
     if isinstance(value, bool) or not isinstance(value, int):
         raise WrongValueError("kind", ["integer"])
-    if _too_large(value):
-        raise WrongValueError("too_large")
-    return int(value)
-
-
-def boolean(value: Any) -> bool:
-    if value is True or value is False:
-        return value
-    raise WrongValueError("kind", ["boolean"])
-
-
-def strings(value: Any) -> list[str]:
-    return [text(member) for member in _of_type(value, list | tuple, "strings")]
-
-
-def members(value: Any) -> Any:
-    return _plain(list(_of_type(value, list | tuple, "list")))
-
-
-def mapping(value: Any) -> Any:
-    return _plain(dict(_of_type(value, Mapping, "map")))
-
-
-def moment(value: Any) -> datetime:
-    found = moment_in(value)
-    if found is None:
-        raise WrongValueError("kind", ["time"])
-    return found
+    return _bounded(value)
 
 
 def _of_type(value: Any, expected: Any, kind: Kind) -> Any:
@@ -126,8 +96,7 @@ def anything(value: Any) -> Any:
     elif kind is float:
         number(value)
     elif kind is int:
-        if _too_large(value):
-            raise WrongValueError("holds_too_large")
+        _bounded(value, "holds_too_large")
     elif value is not None and kind is not bool:
         raise WrongValueError("not_plain")
     return value
@@ -138,11 +107,11 @@ READERS: Final[dict[Kind, Reader]] = {
     "string": text,
     "number": number,
     "integer": integer,
-    "boolean": boolean,
-    "strings": strings,
-    "list": members,
-    "map": mapping,
-    "time": moment,
+    "boolean": lambda value: _of_type(value, bool, "boolean"),
+    "strings": lambda value: [text(member) for member in _of_type(value, list | tuple, "strings")],
+    "list": lambda value: _plain(list(_of_type(value, list | tuple, "list"))),
+    "map": lambda value: _plain(dict(_of_type(value, Mapping, "map"))),
+    "time": lambda value: _of_type(moment_in(value), datetime, "time"),
     "any": _plain,
 }
 
