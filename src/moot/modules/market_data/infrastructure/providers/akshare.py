@@ -262,7 +262,7 @@ class AkshareProvider(outside.LibrarySource):
         call = getattr(await outside.in_thread(self.library), function)
         fresh = getattr(call, "__wrapped__", call)  # past AKShare's cache, which outlives the day
         given = params or {}
-        return await self.ask(function, given, lambda: _rows(fresh(**given)), has_nothing) or []
+        return await self.ask(function, given, lambda: rows.read_frame(fresh(**given)), has_nothing) or []
 
     async def _factors(self, symbol: str) -> list[Step]:
         """Cumulative adjustment factors by ex-date, oldest first. (AKShare would run this answer as code.)"""
@@ -297,12 +297,6 @@ class AkshareProvider(outside.LibrarySource):
 
     def errors(self) -> outside.Errors:
         return (importlib.import_module("akshare.exceptions").AkshareException,), outside.MISREAD
-
-
-def _rows(frame: Any) -> list[Row]:
-    plain = frame.astype(object)
-    rows: list[Row] = plain.where(frame.notna(), None).to_dict("records")
-    return rows
 
 
 def _get(url: str, params: Mapping[str, Any], *, browser: bool = False) -> str:
