@@ -367,10 +367,20 @@ async def test_companies_are_found_and_shown(client):
     assert (company["name_en"], company["synthetic"]) == ("Mirage Hill Distillers", True)
 
 
+async def test_a_path_takes_a_share_as_people_write_it(client):
+    for written in ("900001", "900001.demo", "幻山酒业", "Mirage Hill Distillers", "hsjy"):
+        company = (await client.get(f"{DATA}/{written}")).json()
+        assert company["symbol"] == "900001.DEMO"
+    news = (await client.get(f"{DATA}/幻山酒业/news")).json()
+    assert {item["symbol"] for item in news} - {None} == {"900001.DEMO"}
+
+
 @pytest.mark.parametrize(
     ("path", "code"),
     [
         ("/900099.DEMO", "SYMBOL_UNKNOWN"),
+        ("/nobody at all", "SYMBOL_UNKNOWN"),
+        ("/600519/bars", "SYMBOL_UNSUPPORTED"),
         ("/600519.SH/bars", "SYMBOL_UNSUPPORTED"),
         ("/900001.DEMO/bars?start=soon", "INVALID_REQUEST"),
         ("/900001.DEMO/bars?as_of=2026-01-01T00:00:00", "INVALID_REQUEST"),

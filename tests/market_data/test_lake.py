@@ -186,7 +186,7 @@ async def test_a_macro_figure_of_an_industry_is_not_that_of_another_nor_of_the_c
     assert found == {None: 9.0, "银行": 1.5, "白酒": 1.5}
 
 
-async def test_news_is_the_symbols_own_and_the_markets_by_the_exchanges_day(lake: Lake) -> None:
+async def test_news_goes_by_the_exchanges_day_and_stays_with_the_symbol_it_came_with(lake: Lake) -> None:
     late = datetime(2024, 6, 3, 15, 59, tzinfo=UTC)  # 23:59 in Shanghai
     keep(
         lake,
@@ -197,19 +197,13 @@ async def test_news_is_the_symbols_own_and_the_markets_by_the_exchanges_day(lake
     )
     other = a_news_item(MONDAY, late, symbol="900002.DEMO", title="other", url="4")
     keep(lake, NEWS, other, subject="900002.DEMO")
-    keep(
-        lake,
-        NEWS,
-        a_news_item(MONDAY, late, title="market", symbol=None, url="5"),
-        subject=Market.DEMO,
-    )
 
     async def titles(symbol: str, day: date) -> list[str]:
         return [item.title for item in await lake.read(NEWS, symbol, day, day)]
 
-    assert await titles(SYMBOL, MONDAY) == ["own", "policy", "market"]
+    assert await titles(SYMBOL, MONDAY) == ["own", "policy"]
     assert await titles(SYMBOL, TUESDAY) == ["tomorrow"]
-    assert await titles("900002.DEMO", MONDAY) == ["policy", "other", "market"]
+    assert await titles("900002.DEMO", MONDAY) == ["other"]
     assert await titles("600519.SH", MONDAY) == []
 
 
@@ -266,19 +260,6 @@ def test_days_without_any_fact_are_covered_too(lake: Lake) -> None:
     coverage = lake.coverage(BARS, SYMBOL)
     assert coverage is not None
     assert (coverage.rows, coverage.ranges, coverage.newest) == (0, (JUNE,), None)
-
-
-def test_the_markets_news_is_kept_before_the_symbols_days_count_as_covered(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    written: list[str] = []
-    move = Path.replace
-    monkeypatch.setattr(Path, "replace", lambda self, to: (written.append(to.stem), move(self, to))[1])
-    facts = [a_news_item(MONDAY, NOON, url="1"), a_news_item(MONDAY, NOON, url="2", symbol=None)]
-    lake.store(NEWS, SYMBOL, facts, covered=JUNE, at=AT)
-    assert written == ["_DEMO", SYMBOL]
-    ranges = {row.subject: row.ranges for row in lake.inventory()}
-    assert ranges == {SYMBOL: (JUNE,), "DEMO": ()}
 
 
 @pytest.mark.parametrize("subject", ["../../etc/passwd", "a/b", "", "900001.DEMO\0", ".", "~"])

@@ -266,7 +266,9 @@ async def test_closing_ends_every_process(door: Door) -> None:
     asked = [asyncio.create_task(ask(ENDLESS, workspace)) for workspace in ("default", "another")]
     await until(lambda: len(descendants()) == 2)
     await children.close()
-    assert [type(each) for each in await ended(asked)] == [InvalidInput] * 2
+    told = await ended(asked)
+    assert [(type(each), each.code) for each in told] == [(Unavailable, "SQL_UNAVAILABLE")] * 2
+    assert "the desk is closing" in told[0].in_locale("en-US")
     assert descendants() == set()
 
 

@@ -2,7 +2,9 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from pydantic import SecretStr
 
@@ -16,13 +18,7 @@ from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
-from moot.modules.market_data.infrastructure.lake import Lake
-from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
-from moot.modules.market_data.infrastructure.providers.files import FilesProvider, read_import
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
-from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
-from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.modules.market_data.infrastructure.sql_children import Children
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
@@ -30,6 +26,9 @@ from moot.shared.domain.guard import Guard, let_through
 from moot.shared.domain.symbol import Market
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from moot.shared.infrastructure.execution_context import is_replay, moment_of_reading
+
+if TYPE_CHECKING:
+    from moot.modules.market_data.infrastructure.lake import Lake
 
 KNOWN = ("tushare", *BY_REQUEST, "files")
 REPLAY = Replay(moment_of_reading, is_replay)
@@ -61,7 +60,10 @@ def _refuse_unknown(setting: str, names: Iterable[str], known: Sequence[str]) ->
 
 
 class MarketDataContainer:
-    """`calls` keeps the calls to sources outside; each source passes `guard` under the name `data:<source>`."""
+    """`calls` keeps the calls to sources outside; each source passes `guard` under the name `data:<source>`.
+
+    The lake and the sources bring libraries that take long to load: they are imported where they are first needed.
+    """
 
     def __init__(
         self,
@@ -74,20 +76,20 @@ class MarketDataContainer:
         guard: Guard = let_through,
     ) -> None:
         self.clock = clock
-        self._store, self._folder, self._children = Lake(lake), lake, Children()
+        self._folder, self._children, self._order = lake, Children(), sources.order
         self._providers = _providers(sources, calls, guard)
-        self._syncing = SyncService(self._store, self._providers, clock, sources.order)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
             **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._list_reachable()},
         }
         self._market_data = MarketData(self._sources)
-        self._directory = self._market_data.directory
 
     def market_data(self) -> MarketData:
         return self._market_data
 
     def database(self) -> DatabaseTool:
+        from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
+
         database = LakeDatabase(self._folder, self._children)
         return DatabaseTool(database, self._store, self._sources[Market.DEMO])
 
@@ -95,11 +97,13 @@ class MarketDataContainer:
         return TradingStates(self._market_data, trading_calendar)
 
     def directory(self) -> Directory:
-        return self._directory
+        return self._market_data.directory
 
     def upkeep(self) -> MarketDataUpkeep:
+        from moot.modules.market_data.infrastructure.providers.files import read_import
+
         return MarketDataUpkeep(
-            self._market_data, self._directory, self._syncing, self._sources, trading_calendar, read_import
+            self._market_data, self._syncing, self._sources, trading_calendar, read_import
         )
 
     async def close(self) -> None:
@@ -109,27 +113,44 @@ class MarketDataContainer:
                 if isinstance(provider, OutsideSource):
                     await provider.aclose()
 
+    @cached_property
+    def _store(self) -> "Lake":
+        from moot.modules.market_data.infrastructure.lake import Lake
+
+        return Lake(self._folder)
+
+    @cached_property
+    def _syncing(self) -> SyncService:
+        return SyncService(self._store, self._providers, self.clock, self._order)
+
     def _list_reachable(self) -> list[Market]:
         """Markets with a source, or with companies somebody imported."""
-        return [
-            market
-            for market in (Market.CN, Market.US)
-            if self._providers[market] or self._store.coverage(COMPANIES, market.value)
-        ]
+        kept = {file.stem for file in (self._folder / COMPANIES.name).glob("*.parquet")}
+        return [m for m in (Market.CN, Market.US) if self._providers[m] or m.value in kept]
 
 
 def _providers(
     sources: Sources, recorder: ExternalCalls, guard: Guard
 ) -> dict[Market, dict[str, MarketDataProvider]]:
     china: dict[str, MarketDataProvider] = {}
+    usa: dict[str, MarketDataProvider] = {}
+    own: dict[str, MarketDataProvider] = {}
     if sources.tushare_token.get_secret_value():
+        from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
+
         china["tushare"] = TushareProvider(
             sources.tushare_token, base_url=sources.tushare_url, recorder=recorder, guard=guard
         )
     if "akshare" in sources.more:
+        from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
+
         china["akshare"] = AkshareProvider(recorder=recorder, guard=guard)
-    usa: dict[str, MarketDataProvider] = (
-        {"yfinance": YfinanceProvider(recorder=recorder, guard=guard)} if "yfinance" in sources.more else {}
-    )
-    own: dict[str, MarketDataProvider] = {"files": FilesProvider(sources.files)} if sources.files else {}
+    if "yfinance" in sources.more:
+        from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
+
+        usa["yfinance"] = YfinanceProvider(recorder=recorder, guard=guard)
+    if sources.files:
+        from moot.modules.market_data.infrastructure.providers.files import FilesProvider
+
+        own["files"] = FilesProvider(sources.files)
     return {Market.CN: china | own, Market.US: usa | own}

@@ -10,7 +10,6 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
@@ -169,7 +168,6 @@ Imports = tuple[list[Import], Sequence[Message]]
 @dataclass(frozen=True)
 class MarketDataUpkeep:
     market_data: MarketData
-    directory: Directory
     syncing: SyncService
     sources: Mapping[Market, MarketDataProvider]
     calendar_of: Callable[[Market], TradingCalendar]
@@ -180,7 +178,7 @@ class MarketDataUpkeep:
     ) -> SyncPlan:
         """Who to fetch, for which days: three years up to today unless told otherwise."""
         today = self.syncing.clock.now().date()
-        named = [Symbol.parse((await self.directory.resolve(text)).symbol) for text in texts]
+        named = [Symbol.parse((await self.market_data.directory.resolve(text)).symbol) for text in texts]
         symbols = tuple(dict.fromkeys([*named, *await self._universe(universe)]))
         first, last = start or (end or today) - HISTORY, end or today
         if not symbols:
@@ -210,7 +208,7 @@ class MarketDataUpkeep:
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""
-        company = await self.directory.resolve(text)
+        company = await self.market_data.directory.resolve(text)
         symbol, now = Symbol.parse(company.symbol), self.syncing.clock.now()
         today = symbol.local_date(now)
         start = today - HISTORY
@@ -235,7 +233,8 @@ class MarketDataUpkeep:
             companies = await self.sources[Market.CN].read(facts.COMPANIES, Market.CN.value)
             return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
         return [
-            Symbol.parse((await self.directory.resolve(text)).symbol) for text in _read_universe(universe)
+            Symbol.parse((await self.market_data.directory.resolve(text)).symbol)
+            for text in _read_universe(universe)
         ]
 
     async def _members(self, index: str) -> list[str]:

@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
-from moot.modules.market_data.infrastructure.demo.noise import trading_days
+from moot.modules.market_data.infrastructure.demo.market import trading_days
 from moot.shared.domain.symbol import Market
 
 TABLE = Path(__file__).with_name("closed_days.toml")

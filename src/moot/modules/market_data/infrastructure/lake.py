@@ -1,8 +1,7 @@
 """The lake: one Parquet file per dataset and symbol, replaced whole, read through the port of every provider.
 
-`bars/600519.SH.parquet`, `companies/CN.parquet`, `news/_CN.parquet` (what concerns a market and no symbol). What a
-file covers is written in its own metadata, so that facts and coverage change in the same moment. The columns follow
-from the model's annotations, so a shape is declared once.
+`bars/600519.SH.parquet`, `companies/CN.parquet`. What a file covers is written in its own metadata, so that facts and
+coverage change in the same moment. The columns follow from the model's annotations, so a shape is declared once.
 """
 
 import asyncio
@@ -56,12 +55,9 @@ class Lake:
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        """Every version of every report; news together with those that concern the market and no symbol."""
-        market = _market_of(subject)
-        names = dict.fromkeys([_file_name(dataset, subject), _file_name(dataset, market)])
-        paths = [path for name in names if (path := self._path(dataset, name)).exists()]
-        where = _filter_of(dataset, market, start, end)
-        return await asyncio.to_thread(_facts, dataset, paths, where)
+        """Every version of every report."""
+        path, where = self._path(dataset, subject), _filter_of(dataset, _market_of(subject), start, end)
+        return await asyncio.to_thread(_facts, dataset, path, where)
 
     def store(
         self,
@@ -72,48 +68,25 @@ class Lake:
         covered: Range | None,
         at: datetime,
     ) -> None:
-        """Merge `facts` into the file of `subject`, a symbol or a `Market`; what is stored later holds.
+        """Merge `facts` into the file of `subject`, a symbol or a market; what is stored later holds.
 
-        News without a symbol that came with a symbol's goes to its market's file, and first: `covered` is written
-        with the symbol's own, and must not say more than is kept.
+        News without a symbol stays with the one it came with. One writer at a time per file, over all processes; the
+        lock file stays: removing it would let two in.
         """
-        home = _file_name(dataset, subject)
-        parts: dict[str, list[BaseModel]] = {}
-        for fact in facts:
-            parts.setdefault(_file_name_of(dataset, subject, fact), []).append(fact)
-        own = parts.pop(home, [])
-        for name, shared in parts.items():
-            self._merge(dataset, name, shared, None, at)
-        self._merge(dataset, home, own, covered, at)
-
-    def coverage(self, dataset: Dataset[BaseModel], subject: str) -> Coverage | None:
-        path = self._path(dataset, _file_name(dataset, subject))
-        return coverage_of(path) if path.exists() else None
-
-    def inventory(self) -> list[Coverage]:
-        """What is kept, by dataset and symbol, from metadata alone; a damaged file is a row that says so."""
-        kept = ((dataset, files_of(self._folder, dataset)) for dataset in DATASETS.values())
-        return [row_of(dataset, path) for dataset, paths in kept for path in paths]
-
-    def _merge(
-        self,
-        dataset: Dataset[BaseModel],
-        name: str,
-        facts: Sequence[BaseModel],
-        covered: Range | None,
-        at: datetime,
-    ) -> None:
-        path = self._path(dataset, name)
+        path, frame = self._path(dataset, subject), frame_of(dataset.model, facts)
+        if dataset.by_symbol and (others := set(frame["symbol"]) - {path.stem, None}):
+            raise InvalidInput(SAY("lake.other_symbol", subject=subject, symbol=others.pop()), field="symbol")
         path.parent.mkdir(parents=True, exist_ok=True)
-        with hold_lock(path):
-            frame, ranges = frame_of(dataset.model, facts), [covered] if covered else []
+        with path.with_name(f".{path.name}.lock").open("wb") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            ranges = [covered] if covered else []
             if path.exists():
                 frame = pl.concat([frame_in(path, dataset), frame])
                 ranges += coverage_of(path).ranges
             frame = frame.unique(dataset.key, keep="last").sort(dataset.day, *dataset.key)
             coverage = Coverage(
                 dataset=dataset.name,
-                subject=name.removeprefix("_"),
+                subject=path.stem,
                 ranges=join_ranges(ranges),
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
@@ -122,19 +95,27 @@ class Lake:
             )
             replace(path, frame, coverage)
 
-    def _path(self, dataset: Dataset[BaseModel], name: str) -> Path:
+    def coverage(self, dataset: Dataset[BaseModel], subject: str) -> Coverage | None:
+        path = self._path(dataset, subject)
+        return coverage_of(path) if path.exists() else None
+
+    def inventory(self) -> list[Coverage]:
+        """What is kept, by dataset and symbol, from metadata alone; a damaged file is a row that says so."""
+        kept = ((dataset, files_of(self._folder, dataset)) for dataset in DATASETS.values())
+        return [row_of(dataset, path) for dataset, paths in kept for path in paths]
+
+    def _path(self, dataset: Dataset[BaseModel], subject: str) -> Path:
+        """Only a symbol Moot can spell, or a market, names a file: nothing else gets into a path."""
+        name = Symbol.parse(subject).text if dataset.by_symbol else _market_of(subject).value
         return self._folder / dataset.name / f"{name}{SUFFIX}"
 
 
-def _facts(dataset: Dataset[M], paths: Sequence[Path], where: pl.Expr | None) -> Batch[M]:
-    facts: list[M] = []
-    for path in paths:
-        frame = frame_in(path, dataset, where)
-        with guard_reading(path):
-            facts += facts_of(dataset.model, frame)
-    if len(paths) > 1:
-        facts.sort(key=lambda fact: [getattr(fact, name) for name in (dataset.day, *dataset.key)])
-    return Batch(facts)
+def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None) -> Batch[M]:
+    if not path.exists():
+        return Batch()
+    frame = frame_in(path, dataset, where)
+    with guard_reading(path):
+        return Batch(facts_of(dataset.model, frame))
 
 
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
@@ -165,23 +146,6 @@ def _last(frame: pl.DataFrame, times: str) -> datetime | None:
 
 def _market_of(subject: str) -> Market:
     return Market(subject) if subject in list(Market) else Symbol.parse(subject).market
-
-
-def _file_name(dataset: Dataset[BaseModel], subject: str) -> str:
-    """Only a symbol Moot can spell, or a market, names a file: nothing else gets into a path."""
-    if not dataset.by_symbol:
-        return _market_of(subject).value
-    return f"_{subject.value}" if isinstance(subject, Market) else Symbol.parse(subject).text
-
-
-def _file_name_of(dataset: Dataset[BaseModel], subject: str, fact: Any) -> str:
-    """Where `fact` belongs when it comes with the facts of `subject`."""
-    home = _file_name(dataset, subject)
-    if not dataset.by_symbol or fact.symbol == home:
-        return home
-    if fact.symbol is None:
-        return _file_name(dataset, _market_of(subject))
-    raise InvalidInput(SAY("lake.other_symbol", subject=subject, symbol=fact.symbol), field="symbol")
 
 
 def files_of(folder: Path, dataset: Dataset[BaseModel]) -> list[Path]:
@@ -227,14 +191,6 @@ def guard_reading(path: Path) -> Iterator[None]:
 def damage(path: Path, why: str | Message) -> Unavailable:
     reason = why.splitlines()[0] if isinstance(why, str) and why else why
     return Unavailable(SAY("lake.damaged", file=path, why=reason), code="LAKE_DAMAGED", file=str(path))
-
-
-@contextmanager
-def hold_lock(path: Path) -> Iterator[None]:
-    """One writer at a time per file, over all processes. The lock file stays: removing it would let two in."""
-    with path.with_name(f".{path.name}.lock").open("wb") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        yield
 
 
 def replace(path: Path, frame: pl.DataFrame, coverage: Coverage) -> None:

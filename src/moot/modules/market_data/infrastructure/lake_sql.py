@@ -15,7 +15,7 @@ from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure import lake
 from moot.modules.market_data.infrastructure.sql_children import MOST_MEMORY, Child, ChildGone, Children, busy
-from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 
 Rows = Mapping[Dataset[Any], Sequence[BaseModel]]
 
@@ -40,6 +40,8 @@ class LakeDatabase:
         except TimeoutError as e:
             raise self._explain_delay(began) from e
         except ChildGone as e:
+            if self._children.closed:
+                raise Unavailable(SAY("database.closing"), code="SQL_UNAVAILABLE") from e
             raise _refuse("database.too_big", megabytes=MOST_MEMORY) from e
         if "refused" in reply:
             raise await asyncio.to_thread(self._explain, **reply)

@@ -111,7 +111,7 @@ class Children:
         self._in_all = asyncio.Semaphore(MOST_IN_ALL)
         self._idle: list[tuple[str, Child]] = []
         self._at_work: set[Child] = set()
-        self._closed = False
+        self.closed = False
 
     @asynccontextmanager
     async def lend(self, workspace: str) -> AsyncIterator[Child]:
@@ -134,7 +134,7 @@ class Children:
             self._here[workspace] -= 1
 
     async def close(self) -> None:
-        self._closed = True
+        self.closed = True
         for child in self._at_work:
             child.kill()
         while self._idle:
@@ -148,7 +148,7 @@ class Children:
             child = mine[1] if mine else await Child.start(self.seconds)
         except OSError as e:
             raise _unavailable(str(e)) from e
-        if self._closed:  # while it was starting
+        if self.closed:  # while it was starting
             await child.end()
             raise ChildGone
         self._at_work.add(child)
@@ -156,7 +156,7 @@ class Children:
 
     async def _keep(self, workspace: str, child: Child) -> None:
         self._idle.append((workspace, child))
-        while len(self._idle) > (0 if self._closed else MOST_IDLE):
+        while len(self._idle) > (0 if self.closed else MOST_IDLE):
             await self._idle.pop(0)[1].end()
 
 

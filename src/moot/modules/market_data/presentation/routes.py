@@ -1,9 +1,9 @@
 """Reading market data over HTTP: what was known at a moment, never more; and SQL, as far as the rules allow it."""
 
 from datetime import date, datetime, timedelta
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
-from fastapi import APIRouter, Depends, Query, Request, Response
+from fastapi import APIRouter, Depends, Path, Query, Request, Response
 from pydantic import AwareDatetime
 
 from moot.modules.market_data.application.directory import Match
@@ -34,26 +34,32 @@ def container(request: Request) -> MarketDataContainer:
 
 
 Data = Annotated[MarketDataContainer, Depends(container)]
+Share = Annotated[str, Path(description="a code in any spelling, or a name: 600519, 600519.SH, 贵州茅台")]
 Day = Annotated[
     date | None, Query(description="YYYY-MM-DD; default: a year before the end, and the present day")
 ]
 AsOf = Annotated[AwareDatetime | None, Query(description="what was known then; default: now")]
 
 
-class Reading:
+class Reading(NamedTuple):
     """One symbol at one moment, over a range of days."""
 
-    def __init__(
-        self, symbol: str, data: Data, start: Day = None, end: Day = None, as_of: AsOf = None
-    ) -> None:
-        self.symbol = Symbol.parse(symbol)
-        self.as_of: datetime = as_of or data.clock.now()
-        self.end = end or self.symbol.local_date(self.as_of)
-        self.start = start or self.end - A_YEAR
-        self.market_data: MarketData = data.market_data()
+    market_data: MarketData
+    symbol: Symbol
+    start: date
+    end: date
+    as_of: datetime
 
 
-Asked = Annotated[Reading, Depends()]
+async def reading(
+    symbol: Share, data: Data, start: Day = None, end: Day = None, as_of: AsOf = None
+) -> Reading:
+    share, moment = await data.directory().symbol(symbol), as_of or data.clock.now()
+    last = end or share.local_date(moment)
+    return Reading(data.market_data(), share, start or last - A_YEAR, last, moment)
+
+
+Asked = Annotated[Reading, Depends(reading)]
 
 
 def sql_door(request: Request) -> SqlDoor:

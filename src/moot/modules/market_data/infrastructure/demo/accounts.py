@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from moot.modules.market_data.domain.facts import Dividend, FinancialReport
-from moot.modules.market_data.infrastructure.demo import noise
-from moot.modules.market_data.infrastructure.demo.companies import Firm, WorkingCapital, at_years
+from moot.modules.market_data.infrastructure.demo import market, noise
+from moot.modules.market_data.infrastructure.demo.market import Firm, WorkingCapital
 
 HUNDRED_MILLION = 100_000_000
 WORST_QUARTER = -0.06  # of equity: nobody loses everything at once
@@ -93,7 +93,7 @@ Quarter = Mapping[str, float]
 
 
 def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
-    ends = noise.quarter_ends(until)
+    ends = market.quarter_ends(until)
     drivers = _drivers(firm, seed, len(ends))
     opening = last = _opening(firm)
     statements: list[Statement] = []
@@ -107,7 +107,7 @@ def keep_accounts(firm: Firm, seed: int, until: date) -> Accounts:
     return Accounts(opening.shares, tuple(s for s in statements if s.announced_on < gone), tuple(payouts))
 
 
-def trailing_years(statements: Sequence[Statement], flow: str) -> list[float | None]:
+def sum_trailing_years(statements: Sequence[Statement], flow: str) -> list[float | None]:
     """By statement: the flow of the four quarters up to it; None where a part of it was not published."""
     told = [getattr(statement, flow) for statement in statements]
     return [_sum_trailing(told, n, s.period_end.month // 3) for n, s in enumerate(statements)]
@@ -124,12 +124,12 @@ def _sum_trailing(told: Sequence[float | None], n: int, quarter: int) -> float |
 
 def _drivers(firm: Firm, seed: int, count: int) -> list[Quarter]:
     books, key = firm.books, (seed, firm.symbol)
-    years = noise.FIRST_YEAR + (np.arange(count) + 0.5) / 4
+    years = market.FIRST_YEAR + (np.arange(count) + 0.5) / 4
     tide = noise.industry_tide(seed, firm.industry.name, 3 * count).reshape(-1, 3).mean(axis=1)
     own = noise.wander(noise.normals(count, *key, "margin"), 0.75)
     drivers = {
-        "margin": at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
-        "asset_turnover": at_years(books.asset_turnover, years)
+        "margin": _at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
+        "asset_turnover": _at_years(books.asset_turnover, years)
         * np.exp(0.04 * noise.normals(count, *key, "turnover")),
         "equity_share": (1 - books.leverage)
         * np.exp(0.06 * noise.wander(noise.normals(count, *key, "leverage"), 0.9)),
@@ -141,10 +141,14 @@ def _drivers(firm: Firm, seed: int, count: int) -> list[Quarter]:
     return [dict(zip(drivers, row, strict=True)) for row in rows]
 
 
+def _at_years(knots: market.Knots, years: noise.Array) -> noise.Array:
+    return np.interp(years, [year for year, _ in knots], [value for _, value in knots])
+
+
 def _opening(firm: Firm) -> Statement:
     """The balance on the eve of the first year that is told; its quarter is the one before."""
-    year = max(noise.FIRST_YEAR, firm.company.list_date.year - PROSPECTUS_YEARS)
-    quarter = (year - noise.FIRST_YEAR) * 4 - 1
+    year = max(market.FIRST_YEAR, firm.company.list_date.year - PROSPECTUS_YEARS)
+    quarter = (year - market.FIRST_YEAR) * 4 - 1
     equity = firm.books.equity * HUNDRED_MILLION
     assets = equity / (1 - firm.books.leverage)
     eve = date(year - 1, 12, 31)
@@ -189,7 +193,7 @@ def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
     if full_year.net_profit <= 0 or not firm.listed_on(ex_date):
         return []
     cash = round(firm.books.payout * full_year.net_profit / full_year.shares * 10, 2)
-    with_bonus = pick_bonus < firm.books.bonus_chance and ex_date > noise.FIRST_TRADING_DAY
+    with_bonus = pick_bonus < firm.books.bonus_chance and ex_date > market.FIRST_TRADING_DAY
     bonus = BONUS_PER_TEN[int(pick_size * len(BONUS_PER_TEN))] if with_bonus else 0
     return [Payout(year, ex_date, cash, bonus, full_year.shares)] if cash or bonus else []
 
@@ -197,7 +201,7 @@ def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
 def _ex_season(year: int) -> list[date]:
     first, last = (date(year, *day) for day in EX_SEASON)
     days = (first + timedelta(days=n) for n in range((last - first).days + 1))
-    return [day for day in days if noise.is_trading_day(day)]
+    return [day for day in days if market.is_trading_day(day)]
 
 
 INTEREST = 0.04
@@ -205,7 +209,7 @@ AFTER_TAX = 0.75
 PASS_THROUGH = 0.8  # of a change in the net margin, how much was one in the gross margin
 
 
-def published_reports(firm: Firm, seed: int, accounts: Accounts) -> list[FinancialReport]:
+def publish_reports(firm: Firm, seed: int, accounts: Accounts) -> list[FinancialReport]:
     count = accounts.statements[-1].quarter + 1 if accounts.statements else 0
     drift = np.exp(0.08 * noise.wander(noise.normals(count, seed, firm.symbol, "working capital"), 0.8))
     return [_report(firm, statement, float(drift[statement.quarter])) for statement in accounts.statements]
@@ -219,9 +223,9 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
         symbol=firm.symbol,
         period_end=s.period_end,
         announced_on=s.announced_on,
-        event_time=noise.moment(s.period_end, 15),
-        available_at=noise.moment(s.announced_on, 18),
-        source=noise.SOURCE,
+        event_time=market.moment(s.period_end, 15),
+        available_at=market.moment(s.announced_on, 18),
+        source=market.SOURCE,
         profit_dedt=round(s.net_profit - s.one_off, 2),
         **{name: None if value is None else round(value, 4) for name, value in figures.items()},
     )
@@ -271,7 +275,7 @@ def _business_figures(
     }
 
 
-def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
+def declare_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
     """Announced in the evening a week before the share goes ex."""
     return [
         Dividend(
@@ -281,9 +285,9 @@ def declared_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
             ex_date=payout.ex_date,
             cash_per_share=round(payout.cash_per_ten / 10, 4),
             bonus_per_share=payout.bonus_per_ten / 10,
-            event_time=noise.moment(announced, 18),
-            available_at=noise.moment(announced, 18),
-            source=noise.SOURCE,
+            event_time=market.moment(announced, 18),
+            available_at=market.moment(announced, 18),
+            source=market.SOURCE,
         )
         for payout in accounts.payouts
         for announced in [payout.ex_date - timedelta(days=7)]

@@ -124,6 +124,12 @@ def read_day(raw: Any, date_format: str | None = None) -> date | str | None:
     return f"not a day: {text}" if text else None
 
 
+def read_frame(frame: Any) -> list[Row]:
+    """The rows of a pandas table, `None` for every hole in it."""
+    found: list[Row] = frame.astype(object).where(frame.notna(), None).to_dict("records")
+    return found
+
+
 def reference_price(last: Row, factor: Any, decimals: int) -> float | None:
     """The close before, moved by the step of the adjustment factor; none where one of them is no price or factor."""
     known = last.get("close"), last.get("adj_factor"), factor

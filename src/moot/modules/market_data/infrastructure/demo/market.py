@@ -1,0 +1,162 @@
+"""What the demo market stands on: its calendar, and the invented companies with their characters.
+
+The companies are read from `companies.toml`. Nothing here needs numpy: who is listed is told before that is loaded.
+"""
+
+import tomllib
+from datetime import UTC, date, datetime, time, timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+
+from moot.modules.market_data.domain.facts import Company
+from moot.shared.domain.symbol import TIME_ZONES, Market
+
+SOURCE = "demo"
+ZONE = TIME_ZONES[Market.DEMO]
+FIRST_YEAR = 2014  # of the economy and the books; trading begins later, so that trailing years exist at once
+FIRST_TRADING_DAY = date(2018, 1, 2)
+
+
+@cache
+def trading_days(until: date) -> tuple[date, ...]:
+    """Every trading day from the first one to `until`."""
+    count = (until - FIRST_TRADING_DAY).days + 1
+    days = (FIRST_TRADING_DAY + timedelta(days=n) for n in range(max(count, 0)))
+    return tuple(day for day in days if is_trading_day(day))
+
+
+def is_trading_day(day: date) -> bool:
+    """Weekdays, except New Year, 1-3 May, 1-7 October and the spring festival.
+
+    The festival is the first Monday of February with the Tuesday and Wednesday after it.
+    """
+    if day.weekday() >= 5:
+        return False
+    festival = day.month == 2 and day.weekday() <= 2 and 1 <= day.day - day.weekday() <= 7
+    fixed = {1: range(1, 2), 5: range(1, 4), 10: range(1, 8)}
+    return not festival and day.day not in fixed.get(day.month, ())
+
+
+def months(until: date) -> list[date]:
+    """The first day of every month since the start of the first year whose last day is not after `until`."""
+    firsts = (date(year, month, 1) for year in range(FIRST_YEAR, until.year + 1) for month in range(1, 13))
+    return [first for first in firsts if month_end(first) <= until]
+
+
+def month_end(first: date) -> date:
+    return (first + timedelta(days=31)).replace(day=1) - timedelta(days=1)
+
+
+def quarter_ends(until: date) -> list[date]:
+    """Every quarter's last day since the start of the first year, up to `until`."""
+    return [month_end(first) for first in months(until) if first.month % 3 == 0]
+
+
+def moment(day: date, hour: int, minute: int = 0) -> datetime:
+    """Exchange time on `day`, as UTC."""
+    return datetime.combine(day, time(hour, minute), ZONE).astimezone(UTC)
+
+
+@cache
+def day_times(day: date) -> dict[str, datetime]:
+    """The two times of a trading day's figures: made at the close, published an hour later."""
+    return {"event_time": moment(day, 15), "available_at": moment(day, 16)}
+
+
+Knots = tuple[tuple[float, float], ...]
+"""(year, value) points of a line; flat before the first and after the last."""
+
+
+class _Row(BaseModel, frozen=True, extra="forbid"):
+    pass
+
+
+class WorkingCapital(_Row):
+    """How a business that is not a bank ties up money. Shares are fractions."""
+
+    inventory_days: float
+    receivable_days: float
+    current_ratio: float
+    quick_share: float
+    debt_share: float
+    cash_share: float
+    capex: float
+
+
+class Industry(_Row):
+    name: str
+    name_en: str
+    seasons: tuple[float, float, float, float]
+    products: tuple[tuple[str, str], ...]
+    working_capital: WorkingCapital | None = None
+
+    @property
+    def slug(self) -> str:
+        return self.name_en.lower().replace(" ", "-")
+
+
+class Books(_Row):
+    """What drives the accounts. Money and shares are in hundred millions, at the start of the first year."""
+
+    equity: float
+    shares: float
+    margin: Knots
+    margin_noise: float
+    cyclicality: float
+    asset_turnover: Knots
+    leverage: float
+    payout: float
+    bonus_chance: float
+    cash_margin: float
+    gross_margin: float | None = None
+    revenue_half_yearly: bool = False
+
+
+class Trading(_Row):
+    """How the share trades: `normal_pb` is paid for `normal_roe`; volatility and turnover are daily, in per cent."""
+
+    normal_pb: float
+    normal_roe: float
+    beta: float
+    volatility: float
+    turnover: float
+    halts_per_year: float
+    special_treatment: tuple[date, date] = (date.max, date.max)
+
+
+class Firm(_Row):
+    company: Company
+    industry: Industry
+    books: Books
+    trading: Trading
+
+    @property
+    def symbol(self) -> str:
+        return self.company.symbol
+
+    def listed_on(self, day: date) -> bool:
+        return self.company.list_date <= day < (self.company.delist_date or date.max)
+
+    def under_special_treatment(self, day: date) -> bool:
+        first, end = self.trading.special_treatment
+        return first <= day < end
+
+
+@cache
+def firms() -> dict[str, Firm]:
+    table = tomllib.loads(Path(__file__).with_name("companies.toml").read_text(encoding="utf-8"))
+    kinds = {key: Industry(**row) for key, row in table["industry"].items()}
+    return {row["symbol"]: _firm(row, kinds[row.pop("industry")]) for row in table["company"]}
+
+
+def industries() -> list[Industry]:
+    return list({firm.industry.name: firm.industry for firm in firms().values()}.values())
+
+
+def _firm(row: dict[str, Any], industry: Industry) -> Firm:
+    drawn = {"books": row.pop("books"), "trading": row.pop("trading"), "industry": industry}
+    named = {"industry": industry.name, "industry_en": industry.name_en, "synthetic": True}
+    return Firm(company=Company(**row, **named), **drawn)
