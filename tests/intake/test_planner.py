@@ -9,8 +9,7 @@ import pytest
 from pydantic import SecretStr
 
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.plan import Citation, Finding, Plan
 from moot.modules.intake.domain.question import Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import LastWord, PlanRuling
 from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner

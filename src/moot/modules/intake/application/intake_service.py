@@ -20,7 +20,7 @@ from moot.modules.intake.application.intake_state import (
 )
 from moot.modules.intake.application.ports import Errand, Tell
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Style, Turn
-from moot.modules.intake.domain.findings import Spent
+from moot.modules.intake.domain.plan import Spent
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock

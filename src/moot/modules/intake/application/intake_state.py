@@ -20,7 +20,7 @@ from moot.modules.intake.domain.conversation import (
     Turn,
     TurnStatus,
 )
-from moot.modules.intake.domain.findings import Finding
+from moot.modules.intake.domain.plan import Finding
 from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock

@@ -20,8 +20,7 @@ from moot.modules.intake.application.plan_rules import (
     symbols_in,
 )
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.findings import Citation, Finding, Spent
-from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, LastWord, PlanRuling

@@ -27,8 +27,7 @@ from moot.modules.intake.application.intake_state import (
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.conversation import Style
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan, Step
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Step
 from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner, quote_sources
