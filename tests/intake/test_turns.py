@@ -63,7 +63,7 @@ class Work(IntakeGraph):
             self.stopped.set()
             raise
         await keeper.keep_finding(Finding(step_id=self._who, status="completed", text="found"))
-        return Stand({"reply": self._who}, False)
+        return Stand(IntakeState(reply=self._who), False)
 
 
 class Process:
