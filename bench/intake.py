@@ -14,9 +14,9 @@ from bench.line import Line
 from bench.models import PROMPT, RunningServer
 from moot.cli import server
 from moot.desk import Moot
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.domain.question import Understanding
-from moot.modules.intake.infrastructure.agents.planner import Inquiry
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.infrastructure.settings import Settings
 
@@ -66,9 +66,10 @@ async def planned_and_researched(desk: Moot) -> float:
     parts, errand = desk.intake.parts, Errand(record=str(uuid4()))
     with on_behalf_of(errand.workspace, session_id=errand.record, tally=errand.tally):
         started = time.perf_counter()
-        planned = await parts.planner.plan(Inquiry(QUESTION, UNDERSTOOD, errand))
+        asked = IntakeState(messages=[{"role": "user", "content": QUESTION}], understanding=UNDERSTOOD)
+        planned = await parts.planner.plan(asked, errand)
         assert planned.plan is not None, planned.reason
-        task = Task(QUESTION, "en-US", errand)
+        task = Task(QUESTION, "en-US", errand, background="What the stub says of batteries.")
         found = await parts.team.work(planned.plan, task, on_step=lambda *_: None)
         took = time.perf_counter() - started
     assert [finding.status for finding in found] == ["completed"] * 3, found

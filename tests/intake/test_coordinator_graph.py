@@ -82,7 +82,7 @@ class Desk:
         prompts = PromptTemplates(self.prompts, metrics=self.metrics)
         return Coordinator(self.llm(), prompts, self.rules, CLOCK, self.metrics, **also)
 
-    async def ask(self, text: str, **state: Any) -> CoordinatorState:
+    async def ask(self, text: str, **state: Any) -> dict[str, Any]:
         given: Any = {"messages": [{"role": "user", "content": text}], **state}
         return await self.coordinator().run(given, self.workspace)
 
@@ -167,7 +167,7 @@ class TestShape:
         llm_server.script(handing("t", "en-US"))
         ended = await desk.ask(ENGLISH, limits={"max_step_num": 2})
         assert json.loads(json.dumps(ended)) == ended
-        assert set(ended) == set(CoordinatorState.__annotations__) - {"enable_background_investigation"}
+        assert set(ended) == set(CoordinatorState.model_fields) - {"enable_background_investigation"}
 
     @pytest.mark.accepts("A4-10", "A4-11", "A4-12", "A4-13", "W39")
     async def test_the_model_sees_the_prompt_the_conversation_and_one_tool(
@@ -312,7 +312,7 @@ class TestRouter:
     @pytest.mark.accepts("A4-19")
     async def test_a_route_more_needs_no_change_of_the_router(self, desk: Desk, llm_server: LLMServer):
         def to_fact_checker(state: CoordinatorState) -> str | None:
-            return "fact_checker" if "真的吗" in (state["task_title"] or "") else None
+            return "fact_checker" if "真的吗" in (state.task_title or "") else None
 
         coordinator = desk.coordinator(routes=(to_fact_checker, *ROUTES))
         llm_server.script(handing("这是真的吗", "zh-CN"), handing("茅台估值", "zh-CN"))

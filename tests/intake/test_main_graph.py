@@ -74,7 +74,7 @@ def equity(name: str, symbol: str) -> dict[str, Any]:
 @pytest.mark.accepts("A4-18", "A4-19")
 async def test_a_new_route_of_the_coordinator_leads_to_a_new_node(ruled):
     async def desk_of_its_own(state: IntakeState) -> dict[str, Any]:
-        return {"reply": f"Looked after: {state['task_title']}", "goto": END}
+        return {"reply": f"Looked after: {state.task_title}", "goto": END}
 
     parts = ruled.desk.intake.parts
     coordinator = parts.coordinator
@@ -89,15 +89,15 @@ async def test_a_new_route_of_the_coordinator_leads_to_a_new_node(ruled):
     graph = LangGraphIntake(
         replace(parts, coordinator=routed), InMemorySaver(), more={"macro": desk_of_its_own}
     )
-    asked: IntakeState = {"messages": [{"role": "user", "content": f"Is {MIRAGE} cheap?"}], "limits": {}}
+    asked = IntakeState(messages=[{"role": "user", "content": f"Is {MIRAGE} cheap?"}])
     turn = Turn(question="?", asked_at=NOON)
     conversation = Conversation(
         id=uuid4(), workspace_id="default", title="?", created_at=NOON, updated_at=NOON, turns=(turn,)
     )
     keeper = Keeper(conversation, ruled.desk.intake.conversations, FixedClock(NOON), Errand())
     stand = await graph.run(keeper, state=asked)
-    assert (stand.waits, stand.state["goto"]) == (False, END)
-    assert stand.state["reply"] == f"Looked after: Is {MIRAGE} cheap"
+    assert (stand.waits, stand.state.goto) == (False, END)
+    assert stand.state.reply == f"Looked after: Is {MIRAGE} cheap"
 
 
 @pytest.mark.accepts("W45")

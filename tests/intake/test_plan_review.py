@@ -11,12 +11,12 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.plan_rules import draw_plan
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
-from moot.modules.intake.infrastructure.agents.planner import Inquiry
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
@@ -174,7 +174,8 @@ async def test_the_shipped_rules_let_the_desks_own_plans_through(
     understanding = Understanding(intent=intent, locale=locale, title=question, mentions=MENTIONS[:companies])
     drawn = draw_plan(understanding, Limits())
     assert drawn is not None
-    goal = Inquiry(question, understanding, Errand()).goal
+    asked = [{"role": "user", "content": question}]
+    goal = IntakeState(messages=asked, understanding=understanding).goal
     ruling = await GovernedPlanReview(agent_alone, clock).review(
         drawn[0], goal=goal, iteration=1, errand=Errand()
     )
@@ -200,7 +201,8 @@ async def rule_on(
     mentions = MENTIONS[:1] if intent == "equity" else ()
     understanding = Understanding(intent=intent, locale=locale, title=question, mentions=mentions)
     plan = Plan(locale=locale, title=title, steps=STEPS[:1])
-    goal = Inquiry(question, understanding, Errand()).goal
+    asked = [{"role": "user", "content": question}]
+    goal = IntakeState(messages=asked, understanding=understanding).goal
     return await GovernedPlanReview(agent, clock).review(plan, goal=goal, iteration=1, errand=Errand())
 
 

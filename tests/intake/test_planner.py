@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.plan import Citation, Finding, Plan
 from moot.modules.intake.domain.question import Limits, Mention, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import LastWord, PlanRuling
-from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner
+from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
@@ -87,7 +87,11 @@ async def no_pause(seconds: float) -> None:
 async def ask(
     planner: Planner, about: Understanding = TRENDS, question: str = QUESTION, **more: Any
 ) -> Planned:
-    return await planner.plan(Inquiry(question, about, Errand(), **more))
+    return await planner.plan(asking(about, question, **more), Errand())
+
+
+def asking(about: Understanding = TRENDS, question: str = QUESTION, **more: Any) -> IntakeState:
+    return IntakeState(messages=[{"role": "user", "content": question}], understanding=about, **more)
 
 
 def said(plan: Any = GOOD, **more: Any) -> Say:
@@ -205,7 +209,7 @@ async def test_without_a_model_templates_plan_and_it_is_said(planner: Build):
 
 async def test_rules_plan_once_and_then_answer_with_what_was_found(planner: Build):
     planned = await ask(
-        planner(alone=True), limits=Limits(max_plan_iterations=2), findings=[FOUND], iteration=1
+        planner(alone=True), limits=Limits(max_plan_iterations=2), findings=[FOUND], plan_iterations=1
     )
     assert planned.plan is not None
     assert (planned.plan.has_enough_context, planned.plan.steps) == (True, ())
@@ -291,9 +295,7 @@ async def test_a_plan_that_was_escalated_is_reviewed_again_as_it_was(planner: Bu
     able = planner(review)
     draft = (await ask(able)).draft
     assert draft is not None
-    again = [
-        await able.review_again(draft, Inquiry(QUESTION, TRENDS, Errand(), iteration=1)) for _ in range(3)
-    ]
+    again = [await able.review_again(draft, asking(plan_iterations=1), Errand()) for _ in range(3)]
     assert [(planned.code, planned.plan) for planned in again] == [
         ("escalated", None),
         ("rejected", None),
@@ -308,7 +310,7 @@ async def test_an_edit_shows_the_model_the_plan_and_what_is_to_change(planner: B
     twice = Limits(max_plan_iterations=2)
     first = await ask(able, limits=twice)
     second = await ask(
-        able, limits=twice, edits=["Only Europe, please"], previous=first.plan, iteration=first.iteration
+        able, limits=twice, edits=["Only Europe, please"], plan=first.plan, plan_iterations=first.iteration
     )
     assert second.plan is not None
     assert (second.plan.title, second.iteration) == ("AI trends in Europe", 2)
@@ -318,12 +320,12 @@ async def test_an_edit_shows_the_model_the_plan_and_what_is_to_change(planner: B
 
 
 async def test_edits_are_bounded_and_the_plan_stands_as_it_was(planner: Build, llm_server: LLMServer):
-    """Even for somebody who forgets to count the plans before."""
     previous = Plan(locale="en-US", title="As it was")
-    planned = await ask(planner(), edits=["shorter"], previous=previous)
-    assert (planned.plan, planned.code, planned.iteration) == (previous, "limit", 1)
-    assert planned.warnings == (planned.reason,) and "(1)" in planned.reason
-    assert (await ask(planner(), iteration=1)).plan is None
+    planned = await ask(planner(), edits=["shorter"], plan=previous, plan_iterations=2)
+    assert (planned.plan, planned.code, planned.iteration) == (previous, "limit", 2)
+    assert planned.warnings == (planned.reason,) and "(2)" in planned.reason
+    assert (await ask(planner(), edits=["shorter"] * 9, plan=previous, plan_iterations=6)).code == "limit"
+    assert (await ask(planner(), plan_iterations=1)).plan is None
     assert llm_server.requests == []
 
 
@@ -358,7 +360,7 @@ async def test_a_failed_step_is_told_as_failed_and_its_error_to_nobody(planner: 
     llm_server.script(said(steps=[{**SEARCH, "id": "s3"}]))
     failed = Finding(step_id="s2", status="failed", error="connection reset", text="half a page")
     planned = await ask(
-        planner(), findings=[FOUND, failed], iteration=1, limits=Limits(max_plan_iterations=2)
+        planner(), findings=[FOUND, failed], plan_iterations=1, limits=Limits(max_plan_iterations=2)
     )
     assert planned.plan is not None
     findings = told(llm_server)[-1]["content"]

@@ -13,8 +13,7 @@ from structlog.testing import capture_logs
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.domain.conversation import Answer, Style
-from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
-from moot.modules.intake.domain.plan import Plan, Step
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent, Step, View
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.equity_desk import leaning, read_facts
 from moot.modules.intake.infrastructure.agents.reporter import Reporter

@@ -2,7 +2,7 @@
 
 import pytest
 
-from moot.modules.intake.application.strangers import find_strangers, guess_names
+from moot.modules.intake.application.understanding import find_strangers, guess_names
 from moot.modules.intake.domain.question import Mention
 
 BESIDE = [

@@ -11,11 +11,9 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer
 from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.findings import Finding
-from moot.modules.intake.domain.plan import Plan, Step
+from moot.modules.intake.domain.plan import Finding, Plan, Step
 from moot.modules.intake.domain.question import Limits
-from moot.modules.intake.infrastructure.adapters.step_watch import StepWatch
-from moot.modules.intake.infrastructure.agents.team import OnStep, Team
+from moot.modules.intake.infrastructure.agents.team import OnStep, StepWatch, Team
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail

@@ -18,7 +18,7 @@ from moot.modules.intake.application.intake_service import (
 )
 from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Keeper, Stand
 from moot.modules.intake.domain.conversation import Conversations, Turn
-from moot.modules.intake.domain.findings import Finding
+from moot.modules.intake.domain.plan import Finding
 from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, Renewal
@@ -63,7 +63,7 @@ class Work(IntakeGraph):
             self.stopped.set()
             raise
         await keeper.keep_finding(Finding(step_id=self._who, status="completed", text="found"))
-        return Stand({"reply": self._who}, False)
+        return Stand(IntakeState(reply=self._who), False)
 
 
 class Process:

@@ -14,13 +14,12 @@ from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
-from moot.modules.intake.infrastructure.adapters.step_watch import StepWatch
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Planner
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
-from moot.modules.intake.infrastructure.agents.team import Team
+from moot.modules.intake.infrastructure.agents.team import StepWatch, Team
 from moot.modules.intake.infrastructure.conversations import MemoryConversations, SqlConversations
 from moot.modules.intake.infrastructure.graph.checkpoints import checkpointer
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator

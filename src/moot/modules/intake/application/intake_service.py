@@ -12,7 +12,6 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 from moot.modules.intake.application.intake_state import (
     OPTIONS,
     IntakeGraph,
-    IntakeState,
     Keeper,
     begin_state,
     end_turn,
@@ -20,7 +19,7 @@ from moot.modules.intake.application.intake_state import (
 )
 from moot.modules.intake.application.ports import Errand, Tell
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Style, Turn
-from moot.modules.intake.domain.findings import Spent
+from moot.modules.intake.domain.plan import Spent
 from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
@@ -138,7 +137,14 @@ class IntakeService:
             if before.status in ("running", "waiting"):
                 raise NotItsTurn(SAY(f"conversation.{before.status}", id=before.id), status=before.status)
             conversation = await self._take(before, (*before.turns, turn))
-        state = begin_state(conversation, self._open_state(asked))
+        wanted = asked.enable_background_investigation
+        state = begin_state(
+            conversation,
+            locale=asked.locale or "",
+            limits=asked.limits,
+            auto_accepted_plan=asked.auto_accepted_plan,
+            enable_background_investigation=self._investigates if wanted is None else wanted,
+        )
         return await self._turn(conversation, requested_by, listener, state=state)
 
     async def feedback(
@@ -261,16 +267,6 @@ class IntakeService:
             foreseen = isinstance(e, AppError)
             logger.warning("turn failed", conversation=str(keeper.conversation.id), exc_info=not foreseen)
             return fail_turn(keeper.conversation.last, e, self._clock.now())
-
-    def _open_state(self, asked: Question) -> IntakeState:
-        wanted = asked.enable_background_investigation
-        return {
-            "locale": asked.locale or "",
-            "style": asked.style,
-            "limits": asked.limits.model_dump(),
-            "auto_accepted_plan": asked.auto_accepted_plan,
-            "enable_background_investigation": self._investigates if wanted is None else wanted,
-        }
 
 
 def _tally(spent: Spent) -> Tally:

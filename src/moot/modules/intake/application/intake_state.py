@@ -7,21 +7,23 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol, TypedDict, get_args
+from typing import Any, NamedTuple, Protocol, get_args
 
 import structlog
+from pydantic import BaseModel
 
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.domain.conversation import (
+    Answer,
     Conversation,
     Conversations,
     PlanDecision,
     Turn,
     TurnStatus,
 )
-from moot.modules.intake.domain.findings import Finding
-from moot.modules.intake.domain.question import reading_language
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
+from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
@@ -34,14 +36,10 @@ LONGEST = 4000
 FRESH = timedelta(hours=12)
 """For so long what was found out about a company is not looked up again."""
 OPTIONS: tuple[PlanDecision, ...] = get_args(PlanDecision)
-OF_THE_TURN = (
-    *("handed_locale", "detected_locale", "understanding", "plan", "estimate"),
-    *("answer", "findings", "warnings"),
-)
-"""Fields of the state that are fields of the turn."""
+MOST_EDITS = 5
 
 
-class CoordinatorState(TypedDict, total=False):
+class CoordinatorState(BaseModel):
     """What the coordinator's sub-graph takes and gives: the last of `messages` by a user is the question.
 
     `locale` comes in as that of the conversation or the request, if known, and goes out as what everybody writes in
@@ -49,44 +47,84 @@ class CoordinatorState(TypedDict, total=False):
     stays so where nothing is to be found out. `goto` is where the question goes next.
     """
 
-    messages: list[dict[str, Any]]
-    locale: str
-    limits: dict[str, Any]
-    enable_background_investigation: bool
-    understanding: dict[str, Any] | None
-    goto: str
-    task_title: str | None
-    reply: str | None
-    error: dict[str, Any] | None
-    detected_locale: str
-    handed_locale: str | None
+    messages: list[dict[str, Any]] = []
+    locale: str = ""
+    limits: Limits = Limits()
+    enable_background_investigation: bool = False
+    understanding: Understanding | None = None
+    goto: str = ""
+    task_title: str | None = None
+    reply: str | None = None
+    error: dict[str, Any] | None = None
+    detected_locale: str = ""
+    handed_locale: str | None = None
+
+    @property
+    def question(self) -> str:
+        return next((turn["content"] for turn in reversed(self.messages) if turn["role"] == "user"), "")
 
 
-class IntakeState(CoordinatorState, total=False):
-    """All of it is JSON: it is kept between a question and the answer a person gives to its plan.
+class IntakeState(CoordinatorState):
+    """One question, and all that is known of it on its way; kept as JSON while a person thinks about its plan.
 
-    `earlier` are findings of the turns before. `plan_repairs`: how many plans the rules sent back. `escalation`:
-    they want somebody to approve the plan first, by its `id`; or, without one, do not allow it as it is.
+    `plan_iterations`: how many plans there were; `plan_repairs`: how many of them the rules sent back; `edits`: what
+    a person wanted changed so far. `escalation`: the rules want somebody to approve the plan first, by its `id`; or,
+    without one, do not allow it as it is.
     """
 
-    auto_accepted_plan: bool
-    style: str
-    background: list[dict[str, Any]]
-    plan: dict[str, Any] | None
-    estimate: dict[str, Any] | None
-    plan_iterations: int
-    plan_repairs: int
-    escalation: dict[str, Any] | None
-    edits: list[str]
-    rejected: bool
-    findings: list[dict[str, Any]]
-    earlier: list[dict[str, Any]]
-    answer: dict[str, Any] | None
-    warnings: list[str]
+    auto_accepted_plan: bool = False
+    background: list[Citation] = []
+    plan: Plan | None = None
+    estimate: Spent | None = None
+    plan_iterations: int = 0
+    plan_repairs: int = 0
+    escalation: dict[str, Any] | None = None
+    edits: list[str] = []
+    rejected: bool = False
+    findings: list[Finding] = []
+    answer: Answer | None = None
+    warnings: list[str] = []
 
+    @property
+    def understood(self) -> Understanding:
+        """Nobody comes past the coordinator without."""
+        assert self.understanding is not None
+        return self.understanding
 
-def question_of(state: CoordinatorState) -> str:
-    return next((turn["content"] for turn in reversed(state["messages"]) if turn["role"] == "user"), "")
+    @property
+    def most_plans(self) -> int:
+        """What a person wants changed is not counted against the planner, but not for ever; nor what the rules do."""
+        return self.limits.max_plan_iterations + min(len(self.edits), MOST_EDITS) + self.plan_repairs
+
+    @property
+    def current_warnings(self) -> list[str]:
+        """Without the word that somebody has to approve the plan: that is no news any more."""
+        told = (self.escalation or {}).get("told")
+        return [warning for warning in self.warnings if warning != told]
+
+    @property
+    def goal(self) -> str:
+        """What a person asks, with the companies the desk takes it to mean; no word of a model is in it."""
+        question = self.question[:LONGEST]
+        certain = [mention for mention in self.understood.mentions if mention.certain]
+        named = [word for mention in certain for word in (*mention.names, *mention.symbols)]
+        return self.say("plan.goal", question=question, about=" ".join([*named, *self.edits]) or question)
+
+    @property
+    def something_found(self) -> bool:
+        """Of a company only research tells enough: strangers on the web cannot make it needless."""
+        found = any(finding.usable for finding in self.findings)
+        return found or (self.understood.intent != "equity" and bool(self.background))
+
+    @property
+    def refused(self) -> dict[str, str]:
+        """Companies whose research the rules refused, and why."""
+        steps = {step.id: step.symbol for step in (self.plan.steps if self.plan else ())}
+        refused = [found for found in self.findings if found.refused and steps.get(found.step_id)]
+        return {str(steps[found.step_id]): found.error or "" for found in refused}
+
+    def say(self, key: str, **values: Any) -> str:
+        return SAY(key, **values).in_locale(reading_language(self.understood.locale))
 
 
 @dataclass
@@ -158,16 +196,12 @@ class IntakeGraph(Protocol):
         """
 
 
-def begin_state(conversation: Conversation, given: IntakeState) -> IntakeState:
+def begin_state(conversation: Conversation, **asked: Any) -> IntakeState:
     """For the last turn of the conversation, with what is remembered of those before."""
     *before, turn = conversation.turns
     known = next((each.understanding for each in reversed(before) if each.understanding), None)
-    return {
-        **given,
-        "messages": [*_history(before), {"role": "user", "content": turn.question}],
-        "understanding": known.model_dump(mode="json") if known else None,
-        "earlier": _earlier(before, turn.asked_at - FRESH),
-    }
+    messages = [*_history(before), {"role": "user", "content": turn.question}]
+    return IntakeState(messages=messages, understanding=known, **asked)
 
 
 def _history(turns: Sequence[Turn]) -> list[dict[str, Any]]:
@@ -180,37 +214,36 @@ def _history(turns: Sequence[Turn]) -> list[dict[str, Any]]:
     return told
 
 
-def _earlier(turns: Sequence[Turn], since: datetime) -> list[dict[str, Any]]:
-    """What research on a company has found out in this conversation, the newest of each company and its experts."""
-    found: dict[tuple[str, tuple[str, ...]], dict[str, Any]] = {}
+def find_earlier(conversation: Conversation) -> dict[tuple[str | None, tuple[str, ...]], Finding]:
+    """What research on a company by these experts has found out in earlier turns, the newest of each."""
+    *before, last = conversation.turns
+    found: dict[tuple[str | None, tuple[str, ...]], Finding] = {}
     first_told: dict[str, datetime] = {}
-    for turn in turns:
+    for turn in before:
         steps = {step.id: step for step in turn.plan.steps} if turn.plan else {}
         for finding in turn.findings:
             step = steps.get(finding.step_id)
             if step is None or not step.symbol or not finding.session_id or not finding.usable:
                 continue
-            if first_told.setdefault(finding.session_id, turn.asked_at) >= since:
-                about = {"symbol": step.symbol, "experts": list(step.experts)}
-                found[step.symbol, step.experts] = about | {"finding": finding.model_dump(mode="json")}
-    return list(found.values())
+            if first_told.setdefault(finding.session_id, turn.asked_at) >= last.asked_at - FRESH:
+                found[step.symbol, step.experts] = finding
+    return found
 
 
 def end_turn(turn: Turn, stand: Stand, now: datetime) -> Turn:
     """As far as it has come: it may wait for a person."""
     state, status = stand.state, _status(stand)
-    locale = state.get("locale") or ""
-    rejected = SAY("conversation.plan_rejected").in_locale(reading_language(locale))
+    rejected = SAY("conversation.plan_rejected").in_locale(reading_language(state.locale))
     return Turn.model_validate(
         turn.model_dump()
-        | {name: state[name] for name in OF_THE_TURN if name in state}  # type: ignore[literal-required]
+        | state.model_dump(include=set(Turn.model_fields), exclude_unset=True)
         | {
             "status": status,
             "ended_at": None if status == "waiting" else now,
-            "locale": locale,
-            "escalation_id": (state.get("escalation") or {}).get("id"),
-            "reply": state.get("reply") or (rejected if state.get("rejected") else None),
-            "error": (state.get("error") or {}).get("message"),
+            "locale": state.locale,
+            "escalation_id": (state.escalation or {}).get("id"),
+            "reply": state.reply or (rejected if state.rejected else None),
+            "error": (state.error or {}).get("message"),
         }
     )
 
@@ -226,16 +259,12 @@ def fail_turn(turn: Turn, error: Exception, now: datetime) -> Turn:
 
 def _status(stand: Stand) -> TurnStatus:
     state = stand.state
+    found = any(finding.usable for finding in state.findings) or (state.answer and state.answer.citations)
     signs: dict[TurnStatus, object] = {
         "waiting": stand.waits,
-        "failed": state.get("error"),
-        "rejected": state.get("rejected"),
-        "nothing_found": state.get("answer") and not _rests_on_something(state),
-        "answered": state.get("answer"),
+        "failed": state.error,
+        "rejected": state.rejected,
+        "nothing_found": state.answer and not found,
+        "answered": state.answer,
     }
     return next((status for status, sign in signs.items() if sign), "replied")
-
-
-def _rests_on_something(state: IntakeState) -> bool:
-    found = any(Finding.model_validate(finding).usable for finding in state.get("findings") or ())
-    return found or bool((state.get("answer") or {}).get("citations"))

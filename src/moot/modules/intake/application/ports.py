@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from moot.modules.intake.domain.findings import Spent
+from moot.modules.intake.domain.plan import Spent
 from moot.modules.intake.domain.question import Limits, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.messages import Locale

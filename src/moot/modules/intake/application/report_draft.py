@@ -20,8 +20,7 @@ from moot.modules.intake.application.report_text import (
     tongue_of,
 )
 from moot.modules.intake.domain.conversation import Style
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan, Step, StepType
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Step, StepType
 from moot.modules.intake.domain.question import Tongue, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.grounding import ground

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from moot.modules.intake.domain import texts
 from moot.modules.intake.domain.conversation import Answer, Style
-from moot.modules.intake.domain.findings import Citation
+from moot.modules.intake.domain.plan import Citation
 from moot.modules.intake.domain.question import Tongue
 from moot.shared.domain.markdown import drop_unseen, escape
 

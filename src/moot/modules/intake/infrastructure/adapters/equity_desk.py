@@ -13,8 +13,7 @@ from moot.modules.coordinator.application.research_orchestration_service import 
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.intake.application.ports import Errand, Task
 from moot.modules.intake.application.report_text import shorten
-from moot.modules.intake.domain.findings import Citation, Finding, Spent, View
-from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.domain.plan import Citation, Finding, Spent, Step, View
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.experts import STANCES

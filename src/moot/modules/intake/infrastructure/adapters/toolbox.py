@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
 from moot.modules.intake.application.ports import Task
 from moot.modules.intake.application.report_text import as_table
-from moot.modules.intake.domain.findings import Citation
+from moot.modules.intake.domain.plan import Citation
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.llm_platform.application.llm_service import Tool
 from moot.modules.llm_platform.application.web_search import (

@@ -6,12 +6,13 @@ What the model is told of evidence is quoted; a person's wishes are not.
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 import structlog
 from pydantic import RootModel
 
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.plan_rules import (
     LONGEST_TEXT,
     draw_plan,
@@ -20,9 +21,8 @@ from moot.modules.intake.application.plan_rules import (
     symbols_in,
 )
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.findings import Citation, Finding, Spent
-from moot.modules.intake.domain.plan import Plan
-from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
+from moot.modules.intake.domain.question import Limits, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, LastWord, PlanRuling
 from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
@@ -33,7 +33,6 @@ from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Locale
 
 logger = structlog.get_logger(__name__)
 
@@ -50,58 +49,6 @@ TOKENS_ASKED, TOKENS_SAID = 4000, 1000
 """Of a call, as calls go here; to tell beforehand what a plan may cost."""
 REPAIRS = 2
 """Times that a plan which the rules reject goes back to the model."""
-
-
-class Inquiry(NamedTuple):
-    """One question, and all that is known while it is planned.
-
-    `edits` is what a person wanted changed so far, `iteration` how many plans there were, the last `previous`.
-    """
-
-    question: str
-    understanding: Understanding
-    errand: Errand
-    limits: Limits = Limits()
-    background: Sequence[Citation] = ()
-    findings: Sequence[Finding] = ()
-    edits: Sequence[str] = ()
-    previous: Plan | None = None
-    iteration: int = 0
-
-    @property
-    def reader(self) -> Locale:
-        return reading_language(self.understanding.locale)
-
-    @property
-    def goal(self) -> str:
-        """What a person asks, with the companies the desk takes it to mean; no word of a model is in it."""
-        question = self.question[:LONGEST_TEXT]
-        named = [
-            word
-            for mention in self.understanding.mentions
-            if mention.certain
-            for word in (*mention.names, *mention.symbols)
-        ]
-        return self.say("plan.goal", question=question, about=" ".join([*named, *self.edits]) or question)
-
-    @property
-    def something_found(self) -> bool:
-        """Of a company only research tells enough: strangers on the web cannot make it needless."""
-        found = any(finding.usable for finding in self.findings)
-        return found or (self.understanding.intent != "equity" and bool(self.background))
-
-    @property
-    def refused(self) -> dict[str, str]:
-        """Companies whose research the rules refused, and why."""
-        steps = {step.id: step.symbol for step in (self.previous.steps if self.previous else ())}
-        refused = [found for found in self.findings if found.refused and steps.get(found.step_id)]
-        return {str(steps[found.step_id]): found.error or "" for found in refused}
-
-    def say(self, key: str, **values: Any) -> str:
-        return SAY(key, **values).in_locale(self.reader)
-
-    def ask(self, key: str, **values: Any) -> ChatMessage:
-        return ChatMessage(role="user", content=self.say(key, **values))
 
 
 class Planned(NamedTuple):
@@ -145,25 +92,22 @@ class Planner:
         self._repairs, self._can_search = repairs, can_search
         self._choice = choice or EngineChoice(llm)
 
-    async def plan(self, inquiry: Inquiry) -> Planned:
+    async def plan(self, state: IntakeState, errand: Errand) -> Planned:
         """At the limit the previous plan stands as it is: it can still be accepted."""
-        previous, most = inquiry.previous, inquiry.limits.max_plan_iterations
-        made = max(inquiry.iteration, len(inquiry.edits))
-        if made >= most:
-            reason = inquiry.say("plan.ended.limit", most=most)
-            warnings = (reason,) if previous else ()
-            return Planned(previous, made, warnings=warnings, code="limit", reason=reason)
-        planned = await self._until_allowed(inquiry, made)
-        notes = () if previous else inquiry.understanding.notes
-        estimate = self._estimate(planned.plan or planned.draft, inquiry.limits)
+        if state.plan_iterations >= state.most_plans:
+            reason = state.say("plan.ended.limit", most=state.most_plans)
+            warnings = (reason,) if state.plan else ()
+            return Planned(state.plan, state.plan_iterations, warnings=warnings, code="limit", reason=reason)
+        planned = await self._until_allowed(state, errand)
+        notes = () if state.plan else state.understood.notes
+        estimate = self._estimate(planned.plan or planned.draft, state.limits)
         return planned._replace(warnings=(*notes, *planned.warnings), estimate=estimate)
 
-    async def review_again(self, draft: Plan, inquiry: Inquiry) -> Planned:
+    async def review_again(self, draft: Plan, state: IntakeState, errand: Errand) -> Planned:
         """A plan about which a person was asked: as they approved it, still waiting for them, or rejected."""
-        ruling = await self._rule_on(draft, inquiry, inquiry.iteration)
-        if ruling.plan is not None:
-            return Planned(ruling.plan, inquiry.iteration)
-        return _tell_stop(inquiry, draft, ruling, inquiry.iteration)
+        planned = Planned(draft, state.plan_iterations)
+        ruling = await self._rule_on(planned, state, errand)
+        return planned._replace(plan=ruling.plan) if ruling.plan else _stop(state, planned, ruling)
 
     def _estimate(self, plan: Plan | None, limits: Limits) -> Spent | None:
         """What models may take to carry a plan out and write the answer; no cost where nobody knows a price."""
@@ -179,33 +123,34 @@ class Planner:
         cost = self._llm.candidates()[0].cost(prompts, answers)
         return Spent(requests=calls, tokens=prompts + answers, cost=cost)
 
-    async def _rule_on(self, plan: Plan, inquiry: Inquiry, made: int) -> PlanRuling:
+    async def _rule_on(self, draft: Planned, state: IntakeState, errand: Errand) -> PlanRuling:
         """A company that the rules refused to research is not planned in another way."""
-        for symbol in await self._review.find_symbols(plan) if inquiry.refused else ():
-            if symbol in inquiry.refused:
-                return PlanRuling(None, inquiry.refused[symbol])
-        return await self._review.review(plan, goal=inquiry.goal, iteration=made, errand=inquiry.errand)
+        assert draft.plan is not None
+        for symbol in await self._review.find_symbols(draft.plan) if state.refused else ():
+            if symbol in state.refused:
+                return PlanRuling(None, state.refused[symbol])
+        return await self._review.review(
+            draft.plan, goal=state.goal, iteration=draft.iteration, errand=errand
+        )
 
-    async def _until_allowed(self, inquiry: Inquiry, made: int) -> Planned:
+    async def _until_allowed(self, state: IntakeState, errand: Errand) -> Planned:
         """A plan, another for each that the rules send back, and at last the template."""
         talk: list[ChatMessage] = []
-        draft, sent_back = await self._draft(inquiry, talk), 0
-        while True:
-            made += 1
-            draft = draft._replace(iteration=made, sent_back=sent_back)
-            if draft.plan is None:
-                return draft
-            ruling = await self._rule_on(draft.plan, inquiry, made)
+        draft, sent_back = await self._draft(state, talk), 0
+        while draft.plan is not None:
+            draft = draft._replace(iteration=state.plan_iterations + sent_back + 1, sent_back=sent_back)
+            ruling = await self._rule_on(draft, state, errand)
             if ruling.plan is not None:
                 advice = (ruling.advice,) if ruling.advice else ()
                 return draft._replace(plan=ruling.plan, warnings=(*draft.warnings, *advice))
-            again = await self._again(inquiry, draft, ruling, talk)
+            again = await self._again(state, draft, ruling, talk)
             if again is None:
-                return self._stop(inquiry, draft, ruling)
+                return _stop(state, draft, ruling, to_change=self._llm.configured)
             draft, sent_back = again, sent_back + 1
+        return draft._replace(iteration=state.plan_iterations + 1)
 
     async def _again(
-        self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling, talk: list[ChatMessage]
+        self, state: IntakeState, draft: Planned, ruling: PlanRuling, talk: list[ChatMessage]
     ) -> Planned | None:
         """Another plan in place of one that the rules reject; None where nobody here has one."""
         if ruling.escalation_id or isinstance(ruling, LastWord) or draft.by == "rules":
@@ -213,120 +158,110 @@ class Planner:
         logger.info("plan rejected, made anew", iteration=draft.iteration, why=ruling.why)
         if draft.sent_back < self._repairs:
             advice = ruling.advice or SAY("plan.turn.no_advice")
-            talk.append(inquiry.ask("plan.turn.rejected", why=ruling.why, advice=advice))
-            return await self._draft(inquiry, talk)
-        template = self._by_rules(inquiry, inquiry.say("plan.by_rules", why=ruling.why), ruling.why)
+            talk.append(_ask(state, "rejected", why=ruling.why, advice=advice))
+            return await self._draft(state, talk)
+        template = self._by_rules(state, state.say("plan.by_rules", why=ruling.why), ruling.why)
         return template if template.plan else None
 
-    def _stop(self, inquiry: Inquiry, draft: Planned, ruling: PlanRuling) -> Planned:
-        """A person may say what else to plan, where a model can follow that."""
-        assert draft.plan is not None
-        stopped = _tell_stop(inquiry, draft.plan, ruling, draft.iteration)
-        stopped = stopped._replace(by=draft.by, warnings=draft.warnings, sent_back=draft.sent_back)
-        if stopped.code != "rejected" or isinstance(ruling, LastWord) or not self._llm.configured:
-            return stopped
-        return stopped._replace(code="refused", reason=inquiry.say("plan.ended.refused", why=stopped.reason))
-
-    async def _draft(self, inquiry: Inquiry, talk: list[ChatMessage]) -> Planned:
+    async def _draft(self, state: IntakeState, talk: list[ChatMessage]) -> Planned:
         """A plan before the rules have seen it. What is said to the model, and by it, is added to `talk`."""
         if not self._llm.configured:
-            return self._by_rules(
-                inquiry, inquiry.say("common.no_model"), inquiry.say("plan.ended.cannot_plan")
-            )
+            return self._by_rules(state, state.say("common.no_model"), state.say("plan.ended.cannot_plan"))
 
         async def read(said: str) -> tuple[Plan, tuple[()]]:
-            return await self._read(inquiry, parse_llm_json_output(said, AnyObject).root), ()
+            return await self._read(state, parse_llm_json_output(said, AnyObject).root), ()
 
+        reader = reading_language(state.understood.locale)
         try:
-            talk += [] if talk else self._opening(inquiry)
+            talk += [] if talk else self._opening(state)
             plan, _ = await ask_twice(
-                self._llm, talk, Plan, read, agent=AGENT, temperature=0.2, reader=inquiry.reader
+                self._llm, talk, Plan, read, agent=AGENT, temperature=0.2, reader=reader
             )
         except AppError as e:
             logger.warning("model gave no plan", error=str(e))
-            why = e.in_locale(inquiry.reader)
-            return self._by_rules(inquiry, inquiry.say("plan.by_rules", why=why), why)
-        return Planned(plan, inquiry.iteration)
+            why = e.in_locale(reader)
+            return self._by_rules(state, state.say("plan.by_rules", why=why), why)
+        return Planned(plan, state.plan_iterations)
 
-    def _by_rules(self, inquiry: Inquiry, notice: str, otherwise: str) -> Planned:
+    def _by_rules(self, state: IntakeState, notice: str, otherwise: str) -> Planned:
         """Rules plan once: what was found then is what there is to answer with. `otherwise`: why there is none."""
-        title, locale = inquiry.understanding.title, inquiry.understanding.locale
+        title, locale = state.understood.title, state.understood.locale
         warnings: tuple[str, ...] = ()
-        if inquiry.findings:
-            told = {"thought": inquiry.say("plan.enough"), "title": title or inquiry.say("plan.untitled")}
+        if state.findings:
+            told = {"thought": state.say("plan.enough"), "title": title or state.say("plan.untitled")}
             plan = Plan(locale=locale, has_enough_context=True, **told)
-        elif drawn := draw_plan(inquiry.understanding, inquiry.limits, can_search=self._can_search):
+        elif drawn := draw_plan(state.understood, state.limits, can_search=self._can_search):
             plan, warnings = drawn
-            if inquiry.edits:
-                warnings = (inquiry.say("plan.edit_without_model"), *warnings)
+            if state.edits:
+                warnings = (state.say("plan.edit_without_model"), *warnings)
         else:
-            if inquiry.understanding.intent == "research" and not self._can_search:
-                otherwise += " " + inquiry.say("plan.ended.no_search")
-            reason = inquiry.say("plan.ended.no_plan", why=otherwise)
-            return Planned(None, inquiry.iteration, "rules", code="no_plan", reason=reason)
-        return Planned(plan, inquiry.iteration, "rules", (notice, *warnings))
+            if state.understood.intent == "research" and not self._can_search:
+                otherwise += " " + state.say("plan.ended.no_search")
+            reason = state.say("plan.ended.no_plan", why=otherwise)
+            return Planned(None, state.plan_iterations, "rules", code="no_plan", reason=reason)
+        return Planned(plan, state.plan_iterations, "rules", (notice, *warnings))
 
-    async def _read(self, inquiry: Inquiry, data: Mapping[str, Any]) -> Plan:
+    async def _read(self, state: IntakeState, data: Mapping[str, Any]) -> Plan:
         plan = read_plan(
             data,
-            inquiry.limits,
-            locale=inquiry.understanding.locale,
-            known_symbols=await self._find_known(inquiry, data),
-            title=inquiry.understanding.title,
-            ended=[finding.step_id for finding in inquiry.findings],
+            state.limits,
+            locale=state.understood.locale,
+            known_symbols=await self._find_known(state, data),
+            title=state.understood.title,
+            ended=[finding.step_id for finding in state.findings],
             can_search=self._can_search,
         )
-        if plan.has_enough_context and not inquiry.something_found:
+        if plan.has_enough_context and not state.something_found:
             raise InvalidInput(SAY("plan.nothing_found_yet"))
         return plan
 
-    async def _find_known(self, inquiry: Inquiry, data: Any) -> set[str]:
+    async def _find_known(self, state: IntakeState, data: Any) -> set[str]:
         """The symbols of the question, and those in `data` that the directory knows by this very code or name."""
-        known = set(inquiry.understanding.symbols)
-        for written in symbols_in(data)[: inquiry.limits.max_step_num]:
+        known = set(state.understood.symbols)
+        for written in symbols_in(data)[: state.limits.max_step_num]:
             if find_symbol(written, known) is None:
                 found = [match.company for match in await self._directory.find(written) if match.listed]
                 names = {each.symbol: (each.name, each.name_en) for each in found}
                 known |= {name for name in names if written in names[name] or find_symbol(written, [name])}
         return known
 
-    def _opening(self, inquiry: Inquiry) -> list[ChatMessage]:
+    def _opening(self, state: IntakeState) -> list[ChatMessage]:
         variables = {
-            "locale": inquiry.understanding.locale,
-            "max_step_num": inquiry.limits.max_step_num,
-            "max_plan_iterations": inquiry.limits.max_plan_iterations,
+            "locale": state.understood.locale,
+            "max_step_num": state.limits.max_step_num,
+            "max_plan_iterations": state.most_plans,
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "experts": [expert.value for expert in ExpertType],
-            "symbols": inquiry.understanding.symbols,
+            "symbols": state.understood.symbols,
             "can_search": self._can_search,
-            "user_input": [ChatMessage(role="user", content=inquiry.question)],
+            "user_input": [ChatMessage(role="user", content=state.question)],
         }
-        return [*self._prompts.messages(AGENT, variables), *beside_the_question(inquiry)]
+        return [*self._prompts.messages(AGENT, variables), *_beside_the_question(state)]
 
 
-def _tell_stop(inquiry: Inquiry, draft: Plan, ruling: PlanRuling, made: int) -> Planned:
+def _stop(state: IntakeState, draft: Planned, ruling: PlanRuling, *, to_change: bool = False) -> Planned:
+    """`to_change`: a person may say what else to plan."""
     asked, said = ruling.escalation_id, {"why": ruling.why, "advice": ruling.advice}
-    return Planned(
-        None,
-        made,
-        code="escalated" if asked else "rejected",
-        reason=inquiry.say("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip(),
-        escalation_id=asked,
-        draft=draft,
-    )
+    code: Ending = "escalated" if asked else "rejected"
+    reason = state.say("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip()
+    if to_change and not asked and not isinstance(ruling, LastWord):
+        code, reason = "refused", state.say("plan.ended.refused", why=reason)
+    return draft._replace(plan=None, code=code, reason=reason, escalation_id=asked, draft=draft.plan)
 
 
-def beside_the_question(inquiry: Inquiry) -> list[ChatMessage]:
+def _ask(state: IntakeState, key: str, **values: Any) -> ChatMessage:
+    return ChatMessage(role="user", content=state.say(f"plan.turn.{key}", **values))
+
+
+def _beside_the_question(state: IntakeState) -> Iterator[ChatMessage]:
     """Evidence as quoted data, then the plan so far and what a person thinks of it."""
-    said = []
-    if inquiry.background:
-        said.append(inquiry.ask("plan.turn.evidence", text=quote_sources(inquiry.background)))
-    if inquiry.findings:
-        lines = "\n".join(_tell_found(finding, inquiry) for finding in inquiry.findings)
-        said.append(inquiry.ask("plan.turn.findings", text=lines))
-    if inquiry.previous is not None:
-        said.append(ChatMessage(role="assistant", content=inquiry.previous.model_dump_json()))
-    return said + [inquiry.ask("plan.turn.feedback", text=each[:LONGEST_TEXT]) for each in inquiry.edits]
+    if state.background:
+        yield _ask(state, "evidence", text=quote_sources(state.background))
+    if state.findings:
+        yield _ask(state, "findings", text="\n".join(_tell_found(found, state) for found in state.findings))
+    if state.plan is not None:
+        yield ChatMessage(role="assistant", content=state.plan.model_dump_json())
+    yield from (_ask(state, "feedback", text=each[:LONGEST_TEXT]) for each in state.edits)
 
 
 def quote_sources(sources: Sequence[Citation]) -> str:
@@ -334,10 +269,10 @@ def quote_sources(sources: Sequence[Citation]) -> str:
     return "\n".join(_quote(each.model_dump(exclude_none=True)) for each in sources)
 
 
-def _tell_found(finding: Finding, inquiry: Inquiry) -> str:
+def _tell_found(finding: Finding, state: IntakeState) -> str:
     """A step that failed has found nothing, whatever its error says."""
     if not finding.usable:
-        return f"{finding.step_id}: {inquiry.say('plan.turn.failed_step')}"
+        return f"{finding.step_id}: {state.say('plan.turn.failed_step')}"
     return f"{finding.step_id}: {_quote(finding.text[:LONGEST_TEXT])}"
 
 

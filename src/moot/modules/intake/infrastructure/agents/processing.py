@@ -12,8 +12,7 @@ from pydantic import Field, StringConstraints
 
 from moot.modules.intake.application.ports import Task
 from moot.modules.intake.application.report_text import as_table, side_by_side
-from moot.modules.intake.domain.findings import Finding
-from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.domain.plan import Finding, Step
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.agents.researcher import as_data

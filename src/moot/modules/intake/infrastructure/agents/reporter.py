@@ -29,8 +29,7 @@ from moot.modules.intake.application.report_text import (
     tame,
 )
 from moot.modules.intake.domain.conversation import Answer, Section, Style
-from moot.modules.intake.domain.findings import Citation, Finding, Spent
-from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.json_answers import Problems, ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates

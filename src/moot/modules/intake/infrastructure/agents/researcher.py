@@ -11,8 +11,7 @@ from typing import Any
 import structlog
 
 from moot.modules.intake.application.ports import Task
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.domain.plan import Citation, Finding, Step
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt

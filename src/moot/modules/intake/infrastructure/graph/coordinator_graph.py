@@ -13,11 +13,11 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from pydantic import BaseModel, Field, TypeAdapter, ValidationError
 
-from moot.modules.intake.application.intake_state import CoordinatorState, question_of
+from moot.modules.intake.application.intake_state import CoordinatorState
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
-from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.domain.question import Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt
 from moot.modules.llm_platform.application.answer_schema import strict_schema
@@ -59,13 +59,13 @@ PARROTED = 20
 """So many characters of the tool's own words in place of a title: a small model has repeated what it was told."""
 
 
-class WorkingState(CoordinatorState, total=False):
+class WorkingState(CoordinatorState):
     """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it."""
 
-    prompt: list[dict[str, Any]]
-    said: dict[str, Any]
-    understood: dict[str, Any]
-    by_model: bool
+    prompt: tuple[ChatMessage, ...] = ()
+    said: ChatMessage | None = None
+    understood: Understanding | None = None
+    by_model: bool = False
 
 
 class Decision(NamedTuple):
@@ -83,7 +83,7 @@ CoordinatorGraph = CompiledStateGraph[WorkingState, Any, CoordinatorState, Coord
 
 
 def to_background(state: CoordinatorState) -> str | None:
-    return BACKGROUND_INVESTIGATOR if state.get("enable_background_investigation") else None
+    return BACKGROUND_INVESTIGATOR if state.enable_background_investigation else None
 
 
 def to_planner(state: CoordinatorState) -> str | None:
@@ -112,15 +112,16 @@ class Coordinator:
         self._default_locale, self._routes = default_locale, routes
         self.graph = self._compile()
 
-    async def run(self, state: CoordinatorState, workspace: str) -> CoordinatorState:
+    async def run(self, state: Update, workspace: str) -> Update:
         """A node of the main graph, timed. An `AppError` of prompt or model is the caller's to tell."""
         began = time.perf_counter()
         ending: Ending = "failed"
         try:
-            ended = cast(CoordinatorState, await self.graph.ainvoke(state))
-            ending = _ending(ended)
+            ended: Update = await self.graph.ainvoke(cast(Any, state))
+            if not ended["error"]:
+                ending = "replied" if ended["goto"] == END else "handed_off"
             if handed := ended["handed_locale"]:
-                question, detected = question_of(state), ended["detected_locale"]
+                question, detected = CoordinatorState(**ended).question, ended["detected_locale"]
                 self._metrics.locale_handed(question, handed, detected, workspace=workspace)
             return ended
         finally:
@@ -138,20 +139,18 @@ class Coordinator:
         return graph.compile(name=AGENT)
 
     async def _load(self, state: WorkingState) -> Update:
-        question = question_of(state)
-        locale = locale_of(state.get("locale"), question, self._default_locale)
-        limits = Limits.model_validate(state.get("limits") or {})
+        locale = locale_of(state.locale, state.question, self._default_locale)
         variables = {
             "locale": locale,
-            "max_step_num": limits.max_step_num,
-            "max_plan_iterations": limits.max_plan_iterations,
+            "max_step_num": state.limits.max_step_num,
+            "max_plan_iterations": state.limits.max_plan_iterations,
             "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
-            "user_input": [ChatMessage(**turn) for turn in state["messages"]],
+            "user_input": [ChatMessage(**turn) for turn in state.messages],
         }
         prompt = self._prompts.messages(AGENT, variables)
         return {
             "prompt": [message.model_dump(mode="json") for message in prompt],
-            "detected_locale": locale_of(None, question, locale),
+            "detected_locale": locale_of(None, state.question, locale),
         }
 
     async def _agent(self, state: WorkingState) -> Update:
@@ -160,11 +159,9 @@ class Coordinator:
         In a conversation about companies a model may talk: thanks name no company, and ask for no expert. Where it
         talks in place of calling the tool, as one does that knows no tools, the rules decide.
         """
-        before, model = state.get("understanding"), self._llm.configured
+        model = self._llm.configured
         understood = await self._rules.understand(
-            question_of(state),
-            previous=Understanding.model_validate(before) if before else None,
-            default_locale=state["detected_locale"],
+            state.question, previous=state.understanding, default_locale=state.detected_locale
         )
         clear = understood.intent == "equity" and not understood.is_talk
         said = await self._ask(state, may_talk=not clear) if model else None
@@ -172,9 +169,8 @@ class Coordinator:
         if said is None and (model or clear):
             said = _hand_over(understood)
         elif said is None:
-            reply = understood.reply or await self._rules.say_what_works(
-                understood.locale, question_of(state)
-            )
+            works = self._rules.say_what_works
+            reply = understood.reply or await works(understood.locale, state.question)
             said = ChatMessage(role="assistant", content=reply)
         return {
             "understood": understood.model_dump(mode="json"),
@@ -184,9 +180,8 @@ class Coordinator:
 
     async def _ask(self, state: WorkingState, *, may_talk: bool) -> ChatMessage | None:
         """None where the model talks and may not, or does not come to an end. Its instructions it may not tell."""
-        prompt = [ChatMessage(**message) for message in state["prompt"]]
         answer = await self._llm.chat(
-            prompt,
+            state.prompt,
             [HAND_TO_PLANNER],
             temperature=0.0,
             max_tokens=LONGEST_REPLY,
@@ -197,43 +192,43 @@ class Coordinator:
             logger.warning("model answers by itself, the rules decide", finish=answer.finish_reason)
             return None
         arguments = (text for call in answer.tool_calls for text in literals(call.arguments))
-        if repeats_prompt([answer.content, *arguments], prompt):
+        if repeats_prompt([answer.content, *arguments], state.prompt):
             logger.warning("model repeats its instructions")
-            said = SAY("coordinator.own_instructions").in_locale(reading_language(state["detected_locale"]))
+            said = SAY("coordinator.own_instructions").in_locale(reading_language(state.detected_locale))
             return ChatMessage(role="assistant", content=said) if may_talk else None
         return ChatMessage(role="assistant", content=answer.content, tool_calls=answer.tool_calls)
 
     async def _router(self, state: WorkingState) -> Update:
         ended: Update = {"goto": END, "task_title": None, "reply": None, "error": None, "handed_locale": None}
+        assert state.said is not None
         try:
-            decision = _decide(ChatMessage.model_validate(state["said"]))
+            decision = _decide(state.said)
         except UpstreamFailed as e:
             logger.warning("coordinator's answer is of no use", error=str(e), **e.details)
             if "tool" in e.details and e.details["tool"] != REPLY:
                 self._metrics.hand_off_called(followed=False)
-            locale = state["detected_locale"]
+            locale = state.detected_locale
             error = {"code": e.code, "message": e.in_locale(reading_language(locale))}
             return ended | {"locale": locale, "error": error}
-        locale = locale_of(decision.locale, question_of(state), state["detected_locale"])
-        understood = Understanding.model_validate(state["understood"])
+        locale = locale_of(decision.locale, state.question, state.detected_locale)
         if decision.hands_over:
-            return ended | self._hand_off(state, decision, understood, locale)
-        asks_back = not state["by_model"] and understood.ambiguous
-        remembered = {"understanding": state["understood"]} if asks_back else {}
+            return ended | self._hand_off(state, decision, locale)
+        assert state.understood is not None
+        asks_back = not state.by_model and state.understood.ambiguous
+        remembered = {"understanding": state.understood.model_dump(mode="json")} if asks_back else {}
         return ended | {"locale": locale, "reply": decision.text, **remembered}
 
-    def _hand_off(
-        self, state: WorkingState, decision: Decision, understood: Understanding, locale: str
-    ) -> Update:
+    def _hand_off(self, state: WorkingState, decision: Decision, locale: str) -> Update:
         """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
-        by_model = state["by_model"]
+        understood, by_model = state.understood, state.by_model
+        assert understood is not None
         if by_model:
             self._metrics.hand_off_called(followed=True)
         handed: Update = {"handed_locale": decision.locale if by_model else None}
         if understood.ambiguous:
             asked_back = {"locale": understood.locale, "reply": understood.reply}
-            return handed | asked_back | {"understanding": state["understood"]}
-        title = (decision.text or question_of(state))[:LONGEST_TITLE]
+            return handed | asked_back | {"understanding": understood.model_dump(mode="json")}
+        title = (decision.text or state.question)[:LONGEST_TITLE]
         seen = {  # as the model sees it: it may hand over what the rules would not
             "intent": "equity" if understood.intent == "equity" else "research",
             "locale": locale,
@@ -243,7 +238,7 @@ class Coordinator:
         }
         told = understood.model_copy(update=seen).model_dump(mode="json")
         handed |= {"locale": locale, "task_title": title, "understanding": told}
-        asked = cast(CoordinatorState, {**state, **handed})
+        asked = state.model_copy(update=handed)
         return handed | {"goto": next(filter(None, (route(asked) for route in self._routes)), PLANNER)}
 
 
@@ -274,9 +269,3 @@ def _hand_over(understood: Understanding) -> ChatMessage:
     arguments = {"task_title": understood.title, "locale": understood.locale}
     call = {"id": "rules", "name": HAND_TO_PLANNER.name, "arguments": json.dumps(arguments)}
     return ChatMessage.model_validate({"role": "assistant", "tool_calls": [call]})
-
-
-def _ending(state: CoordinatorState) -> Ending:
-    if state.get("error"):
-        return "failed"
-    return "replied" if state["goto"] == END else "handed_off"

@@ -4,7 +4,7 @@ A node that stops for a person runs again from its top when the person has answe
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, cast
 
@@ -13,25 +13,21 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
-from pydantic import BaseModel
 
 from moot.modules.intake.application.intake_state import (
-    OPTIONS,
     CoordinatorState,
     IntakeGraph,
     IntakeState,
     Keeper,
     Stand,
-    question_of,
+    find_earlier,
 )
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.conversation import Style
-from moot.modules.intake.domain.findings import Citation, Finding
-from moot.modules.intake.domain.plan import Plan, Step
-from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.domain.plan import Finding, Plan, Step
+from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
-from moot.modules.intake.infrastructure.agents.planner import Inquiry, Planned, Planner, quote_sources
+from moot.modules.intake.infrastructure.agents.planner import Planned, Planner, quote_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.team import Team
 from moot.modules.intake.infrastructure.graph.checkpoints import Saver
@@ -46,59 +42,10 @@ COORDINATOR, HUMAN_FEEDBACK, APPROVAL = "coordinator", "human_feedback", "approv
 RESEARCH_TEAM, REPORTER = "research_team", "reporter"
 SEARCH = "web_search"
 LONGEST_QUERY = 400
-MOST_EDITS = 5
 Update = dict[str, Any]
 Node = Callable[..., Awaitable[Update]]
 Run = Runtime[Keeper]
 Compiled = CompiledStateGraph[IntakeState, Keeper, IntakeState, IntakeState]
-
-
-class Known(BaseModel, frozen=True):
-    """The state of a question as the nodes after the coordinator read it."""
-
-    messages: list[dict[str, Any]]
-    locale: str
-    understanding: Understanding
-    limits: Limits = Limits()
-    style: Style = "research"
-    background: list[Citation] = []
-    plan: Plan | None = None
-    plan_iterations: int = 0
-    plan_repairs: int = 0
-    escalation: dict[str, Any] | None = None
-    edits: list[str] = []
-    findings: list[Finding] = []
-    earlier: list[dict[str, Any]] = []
-    warnings: list[str] = []
-
-    @property
-    def room(self) -> Limits:
-        """What a person wants changed is not counted against the planner, but not for ever; nor what the rules do."""
-        most = self.limits.max_plan_iterations + min(len(self.edits), MOST_EDITS) + self.plan_repairs
-        return self.limits.model_copy(update={"max_plan_iterations": most})
-
-    @property
-    def current_warnings(self) -> list[str]:
-        """Without the word that somebody has to approve the plan: that is no news any more."""
-        told = (self.escalation or {}).get("told")
-        return [warning for warning in self.warnings if warning != told]
-
-    def task(self, errand: Errand) -> Task:
-        question, background = question_of({"messages": self.messages}), quote_sources(self.background)
-        return Task(question, self.locale, errand, self.limits, background)
-
-    def inquiry(self, errand: Errand) -> Inquiry:
-        return Inquiry(
-            question_of({"messages": self.messages}),
-            self.understanding,
-            errand,
-            limits=self.room,
-            background=self.background,
-            findings=self.findings,
-            edits=self.edits,
-            previous=self.plan,
-            iteration=self.plan_iterations,
-        )
 
 
 @dataclass(frozen=True)
@@ -120,12 +67,13 @@ class LangGraphIntake(IntakeGraph):
     async def run(
         self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
     ) -> Stand:
-        given: Any = Command(resume=dict(feedback)) if feedback is not None else state
+        given: Any = state.model_dump(mode="json", exclude_unset=True) if state else None
+        given = Command(resume=dict(feedback)) if feedback is not None else given
         config: RunnableConfig = {"configurable": {"thread_id": keeper.thread}}
         async with self._parts.team.watch.turn():
             ended = await self._graph.ainvoke(given, config, context=keeper, durability="sync")
         waits = bool(ended.pop("__interrupt__", None))
-        return Stand(cast(IntakeState, ended), waits)
+        return Stand(IntakeState.model_validate(ended), waits)
 
     def _compile(self, saver: Saver, more: Mapping[str, Node]) -> Compiled:
         nodes: dict[str, Node] = {
@@ -146,13 +94,11 @@ class LangGraphIntake(IntakeGraph):
         return graph.compile(checkpointer=saver, name="intake")
 
     async def _coordinate(self, state: IntakeState, runtime: Run) -> Update:
-        known = CoordinatorState.__annotations__
-        asked = {name: value for name, value in state.items() if name in known and value is not None}
-        workspace = runtime.context.errand.workspace
+        asked = state.model_dump(mode="json", include=set(CoordinatorState.model_fields), exclude_none=True)
         try:
-            return dict(await self._parts.coordinator.run(cast(CoordinatorState, asked), workspace))
+            return await self._parts.coordinator.run(asked, runtime.context.errand.workspace)
         except AppError as e:
-            locale = locale_of(state.get("locale"), question_of(state), "")
+            locale = locale_of(state.locale, state.question, "")
             said = e.in_locale(reading_language(locale))
             return {"goto": END, "locale": locale, "error": {"code": e.code, "message": said}}
 
@@ -161,7 +107,7 @@ class LangGraphIntake(IntakeGraph):
         if all(tool.name != SEARCH for tool in self._parts.toolbox.tools):
             return {"goto": PLANNER}
         errand = runtime.context.errand
-        task = _read(state).task(errand)
+        task = _task(state, errand)
         query = {"query": task.goal[:LONGEST_QUERY], "count": task.limits.max_search_results}
         errand.tell("tool_call", step=BACKGROUND_INVESTIGATOR, name=SEARCH, arguments=query)
         outcome = await self._parts.toolbox.call(SEARCH, query, task, iteration_count=0)
@@ -171,55 +117,56 @@ class LangGraphIntake(IntakeGraph):
         return {"background": found, "goto": PLANNER}
 
     async def _plan(self, state: IntakeState, runtime: Run) -> Update:
-        known, errand = _read(state), runtime.context.errand
-        planned = await self._parts.planner.plan(known.inquiry(errand))
-        if planned.code == "limit" and known.escalation:
-            return {"warnings": [*known.warnings, *planned.warnings], "goto": HUMAN_FEEDBACK}
-        return _draw_up(known, planned, errand)
+        errand = runtime.context.errand
+        planned = await self._parts.planner.plan(state, errand)
+        if planned.code == "limit" and state.escalation:
+            return {"warnings": [*state.warnings, *planned.warnings], "goto": HUMAN_FEEDBACK}
+        return _draw_up(state, planned, errand)
 
     async def _ask_a_person(self, state: IntakeState) -> Update:
         """What the rules want approved is nobody's to accept beforehand."""
-        known = _read(state)
-        if state.get("auto_accepted_plan") and not known.escalation:
+        held = state.escalation
+        if state.auto_accepted_plan and not held:
             return {"goto": RESEARCH_TEAM}
-        asked = (
-            {"escalation_id": known.escalation["id"]} if known.escalation and known.escalation["id"] else {}
-        )
-        said = interrupt({"plan": state["plan"], "options": OPTIONS, **asked})
+        said = interrupt({})  # who waits is told what for by the turn
         if said["decision"] == "edit_plan":
-            return {"edits": [*known.edits, said.get("text", "")], "goto": PLANNER}
+            return {"edits": [*state.edits, said.get("text", "")], "goto": PLANNER}
         if said["decision"] == "accepted":
-            return {"goto": APPROVAL if known.escalation else RESEARCH_TEAM}
-        if known.findings:
-            return {"warnings": known.current_warnings, "escalation": None, "goto": REPORTER}
+            return {"goto": APPROVAL if held else RESEARCH_TEAM}
+        if state.findings:
+            return {"warnings": state.current_warnings, "escalation": None, "goto": REPORTER}
         return {"rejected": True, "goto": END}
 
     async def _see_whether_approved(self, state: IntakeState, runtime: Run) -> Update:
         """The very plan that was escalated is put to the rules again, in the name of whoever had asked for it."""
-        known, errand = _read(state), runtime.context.errand
-        assert known.escalation is not None
-        draft = Plan.model_validate(known.escalation["draft"])
-        inquiry = known.inquiry(replace(errand, caller=known.escalation["requester"]))
-        planned = await self._parts.planner.review_again(draft, inquiry)
-        if planned.code == "rejected" and not known.findings:
-            told = {"warnings": known.current_warnings, "reply": planned.reason}
+        errand = runtime.context.errand
+        assert state.escalation is not None
+        draft = Plan.model_validate(state.escalation["draft"])
+        asked_by = replace(errand, caller=state.escalation["requester"])
+        planned = await self._parts.planner.review_again(draft, state, asked_by)
+        if planned.code == "rejected" and not state.findings:
+            told = {"warnings": state.current_warnings, "reply": planned.reason}
             return {"rejected": True, "escalation": None, **told, "goto": END}
-        update = _draw_up(known, planned, errand)
+        update = _draw_up(state, planned, errand)
         if planned.plan == draft and update["goto"] == HUMAN_FEEDBACK:
             return update | {"goto": RESEARCH_TEAM}
         return update
 
     async def _research(self, state: IntakeState, runtime: Run) -> Update:
-        known, keeper = _read(state), runtime.context
-        plan, before = known.plan, {finding.step_id: finding for finding in known.findings}
+        """What an earlier turn has found out about the same company by the same experts is not researched again."""
+        keeper, plan = runtime.context, state.plan
         assert plan is not None
-        done = {
-            finding.step_id: finding for finding in [*_find_earlier(known, plan), *keeper.findings]
-        } | before
+        before, earlier = _by_step(state.findings), find_earlier(keeper.conversation)
+        again = [
+            earlier[step.symbol, step.experts].model_copy(update={"step_id": step.id})
+            for step in plan.steps
+            if (step.symbol, step.experts) in earlier
+        ]
+        done = _by_step([*again, *keeper.findings]) | before
         for step in plan.steps:
             if step.id in done.keys() - before.keys():
                 _tell_step(step, done[step.id], keeper.errand)
-        await keeper.keep(plan=plan, understanding=known.understanding, locale=plan.locale)
+        await keeper.keep(plan=plan, understanding=state.understanding, locale=plan.locale)
         async with asyncio.TaskGroup() as writing:
 
             def on_step(step: Step, finding: Finding | None) -> None:
@@ -227,25 +174,24 @@ class LangGraphIntake(IntakeGraph):
                 if finding is not None:
                     writing.create_task(keeper.keep_finding(finding))
 
-            task = known.task(keeper.errand)
+            task = _task(state, keeper.errand)
             found = await self._parts.team.work(plan, task, done=done, on_step=on_step)
-        more = state.get("plan_iterations", 1) < known.room.max_plan_iterations
-        all_of_it = before | {finding.step_id: finding for finding in found}
+        all_of_it = before | _by_step(found)
         return {
             "findings": [finding.model_dump(mode="json") for finding in all_of_it.values()],
-            "goto": PLANNER if more else REPORTER,
+            "goto": PLANNER if state.plan_iterations < state.most_plans else REPORTER,
         }
 
     async def _report(self, state: IntakeState, runtime: Run) -> Update:
-        known, errand = _read(state), runtime.context.errand
+        errand = runtime.context.errand
         answer = await self._parts.reporter.write(
-            question_of(state),
-            known.plan,
-            known.findings,
-            locale=known.locale,
-            style=known.style,
-            background=known.background,
-            warnings=known.warnings,
+            state.question,
+            state.plan,
+            state.findings,
+            locale=state.locale,
+            style=runtime.context.conversation.last.style,
+            background=state.background,
+            warnings=state.warnings,
             errand=errand,
         )
         told = answer.model_dump(mode="json")
@@ -254,14 +200,18 @@ class LangGraphIntake(IntakeGraph):
 
 
 async def _by_goto(state: IntakeState) -> str:
-    return state["goto"]
+    return state.goto
 
 
-def _read(state: IntakeState) -> Known:
-    return Known.model_validate({name: value for name, value in state.items() if value is not None})
+def _task(state: IntakeState, errand: Errand) -> Task:
+    return Task(state.question, state.locale, errand, state.limits, quote_sources(state.background))
 
 
-def _draw_up(known: Known, planned: Planned, errand: Errand) -> Update:
+def _by_step(findings: Iterable[Finding]) -> dict[str, Finding]:
+    return {finding.step_id: finding for finding in findings}
+
+
+def _draw_up(known: IntakeState, planned: Planned, errand: Errand) -> Update:
     """A plan goes to a person, even one that somebody else has to approve, or that the rules refuse as it is;
     without one it ends.
 
@@ -307,18 +257,8 @@ def _tell_step(step: Step, finding: Finding | None, errand: Errand) -> None:
     errand.tell("step", **about)
 
 
-def _join(known: Known, plan: Plan) -> Plan:
+def _join(known: IntakeState, plan: Plan) -> Plan:
     """With the steps of the plan before that have been done."""
     done = {finding.step_id for finding in known.findings} - {step.id for step in plan.steps}
     before = [step for step in (known.plan.steps if known.plan else ()) if step.id in done]
     return plan.model_copy(update={"steps": (*before, *plan.steps)})
-
-
-def _find_earlier(known: Known, plan: Plan) -> list[Finding]:
-    """What an earlier turn has found out about the same company by the same experts is not researched again."""
-    earlier = {(each["symbol"], tuple(each["experts"])): each["finding"] for each in known.earlier}
-    return [
-        Finding.model_validate(earlier[step.symbol, step.experts]).model_copy(update={"step_id": step.id})
-        for step in plan.steps
-        if step.symbol and (step.symbol, step.experts) in earlier
-    ]
