@@ -67,8 +67,6 @@ class Run:
     stopped: Reason | None = None
     on_begun: Callable[[], None] | None = None
     """Called when the first node has started."""
-    overheard: Watch | None = None
-    """Called with every event too, once the run is under way."""
     on_progress: Callable[[], None] | None = None
     """Called when a node has ended."""
 
@@ -117,8 +115,8 @@ class Run:
         for event in events:
             if event.type in ("node_finished", "node_failed") and self.on_progress is not None:
                 self.on_progress()
-            for listener in filter(None, (self.watch, self.overheard)):
-                show(listener, event)
+            if self.watch is not None:
+                show(self.watch, event)
 
     async def wait_until_stored(self) -> None:
         """Return when the session is, or cannot be, stored."""

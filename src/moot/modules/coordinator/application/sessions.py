@@ -258,7 +258,6 @@ class Sessions:
         with ExitStack() as suspicion:
             await self._set_to_work(run, suspicion)
             await self._policy.session_begins(request.node_types)
-            run.overheard = self._policy.hear
             try:
                 result = await self._orchestrator.run(await self._policy.admit(request))
             finally:

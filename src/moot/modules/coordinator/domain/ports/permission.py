@@ -7,7 +7,6 @@ from uuid import UUID
 
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded
-from moot.modules.coordinator.domain.model.session import SessionEvent
 from moot.shared.domain.symbol import Symbol
 
 
@@ -60,9 +59,6 @@ class NodePolicy:
 
     async def node_ends(self, node_type: str, outputs: dict[str, Any] | None) -> None:
         """What it came to: nothing when it was skipped, None when it failed."""
-
-    def hear(self, event: SessionEvent) -> None:
-        """The session under way tells this of itself."""
 
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
         return AfterError("abort")

@@ -9,9 +9,10 @@ import structlog
 
 from moot.modules.coordinator.application.results import from_columns
 from moot.modules.coordinator.application.run import Run
+from moot.modules.coordinator.application.session_history import Progress, progress_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNotFound, SessionStopped
-from moot.modules.coordinator.domain.model.session import NodeExecution, SessionEvent
+from moot.modules.coordinator.domain.model.session import NodeExecution
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
@@ -101,11 +102,6 @@ class GovernanceAdapter(NodePolicy):
         elif workflow:
             workflow.place(node_type, "failed" if outputs is None else "skipped")
 
-    def hear(self, event: SessionEvent) -> None:
-        tally = current_context().tally
-        if event.type != "done" and (workflow := self._watched()):
-            self._agent.monitor.set_usage(workflow.workflow_id, tally.tokens, tally.cost)
-
     async def after_error(self, node_type: str, error: Exception) -> AfterError:
         if current_context().answers == "replay":
             return AfterError("abort")
@@ -123,8 +119,11 @@ class GovernanceAdapter(NodePolicy):
         await self._agent.monitor.on_workflow_complete(current_workflow_id())
 
     def _watched(self) -> WorkflowExecution | None:
-        """A replay is not watched."""
-        return self._agent.monitor.get_context(current_workflow_id())
+        """As it stands, with what its model calls took so far. A replay is not watched."""
+        monitor, tally = self._agent.monitor, current_context().tally
+        if workflow := monitor.get_context(current_workflow_id()):
+            monitor.set_usage(workflow.workflow_id, tally.tokens, tally.cost)
+        return workflow
 
     async def upkeep(self) -> None:
         """Sessions that wait for an answer that will not come any more are told."""
@@ -247,10 +246,8 @@ class SessionWorkflows(WorkflowJournal):
         workflow = WorkflowExecution(
             str(session.id), session.created_at, locale=session.locale, workspace=session.workspace_id
         )
-        for node_type in session.node_types:
-            workflow.place(node_type, "pending")
-        for event in await self._repository.events_after(session.id, 0):
-            _follow(workflow, event)
+        for step in progress_of(session, await self._repository.events_after(session.id, 0)):
+            workflow.place(step.node, PLACES[step.status])
         for node in await self._repository.get_node_executions_by_session(session.id):
             if node.status == "failed":
                 workflow.error_log.append(_error(node))
@@ -261,19 +258,14 @@ class SessionWorkflows(WorkflowJournal):
         return workflow
 
 
-PLACES: dict[str, NodeState] = {
-    "node_started": "running",
-    "node_failed": "failed",
+PLACES: dict[Progress, NodeState] = {
+    "waiting": "pending",
+    "running": "running",
+    "retrying": "running",
+    "failed": "failed",
     "success": "executed",
     "skipped": "skipped",
 }
-
-
-def _follow(workflow: WorkflowExecution, event: SessionEvent) -> None:
-    """Put the node where `event` says it is."""
-    place = PLACES.get(event.data["status"] if event.type == "node_finished" else event.type)
-    if place is not None:
-        workflow.place(event.data["node"], place)
 
 
 def _error(node: NodeExecution) -> ErrorEntry:

@@ -11,11 +11,7 @@ from uuid import UUID, uuid4
 
 import structlog
 
-from moot.modules.coordinator.application.results import (
-    error_type,
-    from_columns,
-    to_columns,
-)
+from moot.modules.coordinator.application.results import error_type, from_columns, to_columns
 from moot.modules.coordinator.application.run import Run, tell_node
 from moot.modules.coordinator.domain.exceptions import Abstention, NodeTimeout
 from moot.modules.coordinator.domain.model.enums import ExpertType
@@ -31,15 +27,9 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     DEBATE,
     JUDGE,
-    OUTCOMES,
     Node,
     ResearchGraphState,
     StateUpdate,
-    failure_of,
-    has_work,
-    inputs_of,
-    result_of,
-    update_of,
 )
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
@@ -56,6 +46,10 @@ logger = structlog.get_logger(__name__)
 
 OWN_WORK = 60.0
 """Seconds a node may take for all that is not a model call."""
+OUTCOMES = {DEBATE: "debate_outcome", JUDGE: "verdict"}
+"""Where in the state these two leave what they produced; the experts share `results`."""
+INPUTS = {DEBATE: "results", JUDGE: "debate_outcome"}
+"""Where in the state these two find what they work on; an expert has its options."""
 
 
 def node_name(node_type: str) -> str:
@@ -76,9 +70,10 @@ def create_debate_node(gateway: IDebateGateway) -> Node:
     """Lets bull and bear argue over what the experts found; without a single finding there is no debate."""
 
     async def debate_node(state: ResearchGraphState) -> StateUpdate:
-        if not has_work(DEBATE, state):
-            return {"debate_outcome": {}}
-        return {"debate_outcome": await gateway.run_debate(state["symbol"], state["results"])}
+        found = (
+            await gateway.run_debate(state["symbol"], state["results"]) if _has_work(DEBATE, state) else {}
+        )
+        return {"debate_outcome": found}
 
     return debate_node
 
@@ -87,9 +82,8 @@ def create_judge_node(gateway: IJudgeGateway) -> Node:
     """Asks for a verdict on the debate; without a debate there is none."""
 
     async def judge_node(state: ResearchGraphState) -> StateUpdate:
-        if not has_work(JUDGE, state):
-            return {"verdict": {}}
-        return {"verdict": await gateway.run_verdict(state["symbol"], state["debate_outcome"])}
+        debate = state["debate_outcome"]
+        return {"verdict": await gateway.run_verdict(state["symbol"], debate) if debate else {}}
 
     return judge_node
 
@@ -114,39 +108,29 @@ class NodeLayers:
         node = retry(work, node_type, self.policy, self.timeout)
         node = authorise(node, node_type, self.policy)
         node = persist_node_execution(node, node_type, self.repository, clock=self.clock)
-        node = watch(node, node_type, self.policy)
-        return isolate(node, node_type)
+        return isolate(node, node_type, self.policy)
 
 
-def isolate(node: Node, node_type: str) -> Node:
+def isolate(node: Node, node_type: str, policy: NodePolicy) -> Node:
+    """Keeps what is raised inside; tells what the node is given and what it comes to, now or before a crash."""
+
     async def isolated_node(state: ResearchGraphState) -> StateUpdate:
         context = current_context()
         try:
-            return await node(state)
+            await policy.node_begins(node_type, _inputs(node_type, state))
+            update = await node(state)
+            await policy.node_ends(node_type, _result(node_type, update))
+            return update
         except Exception as e:  # noqa: BLE001  # bulkhead: one node must never take the others down
+            await policy.node_ends(node_type, None)
             context.tally.failures[node_type] = e
             log = logger.error if node_type in OUTCOMES else logger.warning
             log = logger.info if isinstance(e, Abstention) else log
             log("node failed", node=node_type, symbol=state["symbol"], error=str(e), exc_info=True)
-            return failure_of(node_type, error_text(e, context.locale))
+            said = {node_type: error_text(e, context.locale)}
+            return _update(node_type, {}) if node_type in OUTCOMES else {"errors": said}
 
     return isolated_node
-
-
-def watch(node: Node, node_type: str, policy: NodePolicy) -> Node:
-    """Tells what the node is given and what it comes to, whether it runs now or had run before a crash."""
-
-    async def watched_node(state: ResearchGraphState) -> StateUpdate:
-        await policy.node_begins(node_type, inputs_of(node_type, state))
-        try:
-            update = await node(state)
-        except Exception:
-            await policy.node_ends(node_type, None)
-            raise
-        await policy.node_ends(node_type, result_of(node_type, update))
-        return update
-
-    return watched_node
 
 
 def persist_node_execution(
@@ -165,7 +149,7 @@ def persist_node_execution(
         if run is not None and (recorded := (run.recorded or {}).get(node_type)):
             return _repeat(recorded)
         if node_type == DEBATE and state["debate_outcome"]:  # held in the session that is retried
-            return update_of(DEBATE, state["debate_outcome"])
+            return _update(DEBATE, state["debate_outcome"])
         current_execution_ctx.set(context)  # each node is a task of its own
         if run is not None:
             run.note("node_started", node=node_type)
@@ -184,9 +168,9 @@ def persist_node_execution(
             said = error_text(e, context.locale)
             await journal({"status": "failed", "error_type": error_type(e), "error_message": said})
             raise
-        result = REDACT(result_of(node_type, update))  # whoever reads it live reads what is on the record
+        result = REDACT(_result(node_type, update))  # whoever reads it live reads what is on the record
         await journal({"status": "success", **to_columns(result)} if result else {"status": "skipped"})
-        return update_of(node_type, result)
+        return _update(node_type, result)
 
     return persisted_node
 
@@ -195,14 +179,14 @@ def authorise(node: Node, node_type: str, policy: NodePolicy) -> Node:
     """Asks the rules before and after; they may change what the node is asked, and what it came to."""
 
     async def authorised_node(state: ResearchGraphState) -> StateUpdate:
-        if not has_work(node_type, state):
+        if not _has_work(node_type, state):
             return await node(state)
         asked = state["options"].get(node_type, {})
         allowed = await policy.authorise(node_type, state["symbol"], asked)
         if allowed is not None and allowed != asked:
             state = {**state, "options": {**state["options"], node_type: allowed}}
-        result = result_of(node_type, await node(state))
-        return update_of(node_type, await policy.review(node_type, result) if result else result)
+        result = _result(node_type, await node(state))
+        return _update(node_type, await policy.review(node_type, result) if result else result)
 
     return authorised_node
 
@@ -227,7 +211,7 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float | None 
                 error = NodeTimeout(node_type, seconds or OWN_WORK) if time_for_it.expired else e
                 after = await policy.after_error(node_type, error)
                 if after.action == "skip":
-                    return update_of(node_type, {})
+                    return _update(node_type, {})
                 again = after.action == "retry" or (after.action == "feedback" and not told)
                 if not again or after.delay >= time_for_it.left:
                     if error is e:
@@ -241,11 +225,36 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float | None 
     return retried_node
 
 
+def _inputs(node_type: str, state: ResearchGraphState) -> dict[str, Any]:
+    place = INPUTS.get(node_type)
+    given = {place: dict(state)[place]} if place else {"options": state["options"].get(node_type, {})}
+    return {"symbol": state["symbol"], **given}
+
+
+def _has_work(node_type: str, state: ResearchGraphState) -> bool:
+    """Without a finding there is nothing to debate, and without a debate nothing to judge."""
+    if node_type == DEBATE:
+        return state["overall_status"] != "failed"
+    return node_type != JUDGE or bool(state["debate_outcome"])
+
+
+def _result(node_type: str, update: StateUpdate) -> dict[str, Any]:
+    """What a node produced; empty when it skipped its work."""
+    place = OUTCOMES.get(node_type)
+    return dict(update[place] if place else update["results"].get(node_type, {}))
+
+
+def _update(node_type: str, result: dict[str, Any]) -> StateUpdate:
+    """What a node that produced `result` leaves in the state; an expert that was skipped, nothing."""
+    place = OUTCOMES.get(node_type)
+    return {place: result} if place else {"results": {node_type: result} if result else {}}
+
+
 def _repeat(node: NodeExecution) -> StateUpdate:
     if node.status == "failed":
         kind = Abstention if node.error_type == Abstention.code else AppError
         raise kind(node.error_message or "", code=node.error_type)
-    return update_of(node.node_type, from_columns(node) if node.status == "success" else {})
+    return _update(node.node_type, from_columns(node) if node.status == "success" else {})
 
 
 async def _save(
