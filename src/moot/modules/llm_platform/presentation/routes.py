@@ -19,8 +19,8 @@ from moot.modules.llm_platform.application.config_service import (
     Preset,
 )
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult
+from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.presentation.caller import Caller, Workspace
