@@ -122,7 +122,7 @@ async def service(port: int, latency: float, database: Database | None) -> Async
     if database is not None:
         trail = AuditTrail(database)
         journal = SqlCallJournal(CallAudit(trail, SystemClock()))
-    yield LLMService(ModelRegistry(None, [config]), model, journal, Budget(Limits()))
+    yield LLMService(ModelRegistry(None, [config]), model.complete, journal, Budget(Limits()))
     await model.aclose()
 
 

@@ -76,7 +76,7 @@ class Desk:
         asked = {"model_name": "m", "vendor": "stub", "workspace_id": self.workspace, "api_key": key}
         configs = [LLMConfig(alias="main", base_url=self.server.url, **asked)] if self.server else []
         registry = ModelRegistry(None, configs)
-        return LLMService(registry, self.model, CallJournal(), Budget(Limits()), sleep=_no_pause)
+        return LLMService(registry, self.model.complete, CallJournal(), Budget(Limits()), sleep=_no_pause)
 
     def coordinator(self, **also: Any) -> Coordinator:
         prompts = PromptTemplates(self.prompts, metrics=self.metrics)

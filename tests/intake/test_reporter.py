@@ -51,7 +51,9 @@ def llm_on(model: OpenAIChatModel, *urls: str) -> LLMService:
         LLMConfig(alias="main", base_url=url, model_name="m", vendor="stub", api_key=SecretStr("stub"))
         for url in urls
     ]
-    return LLMService(ModelRegistry(None, configs), model, CallJournal(), Budget(Limits()), sleep=no_pause)
+    return LLMService(
+        ModelRegistry(None, configs), model.complete, CallJournal(), Budget(Limits()), sleep=no_pause
+    )
 
 
 @pytest.fixture

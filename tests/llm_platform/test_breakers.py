@@ -60,7 +60,7 @@ class Bench:
     def service(self, *configs: LLMConfig, limits: Limits | None = None, **settings: Any) -> LLMService:
         return LLMService(
             ModelRegistry(None, configs),
-            self._model,
+            self._model.complete,
             CallJournal(),
             Budget(limits or Limits()),
             sleep=self._sleep,

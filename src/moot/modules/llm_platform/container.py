@@ -17,7 +17,7 @@ from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Budget, Limits
 from moot.modules.llm_platform.domain.call_record import CallJournal
-from moot.modules.llm_platform.domain.chat import ChatModel, ChatRequest, ModelReply
+from moot.modules.llm_platform.domain.chat import Complete
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import (
     MODEL_ANSWER,
@@ -40,26 +40,6 @@ ABANDONED_AFTER = 4
 
 CALL_KINDS, CALL_BODIES = MODEL_KINDS, MODEL_BODIES
 """For whoever verifies or prunes a record: what links vouch for in model calls, and the texts that may go."""
-
-
-class LateModel:
-    """The client of models, from the first call: what it stands on takes a quarter of a second to load."""
-
-    def __init__(self, *, private_urls: bool) -> None:
-        self._private_urls = private_urls
-
-    @cached_property
-    def _model(self) -> ChatModel:
-        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-
-        return OpenAIChatModel(private_urls=self._private_urls)
-
-    async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply:
-        return await self._model.complete(config, request)
-
-    async def aclose(self) -> None:
-        if "_model" in vars(self):
-            await self._model.aclose()
 
 
 class LLMPlatformContainer:
@@ -90,18 +70,25 @@ class LLMPlatformContainer:
     @cached_property
     def _llm(self) -> LLMService:
         settings, database, clock = self._settings, self._database, self._clock
-        model = LateModel(private_urls=settings.private_urls)
-        self._opened.push_async_callback(model.aclose)
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
         return LLMService(
             self.registry,
-            model,
+            lambda config, request: self._complete(config, request),  # noqa: PLW0108 - not before it is called
             self._journal or CallJournal(),
             SqlBudget(database, clock, limits, settings.currency) if database else Budget(limits),
             deadline=settings.llm_deadline,
             max_tokens=settings.llm_max_tokens,
             guard=self._guard,
         )
+
+    @cached_property
+    def _complete(self) -> Complete:
+        """From the first call: what the client of models stands on takes a quarter of a second to load."""
+        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+
+        model = OpenAIChatModel(private_urls=self._settings.private_urls)
+        self._opened.push_async_callback(model.aclose)
+        return model.complete
 
     @cached_property
     def _web_search(self) -> WebSearchService:
