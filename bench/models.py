@@ -17,9 +17,10 @@ from pydantic import SecretStr
 from bench.line import Line
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.domain.budget import Limits, Unkept
+from moot.modules.llm_platform.domain.budget import Budget, Limits
+from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import NoJournal, SqlCallJournal
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
@@ -117,11 +118,11 @@ async def _many(call: Call, count: int, at_once: int) -> None:
 @asynccontextmanager
 async def service(port: int, latency: float, database: Database | None) -> AsyncIterator[LLMService]:
     config = LLMConfig(alias="stub", base_url=_url(port, latency), model_name="stub-1", concurrency=1000)
-    model, journal = OpenAIChatModel(), NoJournal()
+    model, journal = OpenAIChatModel(), CallJournal()
     if database is not None:
         trail = AuditTrail(database)
         journal = SqlCallJournal(CallAudit(trail, SystemClock()))
-    yield LLMService(ModelRegistry(None, [config]), model, journal, Unkept(Limits()))
+    yield LLMService(ModelRegistry(None, [config]), model.complete, journal, Budget(Limits()))
     await model.aclose()
 
 

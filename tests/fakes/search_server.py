@@ -10,7 +10,7 @@ from uuid import UUID, uuid4
 from aiohttp import web
 from multidict import CIMultiDict
 
-from moot.modules.llm_platform.domain.search import (
+from moot.modules.llm_platform.application.web_search import (
     SearchAnswer,
     WebSearchRequest,
     WebSearchResponse,

@@ -25,10 +25,10 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
 from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptMissing, PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.domain.budget import Limits, Unkept
+from moot.modules.llm_platform.domain.budget import Budget, Limits
+from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, on_behalf_of
@@ -76,7 +76,7 @@ class Desk:
         asked = {"model_name": "m", "vendor": "stub", "workspace_id": self.workspace, "api_key": key}
         configs = [LLMConfig(alias="main", base_url=self.server.url, **asked)] if self.server else []
         registry = ModelRegistry(None, configs)
-        return LLMService(registry, self.model, NoJournal(), Unkept(Limits()), sleep=_no_pause)
+        return LLMService(registry, self.model.complete, CallJournal(), Budget(Limits()), sleep=_no_pause)
 
     def coordinator(self, **also: Any) -> Coordinator:
         prompts = PromptTemplates(self.prompts, metrics=self.metrics)

@@ -17,10 +17,10 @@ from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.domain.budget import Limits as Budget
-from moot.modules.llm_platform.domain.budget import Unkept
+from moot.modules.llm_platform.domain.budget import Budget
+from moot.modules.llm_platform.domain.budget import Limits as Spending
+from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.market_data.domain.company_index import Match
 from moot.shared.domain.clock import FixedClock
@@ -73,7 +73,7 @@ async def planner(llm_server: LLMServer) -> AsyncIterator[Build]:
 
     def build(review: Reviewer | None = None, *, alone: bool = False, **more: Any) -> Planner:
         registry = ModelRegistry(None, [] if alone else [asked])
-        llm = LLMService(registry, model, NoJournal(), Unkept(Budget()), sleep=no_pause)
+        llm = LLMService(registry, model.complete, CallJournal(), Budget(Spending()), sleep=no_pause)
         return Planner(llm, PromptTemplates(), review or Reviewer(), HOURS, Directory(), **more)
 
     yield build

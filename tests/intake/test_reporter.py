@@ -20,9 +20,9 @@ from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.domain.budget import Limits, Unkept
+from moot.modules.llm_platform.domain.budget import Budget, Limits
+from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON
@@ -50,7 +50,9 @@ def llm_on(model: OpenAIChatModel, *urls: str) -> LLMService:
         LLMConfig(alias="main", base_url=url, model_name="m", vendor="stub", api_key=SecretStr("stub"))
         for url in urls
     ]
-    return LLMService(ModelRegistry(None, configs), model, NoJournal(), Unkept(Limits()), sleep=no_pause)
+    return LLMService(
+        ModelRegistry(None, configs), model.complete, CallJournal(), Budget(Limits()), sleep=no_pause
+    )
 
 
 @pytest.fixture

@@ -17,7 +17,8 @@ from moot.modules.governance.application.coordinator_agent import DecisionReques
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService
 from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
-from moot.modules.llm_platform.domain.budget import Limits, Unkept
+from moot.modules.llm_platform.domain.budget import Budget, Limits
+from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.exceptions import (
     BudgetExceeded,
     LLMConnectionError,
@@ -26,7 +27,6 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.model_config import LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import NoJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.web_searches import SearxngSearch
 from moot.shared.infrastructure.execution_context import (
@@ -60,9 +60,9 @@ class Bench:
     def service(self, *configs: LLMConfig, limits: Limits | None = None, **settings: Any) -> LLMService:
         return LLMService(
             ModelRegistry(None, configs),
-            self._model,
-            NoJournal(),
-            Unkept(limits or Limits()),
+            self._model.complete,
+            CallJournal(),
+            Budget(limits or Limits()),
             sleep=self._sleep,
             guard=self.breakers.guard,
             **settings,

@@ -25,12 +25,12 @@ S1, S2 = uuid4(), uuid4()
 
 @pytest.fixture
 def model_calls(database: Database) -> LLMCallLogQueryService:
-    return LLMCallLogQueryService(journal_of(database))
+    return journal_of(database).model_calls
 
 
 @pytest.fixture
 def external_calls(database: Database) -> ExternalAPICallLogQueryService:
-    return ExternalAPICallLogQueryService(journal_of(database))
+    return journal_of(database).external_calls
 
 
 @pytest.fixture

@@ -55,7 +55,7 @@ class Bench:
     ) -> LLMService:
         return LLMService(
             ModelRegistry(None, configs),
-            self.model,
+            self.model.complete,
             SqlCallJournal(CallAudit(self.trail, self.clock, strict=strict)),
             SqlBudget(self.database, FixedClock(NOW), limits or Limits(), "CNY"),
             sleep=self._sleep,

@@ -12,8 +12,7 @@ from typing import Any
 import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
-from moot.modules.llm_platform.application.web_search import WebPageService
-from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
+from moot.modules.llm_platform.application.web_search import Page, PageFailed, PageRefused, WebPageService
 from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher, page_text
 from moot.modules.llm_platform.infrastructure.public_web import Address, is_public, literal
 from moot.shared.domain.messages import LOCALES

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
+from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchResultItem
 from moot.modules.llm_platform.domain.exceptions import (
     WebSearchConfigError,
     WebSearchConnectionError,
     WebSearchError,
 )
-from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResultItem
 from moot.modules.llm_platform.infrastructure.web_searches import BochaSearch, SearxngSearch
 from moot.shared.domain.messages import LOCALES
 from tests.fakes.search_server import LocalWeb, Reply, local_web
@@ -33,7 +33,7 @@ async def server() -> AsyncIterator[LocalWeb]:
 
 @pytest.fixture
 async def bocha(server) -> AsyncIterator[BochaSearch]:
-    search = BochaSearch(SecretStr(KEY), server.url, timeout=60)
+    search = BochaSearch(server.url, SecretStr(KEY), timeout=60)
     yield search
     await search.aclose()
 
@@ -152,20 +152,20 @@ class TestBocha:
 
     @pytest.mark.parametrize("reply", [Reply(hang=True), Reply(reset=True)])
     async def test_a_service_that_does_not_answer_is_unreachable(self, server, reply):
-        search = BochaSearch(SecretStr(KEY), server.url, timeout=0.2)
+        search = BochaSearch(server.url, SecretStr(KEY), timeout=0.2)
         server.replies[BOCHA] = reply
         with pytest.raises(WebSearchConnectionError):
             await search.search(REQUEST)
         await search.aclose()
 
     async def test_nobody_there_is_unreachable(self):
-        search = BochaSearch(SecretStr(KEY), "http://127.0.0.1:1", timeout=60)
+        search = BochaSearch("http://127.0.0.1:1", SecretStr(KEY), timeout=60)
         with pytest.raises(WebSearchConnectionError):
             await search.search(REQUEST)
         await search.aclose()
 
     async def test_a_missing_key_is_found_out_when_it_is_needed(self, server):
-        search = BochaSearch(SecretStr(" "), server.url)
+        search = BochaSearch(server.url, SecretStr(" "))
         with pytest.raises(WebSearchConfigError, match="MOOT_BOCHA_API_KEY"):
             await search.search(REQUEST)
         assert server.asked == []

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import select
 
-from moot.modules.llm_platform.domain.search import (
+from moot.modules.llm_platform.application.web_search import (
     CACHE_HOURS,
     WebSearchRequest,
     WebSearchResponse,

@@ -11,14 +11,18 @@ import pytest
 from pydantic import SecretStr
 from sqlalchemy import update
 
-from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    WebSearchProvider,
+    WebSearchRequest,
+    WebSearchResponse,
+    WebSearchService,
+)
 from moot.modules.llm_platform.domain.call_record import ExternalCallItem
 from moot.modules.llm_platform.domain.exceptions import (
     ReplayMismatch,
     WebSearchConnectionError,
     WebSearchError,
 )
-from moot.modules.llm_platform.domain.search import WebSearchProvider, WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.infrastructure.web_searches import (
     BochaSearch,
     SearxngSearch,
@@ -75,7 +79,7 @@ class Desk:
         self.database, self.trail = database, AuditTrail(database)
         self.services: dict[str, WebSearchProvider] = {
             "searxng": SearxngSearch(server.url),
-            "bochai": BochaSearch(SecretStr("canary-bocha-0002"), server.url),
+            "bochai": BochaSearch(server.url, SecretStr("canary-bocha-0002")),
         }
 
     async def search(
@@ -101,7 +105,7 @@ class Desk:
             return await door.search(request, as_of=as_of)
 
     async def calls(self, session: UUID = SESSION) -> list[ExternalCallItem]:
-        return await journal_of(self.database).external_calls(session, include_text=True)
+        return await journal_of(self.database).external_calls.get_by_session_id(session)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ PRICED = SMALL.model_copy(update={"price_in": 2.0, "price_out": 10.0})
 
 @pytest.fixture
 def service(database: Database) -> UsageService:
-    return UsageService(journal_of(database), FixedClock(NOON), "CNY")
+    return UsageService(journal_of(database).usage, FixedClock(NOON), "CNY")
 
 
 async def names(service: UsageService, by: By, **wanted: Any) -> list[str]:

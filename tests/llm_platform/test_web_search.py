@@ -10,18 +10,18 @@ import pytest
 from fastapi import FastAPI
 from structlog.testing import capture_logs
 
-from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    WebSearchRequest,
+    WebSearchResponse,
+    WebSearchResultItem,
+    WebSearchService,
+    refine,
+    same_page,
+)
 from moot.modules.llm_platform.domain.exceptions import (
     WebSearchConfigError,
     WebSearchConnectionError,
     WebSearchError,
-)
-from moot.modules.llm_platform.domain.search import (
-    WebSearchRequest,
-    WebSearchResponse,
-    WebSearchResultItem,
-    refine,
-    same_page,
 )
 from moot.modules.llm_platform.presentation.routes import router
 from moot.shared.domain.clock import FixedClock

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from moot.modules.research.domain.indicators import Indicators
+from moot.modules.research.application.technical_analyst import Indicators
 from moot.modules.research.infrastructure.indicators import compute_indicators
 from tests.fakes.research import bars_of
 from tests.research.cases import waves

@@ -13,10 +13,10 @@ from moot.modules.research.application.catalyst_detective import CatalystDetecti
 from moot.modules.research.application.expert_service import ExpertService
 from moot.modules.research.application.financial_auditor import FinancialDimension, FinancialSignal
 from moot.modules.research.application.macro_intelligence import MacroDimension
+from moot.modules.research.application.technical_analyst import Pattern
 from moot.modules.research.domain.events import UNREAD, event_table
 from moot.modules.research.domain.evidence import Snapshot
 from moot.modules.research.domain.facts import SAY
-from moot.modules.research.domain.indicators import Pattern
 from moot.modules.research.domain.rubric import Rule, load_rules
 from moot.shared.domain.messages import LOCALES, Catalogue, Locale
 

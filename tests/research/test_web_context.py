@@ -12,9 +12,13 @@ import pytest
 from structlog.testing import capture_logs
 
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
-from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    SearchAnswer,
+    WebSearchRequest,
+    WebSearchResultItem,
+    WebSearchService,
+)
 from moot.modules.llm_platform.domain.exceptions import WebSearchConnectionError
-from moot.modules.llm_platform.domain.search import SearchAnswer, WebSearchRequest, WebSearchResultItem
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.application.catalyst_detective import CatalystDetectiveService

@@ -6,9 +6,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 from moot.modules.research.application.expert_service import ExpertService
+from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
-from moot.modules.research.domain.facts import COMMON, Count, Ratio
-from moot.modules.research.domain.rubric import Scorecard, Voice, narrate, summarise
+from moot.modules.research.domain.facts import COMMON
+from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -17,8 +18,8 @@ FOLDER = Path(__file__).parent
 
 class LiquiditySnapshot(Snapshot):
     stock_name: str
-    traded_days: Count
-    average_volume: Ratio
+    traded_days: units.Count
+    average_volume: units.Ratio
 
 
 class LiquidityResult(ExpertResult):
@@ -40,9 +41,9 @@ class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult])
         return LiquidityResult(
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=summarise(card, say, conclusion),
+            summary_reasoning=card.summarise(say, conclusion),
             risk_warning=risk,
-            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

@@ -15,15 +15,15 @@ from moot.modules.llm_platform.application.config_service import ConfigBody, Con
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
-from moot.modules.llm_platform.domain.budget import Limits, Unkept
-from moot.modules.llm_platform.domain.chat import ChatModel, ChatRequest, ModelReply
+from moot.modules.llm_platform.domain.budget import Budget, Limits
+from moot.modules.llm_platform.domain.call_record import CallJournal
+from moot.modules.llm_platform.domain.chat import Complete
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import (
     MODEL_ANSWER,
     MODEL_BODIES,
     MODEL_CALL,
     MODEL_KINDS,
-    NoJournal,
     SqlCallJournal,
 )
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
@@ -40,26 +40,6 @@ ABANDONED_AFTER = 4
 
 CALL_KINDS, CALL_BODIES = MODEL_KINDS, MODEL_BODIES
 """For whoever verifies or prunes a record: what links vouch for in model calls, and the texts that may go."""
-
-
-class LateModel:
-    """The client of models, from the first call: what it stands on takes a quarter of a second to load."""
-
-    def __init__(self, *, private_urls: bool) -> None:
-        self._private_urls = private_urls
-
-    @cached_property
-    def _model(self) -> ChatModel:
-        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-
-        return OpenAIChatModel(private_urls=self._private_urls)
-
-    async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply:
-        return await self._model.complete(config, request)
-
-    async def aclose(self) -> None:
-        if "_model" in vars(self):
-            await self._model.aclose()
 
 
 class LLMPlatformContainer:
@@ -83,25 +63,32 @@ class LLMPlatformContainer:
             SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
         )
         self.registry = ModelRegistry(self._repository, _environment_model(settings))
-        self._reader = SqlCallJournal(audit) if audit else None
+        self._journal = SqlCallJournal(audit) if audit else None
         self._guard, self._database = guard, database
         self._opened = AsyncExitStack()
 
     @cached_property
     def _llm(self) -> LLMService:
         settings, database, clock = self._settings, self._database, self._clock
-        model = LateModel(private_urls=settings.private_urls)
-        self._opened.push_async_callback(model.aclose)
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
         return LLMService(
             self.registry,
-            model,
-            self._reader or NoJournal(),
-            SqlBudget(database, clock, limits, settings.currency) if database else Unkept(limits),
+            lambda config, request: self._complete(config, request),  # noqa: PLW0108 - not before it is called
+            self._journal or CallJournal(),
+            SqlBudget(database, clock, limits, settings.currency) if database else Budget(limits),
             deadline=settings.llm_deadline,
             max_tokens=settings.llm_max_tokens,
             guard=self._guard,
         )
+
+    @cached_property
+    def _complete(self) -> Complete:
+        """From the first call: what the client of models stands on takes a quarter of a second to load."""
+        from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
+
+        model = OpenAIChatModel(private_urls=self._settings.private_urls)
+        self._opened.push_async_callback(model.aclose)
+        return model.complete
 
     @cached_property
     def _web_search(self) -> WebSearchService:
@@ -114,7 +101,7 @@ class LLMPlatformContainer:
         key, url = self._settings.bocha_api_key, self._settings.searxng_url
         # Bocha without a key says, when it is asked, what there is to set up.
         bocha = key.get_secret_value() or not url
-        provider = BochaSearch(key, self._settings.bocha_url) if bocha else SearxngSearch(url)
+        provider = BochaSearch(self._settings.bocha_url, key) if bocha else SearxngSearch(url)
         self._opened.push_async_callback(provider.aclose)
         searches = SqlSearches(self._database, self._clock) if self._database else None
         return WebSearchService(provider, ExternalCalls(self._audit), searches, self._clock, self._guard)
@@ -155,7 +142,9 @@ class LLMPlatformContainer:
         return ConfigService(self._repository, self.registry, leads_outside)
 
     def usage_service(self) -> UsageService:
-        return UsageService(self._reader, self._clock, self._settings.currency)
+        return UsageService(
+            self._journal.usage if self._journal else None, self._clock, self._settings.currency
+        )
 
     def web_search_service(self) -> WebSearchService:
         return self._web_search
@@ -175,10 +164,10 @@ class LLMPlatformContainer:
         return WebPageService(pages.text, ExternalCalls(self._audit))
 
     def llm_call_logs(self) -> LLMCallLogQueryService | None:
-        return LLMCallLogQueryService(self._reader) if self._reader else None
+        return self._journal.model_calls if self._journal else None
 
     def external_call_logs(self) -> ExternalAPICallLogQueryService | None:
-        return ExternalAPICallLogQueryService(self._reader) if self._reader else None
+        return self._journal.external_calls if self._journal else None
 
 
 def _environment_model(settings: Settings) -> list[LLMConfig]:

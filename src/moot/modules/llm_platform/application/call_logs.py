@@ -1,8 +1,8 @@
 """The calls on record: those of a session; what all of them used, and from that what the next ones are likely to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
-from typing import Annotated, Literal, NamedTuple, Protocol
+from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
 from pydantic import AfterValidator, BaseModel
@@ -13,6 +13,7 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 
+Item_co = TypeVar("Item_co", covariant=True)
 By = Literal["model", "agent", "day"]
 Money = Annotated[float, AfterValidator(lambda cost: round(cost, 9))]
 
@@ -82,54 +83,36 @@ class Estimate(BaseModel, frozen=True):
     measured: bool
 
 
-class CallLogReader(Protocol):
-    """Finds the calls of a session, oldest first, without the texts unless they are wanted; adds up live ones."""
-
-    async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]: ...
-
-    async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]: ...
-
-    async def usage(
-        self, by: By, workspace: str, since: datetime | None, model_name: str | None = None
-    ) -> list[UsageLine]:
-        """One line for each model, agent or day, in any order; of one model alone where it is named."""
-
-
-class LLMCallLogQueryService:
-    def __init__(self, reader: CallLogReader) -> None:
-        self._reader = reader
-
-    async def get_by_session_id(self, session_id: UUID, *, include_text: bool = True) -> list[CallLogItem]:
+class CallLogQueryService(Protocol[Item_co]):
+    async def get_by_session_id(self, session_id: UUID, *, include_text: bool = True) -> Sequence[Item_co]:
         """In the order in which they were made. Nothing for a session nobody knows."""
-        return await self._reader.model_calls(session_id, include_text=include_text)
 
 
-class ExternalAPICallLogQueryService:
-    def __init__(self, reader: CallLogReader) -> None:
-        self._reader = reader
+LLMCallLogQueryService = CallLogQueryService[CallLogItem]
+ExternalAPICallLogQueryService = CallLogQueryService[ExternalCallItem]
 
-    async def get_by_session_id(
-        self, session_id: UUID, *, include_text: bool = True
-    ) -> list[ExternalCallItem]:
-        """In the order in which they were made. Nothing for a session nobody knows."""
-        return await self._reader.external_calls(session_id, include_text=include_text)
-
+ReadUsage = Callable[[By, str, datetime | None, str | None], Awaitable[list[UsageLine]]]
+"""One line for each model, agent or day of a workspace, in any order; of one model alone where it is named."""
 
 RECENT = timedelta(days=30)
 
 
 class UsageService:
-    """Without a reader, when nothing is stored, there is no usage to report and an estimate is not measured."""
+    """`read` None: nothing is stored, so there is no usage to report and an estimate is not measured."""
 
-    def __init__(self, reader: CallLogReader | None, clock: Clock, currency: str) -> None:
-        self._reader, self._clock, self._currency = reader, clock, currency
+    def __init__(self, read: ReadUsage | None, clock: Clock, currency: str) -> None:
+        self._read, self._clock, self._currency = read, clock, currency
 
     async def usage(self, by: By, workspace: str, since: date | None = None) -> UsageReport:
         """`since` is the first UTC day that counts."""
-        if self._reader is None:
+        if self._read is None:
             raise Unavailable(SAY("usage.not_stored"), code="PERSISTENCE_OFF")
         start = datetime.combine(since, time.min, UTC) if since else None
-        lines = _order(by, await self._reader.usage(by, workspace, start))
+        lines = await self._read(by, workspace, start, None)
+        if by == "day":
+            lines.sort(key=lambda line: line.name, reverse=True)
+        else:
+            lines.sort(key=lambda line: (-line.total_tokens, line.name))
         return UsageReport(
             by=by,
             workspace=workspace,
@@ -147,7 +130,7 @@ class UsageService:
         `critical_path` are stages one after another, each of agents that run side by side.
         """
         recent = (config.workspace_id, self._clock.now() - RECENT, config.model_name)
-        lines = await self._reader.usage("agent", *recent) if self._reader else []
+        lines = await self._read("agent", *recent) if self._read else []
         known = [
             line for line in lines if line.name in agents and line.prompt_tokens and line.mean_latency_ms
         ]
@@ -168,9 +151,3 @@ class UsageService:
             seconds=round(sum(slowest) / 1000, 3),
             measured=bool(measured),
         )
-
-
-def _order(by: By, lines: list[UsageLine]) -> list[UsageLine]:
-    if by == "day":
-        return sorted(lines, key=lambda line: line.name, reverse=True)
-    return sorted(lines, key=lambda line: (-line.total_tokens, line.name))

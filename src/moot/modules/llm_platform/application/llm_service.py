@@ -25,26 +25,27 @@ from moot.modules.llm_platform.domain.call_record import (
 )
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
-    ChatModel,
     ChatRequest,
     ChatResult,
+    Complete,
     ModelReply,
     ResponseSchema,
     Tool,
     Usage,
+    compose,
 )
-from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
+from moot.modules.llm_platform.domain.exceptions import (
+    LLMConnectionError,
+    ModelTrouble,
+    NoAvailableModel,
+    is_outage,
+)
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.messages import Message
-from moot.shared.infrastructure.execution_context import (
-    DEFAULT_WORKSPACE,
-    current_context,
-    current_execution_ctx,
-    tell_retry,
-)
+from moot.shared.infrastructure.execution_context import current_context, tell_retry
 from moot.shared.infrastructure.working_time import off_the_clock
 
 __all__ = ["ChatMessage", "ChatResult", "LLMService", "ResponseSchema", "Tool", "parse_llm_json_output"]
@@ -156,15 +157,13 @@ class Request:
 
     def count(self) -> None:
         """For the session under way, so that its report can say what it took."""
-        context = current_execution_ctx.get()
-        if context is None:
-            return
+        tally = current_context().tally
         usage = self.reply.usage if self.reply else Usage(total_tokens=0)
-        context.tally.requests += 1
-        context.tally.tokens += usage.total_tokens or 0
-        context.tally.cost += self.cost or 0.0
-        context.tally.unpriced += self.reply is not None and self.cost is None
-        context.tally.uncounted += usage.total_tokens is None
+        tally.requests += 1
+        tally.tokens += usage.total_tokens or 0
+        tally.cost += self.cost or 0.0
+        tally.unpriced += self.reply is not None and self.cost is None
+        tally.uncounted += usage.total_tokens is None
 
     def count_spent(self) -> Amount:
         """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
@@ -183,7 +182,7 @@ class LLMService:
     def __init__(
         self,
         registry: ModelRegistry,
-        model: ChatModel,
+        complete: Complete,
         journal: CallJournal,
         budget: Budget,
         *,
@@ -192,7 +191,7 @@ class LLMService:
         sleep: Sleep = asyncio.sleep,
         guard: Guard = let_through,
     ) -> None:
-        self._registry, self._model, self._max_tokens = registry, model, max_tokens
+        self._registry, self._complete, self._max_tokens = registry, complete, max_tokens
         self._journal, self._budget = journal, budget
         self._deadline, self._sleep, self._guard = deadline, sleep, guard
         self._slots: dict[tuple[UUID, int], asyncio.Semaphore] = {}
@@ -200,7 +199,7 @@ class LLMService:
     @property
     def configured(self) -> bool:
         """Whether there is any active model for the workspace under way."""
-        return bool(self._registry.usable(_workspace()))
+        return bool(self._registry.usable(current_context().workspace))
 
     async def chat(
         self,
@@ -243,9 +242,8 @@ class LLMService:
         caller_agent: str | None = None,
     ) -> str:
         """The plain text a model answers `prompt` with."""
-        system = [ChatMessage(role="system", content=system_message)] if system_message else []
         result = await self.chat(
-            [*system, ChatMessage(role="user", content=prompt)],
+            compose(prompt, system_message),
             temperature=temperature,
             alias=alias,
             tags=tags,
@@ -256,7 +254,7 @@ class LLMService:
 
     def candidates(self, alias: str | None = None, tags: Sequence[str] | None = None) -> list[LLMConfig]:
         """The models such a call would ask, in order."""
-        return self._registry.candidates(alias=alias, tags=tags, workspace=_workspace())
+        return self._registry.candidates(alias=alias, tags=tags, workspace=current_context().workspace)
 
     async def _live(
         self, key: CallKey, request: ChatRequest, alias: str | None, tags: Sequence[str] | None
@@ -287,11 +285,12 @@ class LLMService:
         self, key: CallKey, config: LLMConfig, request: ChatRequest, tries: Tries
     ) -> ChatResult:
         """While the model's service is left alone, that is trouble which no other attempt changes."""
-        called = Dependency(f"model:{config.alias}", config.workspace_id)
+        called, at_once = Dependency(f"model:{config.alias}", config.workspace_id), config.at_once or MANY
+        slots = self._slots.setdefault((config.id, at_once), asyncio.Semaphore(at_once))
         try:
             async with (
-                tries.turn(self._slots_of(config), config),
-                self._guard(called, _is_outage),
+                tries.turn(slots, config),
+                self._guard(called, is_outage),
                 self._on_record(key, config, request, tries.attempts) as call,
             ):
                 call.reply = await self._reply(config, request, tries)
@@ -299,17 +298,13 @@ class LLMService:
             raise ModelTrouble(alone.message, retry_after=alone.retry_after) from None
         return call.result()
 
-    def _slots_of(self, config: LLMConfig) -> asyncio.Semaphore:
-        most = config.at_once or MANY
-        return self._slots.setdefault((config.id, most), asyncio.Semaphore(most))
-
     async def _reply(self, config: LLMConfig, request: ChatRequest, tries: Tries) -> ModelReply:
         """After others there may be little time left for this model: its silence is then no outage."""
         left = tries.seconds_left()
         seconds = min(left, config.seconds)
         try:
             async with asyncio.timeout(seconds):
-                return await self._model.complete(config, request)
+                return await self._complete(config, request)
         except TimeoutError:
             whole, how = config.seconds, _how_to_wait(config)
             if self._deadline is not None and left < config.seconds:
@@ -377,7 +372,7 @@ class LLMService:
             vendor=recorded.vendor,
             cost=recorded.cost,
             origin="record",
-            knowledge_cutoff=self._registry.knowledge_cutoff(alias, _workspace()),
+            knowledge_cutoff=self._registry.knowledge_cutoff(alias, current_context().workspace),
             call_id=recorded.id,
         )
 
@@ -386,12 +381,3 @@ def _how_to_wait(config: LLMConfig) -> Message | str:
     """The setting by which such a model is given more time."""
     of_environment = (config.alias, config.vendor) == (DEFAULT_ALIAS, ENVIRONMENT)
     return "MOOT_LLM_TIMEOUT" if of_environment else SAY("llm.timeout_of", alias=config.alias)
-
-
-def _is_outage(error: Exception) -> bool:
-    return isinstance(error, ModelTrouble) and error.outage
-
-
-def _workspace() -> str:
-    context = current_execution_ctx.get()
-    return context.workspace if context else DEFAULT_WORKSPACE

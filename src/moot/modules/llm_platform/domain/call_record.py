@@ -5,7 +5,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel
@@ -86,17 +86,22 @@ class ExternalCallItem(CallItem):
     status_code: int | None
 
 
-class CallJournal(Protocol):
-    """Keeps model calls. Redacts secrets; in best-effort mode it never raises, in strict mode `begin` may."""
+class CallJournal:
+    """Where model calls are kept. Redacts secrets; in best-effort mode it never raises, in strict mode `begin` may.
+
+    This one is of a desk without persistence, and keeps nothing.
+    """
 
     async def begin(self, intent: Mapping[str, Any]) -> UUID | None:
         """Commit the intent; None when it could not be kept."""
+        return None
 
     async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
         """What `outcome` says nothing of is null."""
 
     async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
-        """The successful calls on record at that place of the session, newest last."""
+        """The successful live calls on record at that place of the session, newest last."""
+        return []
 
 
 @dataclass(frozen=True)

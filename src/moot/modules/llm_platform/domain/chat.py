@@ -1,7 +1,8 @@
 """A conversation with a language model: what is asked, what comes back, and the port to whatever answers."""
 
+from collections.abc import Awaitable, Callable
 from datetime import date
-from typing import Any, Literal, Protocol
+from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import BaseModel, Field
@@ -86,12 +87,13 @@ class ChatResult(ModelReply):
     call_id: UUID | None = None
 
 
-class ChatModel(Protocol):
-    """Whatever speaks to a model. One method call is one request over the wire: no retry, no failover, no record.
+Complete = Callable[[LLMConfig, ChatRequest], Awaitable[ModelReply]]
+"""Whatever speaks to a model. One call is one request over the wire: no retry, no failover, no record.
 
-    What goes wrong is `ModelTrouble`; cancellation passes.
-    """
+What goes wrong is `ModelTrouble`; cancellation passes.
+"""
 
-    async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply: ...
 
-    async def aclose(self) -> None: ...
+def compose(prompt: str, system_message: str | None = None) -> list[ChatMessage]:
+    system = [ChatMessage(role="system", content=system_message)] if system_message else []
+    return [*system, ChatMessage(role="user", content=prompt)]

@@ -218,19 +218,14 @@ def _key(raw: Any) -> SecretStr:
 
 def _url(raw: Any) -> str:
     text = _strip(raw)
-    if not _leads_somewhere(text):
-        raise refuse("url_malformed")
-    return text.rstrip("/")
-
-
-def _leads_somewhere(text: str) -> bool:
     try:
         url = urlsplit(text)
-        whole = bool(url.hostname) and url.port != 0
+        leads_somewhere = url.scheme in {"http", "https"} and bool(url.hostname) and url.port != 0
     except ValueError:
-        return False
-    plain = text.isprintable() and " " not in text and "?" not in text and "#" not in text
-    return whole and plain and url.scheme in {"http", "https"}
+        leads_somewhere = False
+    if not leads_somewhere or not text.isprintable() or set(" ?#") & set(text):
+        raise refuse("url_malformed")
+    return text.rstrip("/")
 
 
 def _no_credentials(url: str) -> str:

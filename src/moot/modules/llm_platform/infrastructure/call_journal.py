@@ -2,18 +2,18 @@
 
 from collections.abc import Mapping
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
 from sqlalchemy import ColumnElement, Float, Select, SQLColumnExpression, and_, case, cast, func, select
-from sqlalchemy.orm import InstrumentedAttribute
 
 from moot.modules.llm_platform.application.call_logs import By, UsageLine
-from moot.modules.llm_platform.domain.call_record import CallLogItem, ExternalCallItem
+from moot.modules.llm_platform.domain.call_record import CallJournal, CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import Kind
 from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, Bodies, CallAudit
+from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 
@@ -54,11 +54,9 @@ MODEL_KINDS = (MODEL_CALL, MODEL_ANSWER, MODEL_BODIES.kind)
 M = TypeVar("M", bound=BaseModel)
 Call = LLMCallLog
 Column = SQLColumnExpression[Any]
-Rows = Select[*tuple[Any, ...]]
 
 TEXTS = {"prompt_text", "system_message", "completion_text", "reasoning_text", "response_data"}
-ORDER = (Call.created_at, Call.ordinal, Call.attempt, Call.id)
-EXTERNAL_ORDER = (ExternalAPICallLog.created_at, ExternalAPICallLog.attempt, ExternalAPICallLog.id)
+ORDER = ("created_at", "ordinal", "attempt", "id")
 
 AGENT = func.coalesce(Call.caller_agent, Call.caller_module)
 SUCCEEDED, LIVE = Call.status == "success", Call.origin == "live"
@@ -71,11 +69,30 @@ UTC_DAY: dict[str, ColumnElement[str]] = {
 }
 
 
-class SqlCallJournal:
-    """A `CallJournal` and a `CallLogReader`."""
+class SqlCallLogs(Generic[M]):
+    """The calls of one table, read as `item`."""
 
+    def __init__(
+        self, database: Database, table: type[LLMCallLog | ExternalAPICallLog], item: type[M]
+    ) -> None:
+        self._database, self._table, self._item = database, table, item
+
+    async def get_by_session_id(self, session_id: UUID, *, include_text: bool = True) -> list[M]:
+        return await self.find(self._table.session_id == session_id, include_text=include_text)
+
+    async def find(self, *where: ColumnElement[bool], include_text: bool = True) -> list[M]:
+        names = [name for name in self._item.model_fields if include_text or name not in TEXTS]
+        order = [getattr(self._table, name) for name in ORDER if name in self._item.model_fields]
+        wanted = select(*(getattr(self._table, name) for name in names)).where(*where).order_by(*order)
+        async with transaction(self._database.session) as db:
+            return [self._item.model_validate(dict(row)) for row in (await db.execute(wanted)).mappings()]
+
+
+class SqlCallJournal(CallJournal):
     def __init__(self, audit: CallAudit) -> None:
         self._audit, self._database = audit, audit.trail.database
+        self.model_calls = SqlCallLogs(self._database, LLMCallLog, CallLogItem)
+        self.external_calls = SqlCallLogs(self._database, ExternalAPICallLog, ExternalCallItem)
         audit.trail.vouches_for(*MODEL_KINDS)
 
     async def begin(self, intent: Mapping[str, Any]) -> UUID | None:
@@ -84,22 +101,9 @@ class SqlCallJournal:
     async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
         await self._audit.end(MODEL_ANSWER, call_id, outcome)
 
-    async def model_calls(self, session_id: UUID, *, include_text: bool) -> list[CallLogItem]:
-        wanted = _columns(LLMCallLog, CallLogItem, include_text)
-        return await self._read(
-            CallLogItem, select(*wanted).where(Call.session_id == session_id).order_by(*ORDER)
-        )
-
-    async def external_calls(self, session_id: UUID, *, include_text: bool) -> list[ExternalCallItem]:
-        wanted = _columns(ExternalAPICallLog, ExternalCallItem, include_text)
-        of_session = select(*wanted).where(ExternalAPICallLog.session_id == session_id)
-        return await self._read(ExternalCallItem, of_session.order_by(*EXTERNAL_ORDER))
-
     async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
-        """The successful live calls at one place of a session, newest last."""
         place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
-        found = select(*_columns(LLMCallLog, CallLogItem, True)).where(*place, SUCCEEDED, LIVE)
-        return await self._read(CallLogItem, found.order_by(Call.created_at))
+        return await self.model_calls.find(*place, SUCCEEDED, LIVE)
 
     async def usage(
         self, by: By, workspace: str, since: datetime | None, model_name: str | None = None
@@ -112,32 +116,8 @@ class SqlCallJournal:
             rows = await db.execute(_usage_by(names[by]).where(*wanted))
             return [UsageLine.model_validate(dict(row)) for row in rows.mappings()]
 
-    async def _read(self, model: type[M], statement: Rows) -> list[M]:
-        async with transaction(self._database.session) as db:
-            rows = (await db.execute(statement)).mappings()
-            return [model.model_validate(dict(row)) for row in rows]
 
-
-class NoJournal:
-    """Keeps nothing, for a desk without persistence."""
-
-    async def begin(self, intent: Mapping[str, Any]) -> UUID | None:
-        return None
-
-    async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
-        return None
-
-    async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
-        return []
-
-
-def _columns(
-    table: type[LLMCallLog | ExternalAPICallLog], item: type[BaseModel], include_text: bool
-) -> list[InstrumentedAttribute[Any]]:
-    return [getattr(table, name) for name in item.model_fields if include_text or name not in TEXTS]
-
-
-def _usage_by(name: Column) -> Rows:
+def _usage_by(name: Column) -> Select[*tuple[Any, ...]]:
     return select(
         name.label("name"),
         func.count().label("calls"),

@@ -10,7 +10,7 @@ import aiohttp
 from aiohttp.abc import AbstractResolver
 from yarl import URL
 
-from moot.modules.llm_platform.domain.search import Page, PageFailed, PageRefused
+from moot.modules.llm_platform.application.web_search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_client import read_body
 from moot.modules.llm_platform.infrastructure.public_web import Address, CheckedResolver, is_public, literal

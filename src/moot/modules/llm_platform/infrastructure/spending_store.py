@@ -1,52 +1,58 @@
 """Budgets in SQL: one row for each session and day, and one statement that both checks and takes."""
 
-from typing import Any
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, NamedTuple
 
 from sqlalchemy import Connection, case, select, update
 from sqlalchemy.orm import InstrumentedAttribute
-from sqlalchemy.sql.dml import ReturningUpdate
 
-from moot.modules.llm_platform.domain.budget import (
-    Account,
-    Amount,
-    Counts,
-    Limits,
-    Reservation,
-    Unit,
-    accounts_of,
-)
+from moot.modules.llm_platform.domain.budget import MAX_COST, MAX_TOKENS, Amount, Budget, Limits, Reservation
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
+from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.transactions import upsert
 
 Column = InstrumentedAttribute[int]
-SPENT: dict[Unit, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
-RESERVED: dict[Unit, Column] = {"tokens": SpendingRow.tokens_reserved, "cost": SpendingRow.cost_reserved}
+SPENT: Mapping[str, Column] = {"tokens": SpendingRow.tokens_spent, "cost": SpendingRow.cost_spent}
+RESERVED: Mapping[str, Column] = {"tokens": SpendingRow.tokens_reserved, "cost": SpendingRow.cost_reserved}
+BILLIONTHS = 10**9
+
+Counts = Mapping[str, int]
+"""By unit, in whole numbers, which add up exactly: tokens, and billionths of the currency."""
 
 
-class SqlBudget:
+class Account(NamedTuple):
+    """Where spending under a limit is counted: of one session, or of one workspace on one day (`scope`)."""
+
+    scope: str
+    key: str
+    limits: Counts
+
+
+class SqlBudget(Budget):
     """Session and day are taken from in one transaction, in that order: all of it, or nothing."""
 
     def __init__(self, database: Database, clock: Clock, limits: Limits, currency: str) -> None:
-        self._database, self._clock = database, clock
-        self._limits, self._currency = limits, currency
+        super().__init__(limits)
+        self._database, self._clock, self._currency = database, clock, currency
 
     async def reserve(self, amount: Amount) -> Reservation:
-        accounts = accounts_of(self._limits, current_execution_ctx.get(), self._clock.now())
+        accounts, needed = self._accounts(), _count(amount.tokens, amount.cost or 0.0)
         if not accounts:
             return Reservation()
         for account in accounts:  # a limit on cost means nothing to a model without a price
             if amount.cost is None and "cost" in account.limits:
-                raise account.refuse("unpriced", "cost", self._currency, limit=account.limits["cost"])
+                raise self._refuse(account, "cost", "unpriced", limit=account.limits["cost"])
 
         def take(db: Connection) -> None:
             upsert(db, SpendingRow, [{"key": account.key} for account in accounts])
             for account in accounts:
-                if db.scalar(_take(account, amount.counts())) is None:
-                    raise _refusal(db, account, amount.counts(), self._currency)
+                self._take(db, account, needed)
 
         await self._database.write(take)
         return Reservation(tuple(account.key for account in accounts), amount)
@@ -54,11 +60,11 @@ class SqlBudget:
     async def settle(self, reservation: Reservation, used: Amount) -> None:
         if not reservation.keys:
             return
-        reserved = reservation.amount
-        spent = used if used.cost is not None else used._replace(cost=reserved.cost)
+        cost = reservation.amount.cost if used.cost is None else used.cost
+        spent = _count(used.tokens, cost or 0.0)
         changes: dict[Column, Any] = {}
-        for unit, freed in reserved.counts().items():
-            changes[SPENT[unit]] = SPENT[unit] + spent.counts()[unit]
+        for unit, freed in _count(reservation.amount.tokens, reservation.amount.cost or 0.0).items():
+            changes[SPENT[unit]] = SPENT[unit] + spent[unit]
             changes[RESERVED[unit]] = case((RESERVED[unit] > freed, RESERVED[unit] - freed), else_=0)
 
         def pay(db: Connection) -> None:
@@ -67,28 +73,58 @@ class SqlBudget:
 
         await self._database.write(pay)
 
+    def _accounts(self) -> list[Account]:
+        """Those that a call made now is counted in, always in the same order; those without a limit are left out."""
+        context, limits = current_context(), self._limits
+        cost = limits.session_cost if context.max_cost is None else context.max_cost
+        day = f"day:{context.workspace}:{self._clock.now():%Y-%m-%d}"
+        accounts = [
+            Account("session", f"session:{context.session_id}", _count(limits.session_tokens, cost)),
+            Account("day", day, _count(limits.day_tokens, limits.day_cost)),
+        ]
+        here = accounts if context.session_id else accounts[1:]
+        return [account for account in here if account.limits]
 
-def _take(account: Account, needed: Counts) -> ReturningUpdate[str]:
-    """Returns the key when there was enough left, and nothing when there was not."""
-    fits = [SPENT[unit] + RESERVED[unit] + needed[unit] <= limit for unit, limit in account.limits.items()]
-    more = {RESERVED[unit]: RESERVED[unit] + count for unit, count in needed.items()}
-    mine = update(SpendingRow).where(SpendingRow.key == account.key, *fits)
-    return mine.values(more).returning(SpendingRow.key)
+    def _take(self, db: Connection, account: Account, needed: Counts) -> None:
+        fits = [SPENT[unit] + RESERVED[unit] + needed[unit] <= n for unit, n in account.limits.items()]
+        mine = update(SpendingRow).where(SpendingRow.key == account.key, *fits)
+        more = {RESERVED[unit]: RESERVED[unit] + count for unit, count in needed.items()}
+        if db.scalar(mine.values(more).returning(SpendingRow.key)) is None:
+            raise self._refuse_short(db, account, needed)
+
+    def _refuse_short(self, db: Connection, account: Account, needed: Counts) -> BudgetExceeded:
+        """By the unit that is short. When all fits by now, another call has ended since."""
+        row = db.execute(select(SpendingRow.__table__).where(SpendingRow.key == account.key)).mappings().one()
+        taken = {unit: (row[f"{unit}_spent"], row[f"{unit}_reserved"]) for unit in account.limits}
+        left = {unit: limit - sum(taken[unit]) for unit, limit in account.limits.items()}
+        unit = next((unit for unit in left if needed[unit] > left[unit]), next(iter(left)))
+        spent, reserved = taken[unit]
+        stands = {"limit": account.limits[unit], "spent": spent, "reserved": reserved}
+        return self._refuse(account, unit, "exceeded", **stands, needed=needed[unit], left=max(0, left[unit]))
+
+    def _refuse(self, account: Account, unit: str, problem: str, **counts: int) -> BudgetExceeded:
+        """`counts` are how the account stood when a call did not fit into it."""
+        setting = f"MOOT_BUDGET_{account.scope}_{unit}".upper()
+        by_flag = (account.scope, unit) == ("session", "cost")
+        message = SAY(
+            f"budget.{problem}",
+            budget=SAY(f"budget.{account.scope}_{unit}"),
+            how=SAY("budget.by_flag", setting=setting) if by_flag else setting,
+            **{name: self._tell(unit, count) for name, count in counts.items()},
+        )
+        plain: dict[str, Any] = {
+            name: n if unit == "tokens" else n / BILLIONTHS for name, n in counts.items()
+        }
+        return BudgetExceeded(message, scope=account.scope, unit=unit, **plain)
+
+    def _tell(self, unit: str, count: int) -> Message:
+        if unit == "tokens":
+            return SAY("budget.tokens", count=count)
+        amount = f"{Decimal(count).scaleb(-9).normalize():,f}"
+        return SAY("budget.cost", amount=amount, currency=self._currency)
 
 
-def _refusal(db: Connection, account: Account, needed: Counts, currency: str) -> BudgetExceeded:
-    """By the unit that is short. When all fits by now, another call has ended since."""
-    row = db.execute(select(SpendingRow.__table__).where(SpendingRow.key == account.key)).mappings().one()
-    left = {unit: n - row[f"{unit}_spent"] - row[f"{unit}_reserved"] for unit, n in account.limits.items()}
-    short = [unit for unit in left if needed[unit] > left[unit]]
-    unit = (short or list(left))[0]
-    return account.refuse(
-        "exceeded",
-        unit,
-        currency,
-        limit=account.limits[unit],
-        spent=row[f"{unit}_spent"],
-        reserved=row[f"{unit}_reserved"],
-        needed=needed[unit],
-        left=max(0, left[unit]),
-    )
+def _count(tokens: int | None, cost: float | None) -> Counts:
+    """What is None is left out; absurd amounts are cut to what a column can hold."""
+    counts = {} if tokens is None else {"tokens": min(tokens, MAX_TOKENS)}
+    return counts if cost is None else counts | {"cost": round(min(cost, MAX_COST) * BILLIONTHS)}

@@ -7,7 +7,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import Any, ClassVar
 from uuid import UUID
 
 import aiohttp
@@ -15,18 +15,18 @@ import structlog
 from pydantic import SecretStr
 from sqlalchemy import delete, select
 
-from moot.modules.llm_platform.domain.exceptions import (
-    WebSearchConfigError,
-    WebSearchConnectionError,
-    WebSearchError,
-)
-from moot.modules.llm_platform.domain.search import (
+from moot.modules.llm_platform.application.web_search import (
     CACHE_HOURS,
     RecordedSearch,
     SearchAnswer,
     WebSearchRequest,
     WebSearchResponse,
     WebSearchResultItem,
+)
+from moot.modules.llm_platform.domain.exceptions import (
+    WebSearchConfigError,
+    WebSearchConnectionError,
+    WebSearchError,
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_client import read_body
@@ -51,39 +51,20 @@ TIME_RANGE = {"oneDay": "day", "oneWeek": "week", "oneMonth": "month", "oneYear"
 Found = Mapping[str, Any]
 
 
-class Shape(NamedTuple):
-    """Where a service puts what it found, and how it names what is said of a page."""
-
-    pages: tuple[str, ...]
-    total: tuple[str, ...]
-    fields: Mapping[str, str]
-
-    def read(self, request: WebSearchRequest, found: Found) -> WebSearchResponse:
-        """The first `count` pages. A total of 0: the engines did not say."""
-        total = _inner(found, *self.total)
-        return WebSearchResponse(
-            query=request.query,
-            total_matches=total if isinstance(total, int) and total > 0 else None,
-            results=[
-                self._page(entry) for entry in islice(_pages(_inner(found, *self.pages)), request.count)
-            ],
-        )
-
-    def _page(self, entry: Found) -> WebSearchResultItem:
-        said = {name: _text(entry, key) for name, key in self.fields.items()}
-        unsaid = {name: said.get(name) or None for name in ("summary", "site_name")}
-        dated = {"published_date": _moment(said["published_date"])}
-        return WebSearchResultItem.model_validate(said | unsaid | dated)
-
-
 class JsonSearch:
-    """The way to one service. `secret` is taken out of whatever it says back."""
+    """The way to one service. `api_key` is taken out of whatever it says back.
+
+    `pages` and `total` are where it puts what it found; `fields` how it names what is said of a page.
+    """
 
     name: str
-    shape: Shape
+    pages: tuple[str, ...]
+    total: tuple[str, ...]
+    fields: ClassVar[Mapping[str, str]]
 
-    def __init__(self, base_url: str, timeout: float, secret: str = "") -> None:
-        self._base_url, self._secret = base_url.strip().rstrip("/"), secret
+    def __init__(self, base_url: str, api_key: SecretStr | None = None, *, timeout: float = 30.0) -> None:
+        self._base_url = base_url.strip().rstrip("/")
+        self._secret = api_key.get_secret_value().strip() if api_key else ""
         self._timeout = aiohttp.ClientTimeout(total=timeout)
         self._session: aiohttp.ClientSession | None = None
 
@@ -91,6 +72,23 @@ class JsonSearch:
         if self._session is not None:
             await self._session.close()
             self._session = None
+
+    @classmethod
+    def read(cls, request: WebSearchRequest, found: Found) -> WebSearchResponse:
+        """The first `count` pages. A total of 0: the engines did not say."""
+        total, entries = _inner(found, *cls.total), _pages(_inner(found, *cls.pages))
+        return WebSearchResponse(
+            query=request.query,
+            total_matches=total if isinstance(total, int) and total > 0 else None,
+            results=[cls._page(entry) for entry in islice(entries, request.count)],
+        )
+
+    @classmethod
+    def _page(cls, entry: Found) -> WebSearchResultItem:
+        said = {name: _text(entry, key) for name, key in cls.fields.items()}
+        unsaid = {name: said.get(name) or None for name in ("summary", "site_name")}
+        dated = {"published_date": _moment(said["published_date"])}
+        return WebSearchResultItem.model_validate(said | unsaid | dated)
 
     async def _ask(self, asked: WebSearchRequest, method: str, path: str, **sent: Any) -> SearchAnswer:
         """What was found, and the body as the record will hold it."""
@@ -107,7 +105,7 @@ class JsonSearch:
         if (code := found.get("code", 200)) not in (200, "200"):
             raise self._make_refusal(status, _said(found), code)
         kept = REDACT(body)
-        response = self.shape.read(asked, found if kept == body else json_object(kept) or found)
+        response = self.read(asked, found if kept == body else json_object(kept) or found)
         return SearchAnswer(response=response, status_code=status, body=kept)
 
     def _make_refusal(self, status: int, words: str, code: object = None) -> WebSearchError:
@@ -133,17 +131,12 @@ class BochaSearch(JsonSearch):
     """
 
     name = "bochai"
-    shape = Shape(
-        ("data", "webPages", "value"),
-        ("data", "webPages", "totalEstimatedMatches"),
-        {
-            **{"title": "name", "url": "url", "snippet": "snippet", "summary": "summary"},
-            **{"site_name": "siteName", "published_date": "datePublished"},
-        },
-    )
-
-    def __init__(self, api_key: SecretStr, base_url: str, *, timeout: float = 30.0) -> None:
-        super().__init__(base_url, timeout, api_key.get_secret_value().strip())
+    pages = ("data", "webPages", "value")
+    total = ("data", "webPages", "totalEstimatedMatches")
+    fields: ClassVar[Mapping[str, str]] = {
+        **{"title": "name", "url": "url", "snippet": "snippet", "summary": "summary"},
+        **{"site_name": "siteName", "published_date": "datePublished"},
+    }
 
     async def search(self, request: WebSearchRequest) -> SearchAnswer:
         if not self._secret:
@@ -160,17 +153,11 @@ class SearxngSearch(JsonSearch):
     """
 
     name = "searxng"
-    shape = Shape(
-        ("results",),
-        ("number_of_results",),
-        {
-            **{"title": "title", "url": "url", "snippet": "content"},
-            **{"site_name": "engine", "published_date": "publishedDate"},
-        },
-    )
-
-    def __init__(self, base_url: str, *, timeout: float = 30.0) -> None:
-        super().__init__(base_url, timeout)
+    pages, total = ("results",), ("number_of_results",)
+    fields: ClassVar[Mapping[str, str]] = {
+        **{"title": "title", "url": "url", "snippet": "content"},
+        **{"site_name": "engine", "published_date": "publishedDate"},
+    }
 
     async def search(self, request: WebSearchRequest) -> SearchAnswer:
         params = {"q": request.query, "format": "json"}
@@ -179,7 +166,7 @@ class SearxngSearch(JsonSearch):
         return await self._ask(request, "GET", "/search", params=params)
 
 
-SHAPES = {service.name: service.shape for service in (BochaSearch, SearxngSearch)}
+SERVICES = {service.name: service for service in (BochaSearch, SearxngSearch)}
 """For the record: a search is read back as it was read when it was live."""
 
 
@@ -260,7 +247,7 @@ class SqlSearches:
     async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
         """The newest answer, else the newest failure; what went on from the record is no answer of its own."""
         call = ExternalAPICallLog
-        asked = {request.key(name): request for request in requests for name in SHAPES}
+        asked = {request.key(name): request for request in requests for name in SERVICES}
         calls = select(call).where(
             call.session_id == session_id,
             call.request_digest.in_(asked),
@@ -293,7 +280,7 @@ def _response(request: WebSearchRequest, row: ExternalAPICallLog) -> WebSearchRe
     try:
         if row.origin == "cache":
             return WebSearchResponse.model_validate(found)
-        return SHAPES[row.service_name].read(request, found)
+        return SERVICES[row.service_name].read(request, found)
     except ValueError:
         logger.warning("recorded search not read", call_id=str(row.id), service=row.service_name)
         return None

@@ -18,9 +18,10 @@ from moot.modules.llm_platform.application.config_service import (
     ConfigView,
     Preset,
 )
-from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult
+from moot.modules.llm_platform.application.llm_service import ChatResult
+from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchResponse
 from moot.modules.llm_platform.container import LLMPlatformContainer
-from moot.modules.llm_platform.domain.search import WebSearchRequest, WebSearchResponse
+from moot.modules.llm_platform.domain.chat import compose
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.presentation.caller import Caller, Workspace
@@ -116,10 +117,6 @@ class GenerateBody(Strict):
     )
     temperature: float = Field(default=0.7, ge=0, le=2)
 
-    def messages(self) -> list[ChatMessage]:
-        system = [ChatMessage(role="system", content=self.system_message)] if self.system_message else []
-        return [*system, ChatMessage(role="user", content=self.prompt)]
-
 
 @router.post(
     "/chat/generate",
@@ -132,7 +129,7 @@ class GenerateBody(Strict):
 async def generate(body: GenerateBody, platform: Platform, workspace: Workspace) -> ChatResult:
     with on_behalf_of(workspace):
         return await platform.llm_service().chat(
-            body.messages(),
+            compose(body.prompt, body.system_message),
             temperature=body.temperature,
             alias=body.alias,
             tags=body.tags,

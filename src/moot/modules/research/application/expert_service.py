@@ -22,8 +22,7 @@ from moot.modules.research.domain.evidence import (
     write_evidence,
 )
 from moot.modules.research.domain.facts import Bar, Case, MarketFacts
-from moot.modules.research.domain.indicators import Indicators
-from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules, mark, write_card
+from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules
 from moot.modules.research.domain.web_context import (
     FindOnWeb,
     Reported,
@@ -79,11 +78,11 @@ class Analyst(Protocol):
 class Sources:
     """What an expert may draw on; without a `web` nothing is searched, without an `analyst` rules judge.
 
-    `indicators` are computed from at least `MIN_BARS_REQUIRED` bars, oldest first.
+    `indicators` are computed from at least 30 bars, oldest first.
     """
 
     facts: MarketFacts
-    indicators: Callable[[Sequence[Bar]], Indicators]
+    indicators: Callable[[Sequence[Bar]], Snapshot]
     web: FindOnWeb | None = None
     analyst: Analyst | None = None
 
@@ -109,7 +108,8 @@ class ExpertService(ABC, Generic[S, R]):
         self._sources, self._facts = sources, sources.facts
 
     def mark(self, snapshot: S, say: Voice) -> Scorecard:
-        return mark(load_rules(self.folder, self.dimensions), snapshot, say)
+        rules = load_rules(self.folder, self.dimensions)
+        return Scorecard(tuple(rule.find(snapshot, say) for rule in rules))
 
     @abstractmethod
     def conclude(self, snapshot: S, card: Scorecard, say: Voice) -> R:
@@ -132,7 +132,7 @@ class ExpertService(ABC, Generic[S, R]):
         if card.score is None:
             raise InvalidInput(self.texts("nothing_to_judge", missing=[hole.name for hole in card.holes]))
         result = self.conclude(snapshot, card, say)
-        return Opinion(result, write_evidence(evidence), write_card(card, say), "rubric")
+        return Opinion(result, write_evidence(evidence), card.write(say), "rubric")
 
     async def _open(self, text: str, as_of: datetime, locale: Locale, *, field: str = "symbol") -> Case:
         if not text.strip():

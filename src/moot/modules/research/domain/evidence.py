@@ -9,7 +9,8 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.domain.facts import Fact, Unit
+from moot.modules.research.domain.facts import Fact
+from moot.modules.research.domain.units import Unit
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding
 

@@ -1,4 +1,4 @@
-"""The facts research reads, how they are measured, the port they come through, and reports compared over time.
+"""The facts research reads, the port they come through, and reports compared over time.
 
 Prices are adjusted, days without trading left out. Flows are cumulative, so a quarter is only ever compared with
 itself a year before.
@@ -8,54 +8,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Annotated, Literal, Protocol
+from typing import Literal, Protocol
 
 from pydantic import AwareDatetime, BaseModel
 
+from moot.modules.research.domain import units
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.symbol import Symbol
 
 COMMON = Path(__file__).parent / "texts"
 SAY = Catalogue(COMMON)
 """What all experts say to people alike; what only one of them says stands in its own folder."""
-
-
-@dataclass(frozen=True)
-class Unit:
-    """How a number is measured (`symbol`), and how people read it (`name` in the catalogue, decimal places)."""
-
-    name: str
-    symbol: str
-    digits: int
-
-
-PRICE = Unit("price", "CNY", 2)
-AMOUNT = Unit("amount", "CNY", 2)
-HUNDRED_MILLION = Unit("plain", "100m CNY", 2)
-PERCENT = Unit("percent", "%", 1)
-RATE = Unit("percent", "%", 2)
-POINTS = Unit("points", "pp", 1)
-RATE_POINTS = Unit("points", "pp", 2)
-RANK = Unit("percent", "%", 0)
-TIMES = Unit("times", "x", 2)
-DAYS = Unit("days", "days", 0)
-INDEX = Unit("plain", "index", 1)
-RATIO = Unit("plain", "", 2)
-COUNT = Unit("plain", "", 0)
-
-Price = Annotated[float | None, PRICE]
-Amount = Annotated[float | None, AMOUNT]
-HundredMillion = Annotated[float | None, HUNDRED_MILLION]
-Percent = Annotated[float | None, PERCENT]
-Rate = Annotated[float | None, RATE]
-Points = Annotated[float | None, POINTS]
-RatePoints = Annotated[float | None, RATE_POINTS]
-Rank = Annotated[int | None, RANK]
-Times = Annotated[float | None, TIMES]
-Days = Annotated[float | None, DAYS]
-Index = Annotated[float | None, INDEX]
-Ratio = Annotated[float | None, RATIO]
-Count = Annotated[int, COUNT]
 
 
 class Fact(BaseModel, frozen=True, from_attributes=True, allow_inf_nan=False):
@@ -92,25 +55,25 @@ class Valuation(Fact):
 class Figures(BaseModel, frozen=True, allow_inf_nan=False):
     """What a quarter's report states; flows (eps, profit, revenue, cash, returns) run from the start of the year."""
 
-    gross_margin: Percent
-    netprofit_margin: Percent
-    roe_waa: Percent
-    roic: Percent
-    eps: Price
-    bps: Price
-    profit_dedt: Amount
-    ocfps: Price
-    fcff_ps: Price
-    fcff: Amount
-    current_ratio: Ratio
-    quick_ratio: Ratio
-    debt_to_assets: Percent
-    interestdebt: Amount
-    netdebt: Amount
-    invturn_days: Days
-    arturn_days: Days
-    assets_turn: Ratio
-    total_revenue_ps: Price
+    gross_margin: units.Percent
+    netprofit_margin: units.Percent
+    roe_waa: units.Percent
+    roic: units.Percent
+    eps: units.Price
+    bps: units.Price
+    profit_dedt: units.Amount
+    ocfps: units.Price
+    fcff_ps: units.Price
+    fcff: units.Amount
+    current_ratio: units.Ratio
+    quick_ratio: units.Ratio
+    debt_to_assets: units.Percent
+    interestdebt: units.Amount
+    netdebt: units.Amount
+    invturn_days: units.Days
+    arturn_days: units.Days
+    assets_turn: units.Ratio
+    total_revenue_ps: units.Price
 
 
 class Report(Fact, Figures):

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
-from moot.modules.research.domain.facts import SAY, Unit, difference
+from moot.modules.research.domain.facts import SAY, difference
+from moot.modules.research.domain.units import Unit
 from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
 
 
@@ -96,6 +97,12 @@ class Rule:
     def weight(self) -> float:
         return max(abs(band.points) for band in self.bands)
 
+    def find(self, snapshot: Snapshot, say: Voice) -> "Finding":
+        """The sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
+        name, band = say(f"{self.name}.name"), self.judge(snapshot)
+        text = say(f"{self.name}.{band.says}" if band else "no_data")
+        return Finding(name, text, band.points if band else None, self.weight, self.dimension)
+
     def judge(self, snapshot: Snapshot) -> Band | None:
         value = self._value(snapshot)
         return None if value is None else next(band for band in self.bands if value < band.below)
@@ -118,6 +125,15 @@ def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[R
         for dimension in [dimensions[table.upper()] if dimensions else table]
         for name, rule in rules.items()
     )
+
+
+NEUTRAL_SCORE = 50
+MOST_PROS = 5
+MOST_CONS = 4
+
+GRADES = ((20, "poor"), (40, "weak"), (60, "middling"), (80, "good"), (inf, "strong"))
+AGREEMENT = ((0.35, "split"), (0.7, "leaning"), (inf, "aligned"))
+COMPLETENESS = ((0.6, "sparse"), (0.95, "partial"), (inf, "full"))
 
 
 @dataclass(frozen=True)
@@ -186,108 +202,77 @@ class Scorecard:
         one_sided = 0.30 + 0.35 * self.agreement + 0.30 * abs(self.score or 0.0)
         return round(self.completeness * one_sided, 2)
 
+    def narrate(self, say: Voice, *, conclusion: str, risk: str, basis: "Scorecard | None" = None) -> str:
+        """Conclusion, evidence on both sides, risks, holes in the data, and how sure one can be.
 
-def mark(rules: Iterable[Rule], snapshot: Snapshot, say: Voice) -> Scorecard:
-    """Apply the rules; the sentence of a finding is `<rule>.<band>` in the expert's catalogue."""
-    return Scorecard(tuple(_finding(rule, snapshot, say) for rule in rules))
+        `basis` is the part of the card that the confidence rests on, if not all of it.
+        """
+        basis = basis or self
+        holes = say.list_names(hole.name for hole in self.holes)
+        paragraphs = [
+            say("narrative.conclusion", text=conclusion),
+            say("narrative.pros", text=say.prose(self.pros[:MOST_PROS]) or say("narrative.no_pros")),
+            say("narrative.cons", text=say.prose(self.cons[:MOST_CONS]) or say("narrative.no_cons")),
+            say("narrative.risk", text=risk),
+            *([say("narrative.holes", names=holes)] if holes else []),
+            say(
+                "narrative.confidence",
+                confidence=f"{basis.confidence:.2f}",
+                agreement=say(f"agreement.{_pick(AGREEMENT, basis.agreement)}"),
+                completeness=say(f"completeness.{_pick(COMPLETENESS, basis.completeness)}"),
+            ),
+        ]
+        return "\n\n".join(paragraphs)
 
+    def summarise(self, say: Voice, conclusion: str, *, basis: "Scorecard | None" = None) -> str:
+        """The conclusion, the strongest findings it rests on, and the strongest that stand against it."""
+        downcast = ((basis or self).score or 0.0) < 0
+        support, doubts = (self.cons, self.pros) if downcast else (self.pros, self.cons)
+        sides = {"summary.support": support[:2], "summary.doubts": doubts[:2]}
+        return say.prose(
+            [conclusion, *(say(key, text=say.prose(found)) for key, found in sides.items() if found)]
+        )
 
-def _finding(rule: Rule, snapshot: Snapshot, say: Voice) -> Finding:
-    name, band = say(f"{rule.name}.name"), rule.judge(snapshot)
-    if band is None:
-        return Finding(name, say("no_data"), None, rule.weight, rule.dimension)
-    return Finding(name, say(f"{rule.name}.{band.says}"), band.points, rule.weight, rule.dimension)
+    def grade(self, dimensions: Iterable[StrEnum], say: Voice) -> list[DimensionAnalysis]:
+        return [self.of(dimension)._analyse(dimension, say) for dimension in dimensions]
 
+    def _analyse(self, dimension: StrEnum, say: Voice) -> DimensionAnalysis:
+        name, score = dimension_name(dimension, say), self.score_100
+        shown = NEUTRAL_SCORE if score is None else score
+        said = {"dimension": name, "score": shown, "grade": say(f"grade.{_pick(GRADES, shown)}")}
+        return DimensionAnalysis(
+            dimension=dimension,
+            score=shown,
+            assessment=say("dimension.empty" if score is None else "dimension.assessment", **said),
+            key_findings=[] if score is None else [finding.text for _, finding in self.marked],
+        )
 
-NEUTRAL_SCORE = 50
-MOST_PROS = 5
-MOST_CONS = 4
+    def with_extremes(self, dimensions: Iterable[StrEnum], say: Voice) -> Voice:
+        """A voice that can name the `best` and the `worst` dimension that has data, and their scores."""
+        scores = {d: score for d in dimensions if (score := self.of(d).score_100) is not None}
+        best, worst = max(scores, key=lambda d: scores[d]), min(scores, key=lambda d: scores[d])
+        return say.also(
+            best=dimension_name(best, say),
+            best_score=scores[best],
+            worst=dimension_name(worst, say),
+            worst_score=scores[worst],
+        )
 
-GRADES = ((20, "poor"), (40, "weak"), (60, "middling"), (80, "good"), (inf, "strong"))
-AGREEMENT = ((0.35, "split"), (0.7, "leaning"), (inf, "aligned"))
-COMPLETENESS = ((0.6, "sparse"), (0.95, "partial"), (inf, "full"))
-
-
-def narrate(
-    card: Scorecard, say: Voice, *, conclusion: str, risk: str, basis: Scorecard | None = None
-) -> str:
-    """Conclusion, evidence on both sides, risks, holes in the data, and how sure one can be.
-
-    `basis` is the part of the card that the confidence rests on, if not all of it.
-    """
-    basis = basis or card
-    holes = say.list_names(hole.name for hole in card.holes)
-    paragraphs = [
-        say("narrative.conclusion", text=conclusion),
-        say("narrative.pros", text=say.prose(card.pros[:MOST_PROS]) or say("narrative.no_pros")),
-        say("narrative.cons", text=say.prose(card.cons[:MOST_CONS]) or say("narrative.no_cons")),
-        say("narrative.risk", text=risk),
-        *([say("narrative.holes", names=holes)] if holes else []),
-        say(
-            "narrative.confidence",
-            confidence=f"{basis.confidence:.2f}",
-            agreement=say(f"agreement.{_pick(AGREEMENT, basis.agreement)}"),
-            completeness=say(f"completeness.{_pick(COMPLETENESS, basis.completeness)}"),
-        ),
-    ]
-    return "\n\n".join(paragraphs)
-
-
-def summarise(card: Scorecard, say: Voice, conclusion: str, *, basis: Scorecard | None = None) -> str:
-    """The conclusion, the strongest findings it rests on, and the strongest that stand against it."""
-    downcast = ((basis or card).score or 0.0) < 0
-    support, doubts = (card.cons, card.pros) if downcast else (card.pros, card.cons)
-    sides = {"summary.support": support[:2], "summary.doubts": doubts[:2]}
-    return say.prose(
-        [conclusion, *(say(key, text=say.prose(found)) for key, found in sides.items() if found)]
-    )
-
-
-def grade(dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> list[DimensionAnalysis]:
-    return [_analysis(dimension, card.of(dimension), say) for dimension in dimensions]
-
-
-def with_extremes(dimensions: Iterable[StrEnum], card: Scorecard, say: Voice) -> Voice:
-    """A voice that can name the `best` and the `worst` dimension that has data, and their scores."""
-    scores = {d: score for d in dimensions if (score := card.of(d).score_100) is not None}
-    best, worst = max(scores, key=lambda d: scores[d]), min(scores, key=lambda d: scores[d])
-    return say.also(
-        best=dimension_name(best, say),
-        best_score=scores[best],
-        worst=dimension_name(worst, say),
-        worst_score=scores[worst],
-    )
+    def write(self, say: Voice) -> str:
+        lines = [f"{points:+g} / {f.weight:g}  {f.name}: {f.text}" for points, f in self.marked]
+        holes = [f"   / {hole.weight:g}  {hole.name}: {hole.text}" for hole in self.holes]
+        total = say(
+            "scorecard_total",
+            score=f"{self.score or 0:+.2f}",
+            agreement=f"{self.agreement:.2f}",
+            completeness=f"{self.completeness:.2f}",
+        )
+        return "\n".join([*lines, *holes, total])
 
 
 def dimension_name(dimension: StrEnum, say: Voice) -> str:
     return say(f"dimension.{dimension.name.lower()}")
 
 
-def _analysis(dimension: StrEnum, card: Scorecard, say: Voice) -> DimensionAnalysis:
-    name, score = dimension_name(dimension, say), card.score_100
-    if score is None:
-        empty = say("dimension.empty", dimension=name, score=NEUTRAL_SCORE)
-        return DimensionAnalysis(dimension=dimension, score=NEUTRAL_SCORE, assessment=empty, key_findings=[])
-    grade = say(f"grade.{_pick(GRADES, score)}")
-    return DimensionAnalysis(
-        dimension=dimension,
-        score=score,
-        assessment=say("dimension.assessment", dimension=name, score=score, grade=grade),
-        key_findings=[finding.text for _, finding in card.marked],
-    )
-
-
 def _pick(table: Iterable[tuple[float, str]], value: float) -> str:
     return next(name for below, name in table if value < below)
-
-
-def write_card(card: Scorecard, say: Voice) -> str:
-    lines = [f"{points:+g} / {f.weight:g}  {f.name}: {f.text}" for points, f in card.marked]
-    holes = [f"   / {hole.weight:g}  {hole.name}: {hole.text}" for hole in card.holes]
-    total = say(
-        "scorecard_total",
-        score=f"{card.score or 0:+.2f}",
-        agreement=f"{card.agreement:.2f}",
-        completeness=f"{card.completeness:.2f}",
-    )
-    return "\n".join([*lines, *holes, total])

@@ -14,8 +14,8 @@ import numpy as np
 import talib
 from numpy.typing import NDArray
 
+from moot.modules.research.application.technical_analyst import Indicators, Pattern
 from moot.modules.research.domain.facts import Bar
-from moot.modules.research.domain.indicators import Indicators, Pattern
 
 Series = NDArray[np.float64]
 

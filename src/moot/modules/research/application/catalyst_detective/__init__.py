@@ -4,11 +4,12 @@ from collections.abc import Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Literal
 
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import ReportedService, judge_each
+from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
@@ -26,16 +27,8 @@ from moot.modules.research.domain.evidence import (
     ExpertResult,
     cite,
 )
-from moot.modules.research.domain.facts import COMMON, COUNT, Case, Count
-from moot.modules.research.domain.rubric import (
-    Finding,
-    Scorecard,
-    Voice,
-    dimension_name,
-    grade,
-    narrate,
-    summarise,
-)
+from moot.modules.research.domain.facts import COMMON, Case
+from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -64,14 +57,14 @@ SEARCHES = (
 class CatalystContext(Reported):
     """The newest events of each dimension, and the same as texts."""
 
-    window_days: Annotated[int, COUNT]
+    window_days: units.Count
     company_events_context: str
     industry_catalyst_context: str
     market_sentiment_context: str
     earnings_context: str
-    event_count: Count
-    positive_count: Count
-    negative_count: Count
+    event_count: units.Count
+    positive_count: units.Count
+    negative_count: units.Count
     events: list[Event]
 
 
@@ -142,11 +135,8 @@ def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice
 
 
 def _sentence(event: Event, say: Voice) -> str:
-    return say("event", published=event.published, title=event.title, impact=_impact(event, say))
-
-
-def _impact(event: Event, say: Voice) -> str:
-    return say(f"impact.{event.category}")
+    impact = say(f"impact.{event.category}")
+    return say("event", published=event.published, title=event.title, impact=impact)
 
 
 def assessment_for(score: float) -> CatalystAssessment:
@@ -155,12 +145,16 @@ def assessment_for(score: float) -> CatalystAssessment:
     return "Positive (正面催化)" if score > 0 else "Negative (负面催化)"
 
 
-def _catalysts(events: list[Event], say: Voice) -> list[Catalyst]:
+def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: Voice) -> list[Catalyst]:
+    """The weightiest first. A side may be silent; that is said, and no event is made up for it."""
+    if not events:
+        said = {"event": say(f"none_{side}"), "expected_impact": say("none_impact")}
+        return [Catalyst(**said, timeframe="近期", probability="低")]
     weightiest = sorted(events, key=lambda event: -abs(event.points))
     return [
         Catalyst(
             event=say("event_name", published=event.published, title=event.title),
-            expected_impact=_impact(event, say),
+            expected_impact=say(f"impact.{event.category}"),
             timeframe=event.timeframe,
             probability=event.probability,
         )
@@ -174,18 +168,6 @@ def _lead(context: CatalystContext, assessment: CatalystAssessment, say: Voice) 
     if not pointing:
         return say("no_lead")
     return max(pointing, key=lambda e: e.points * side if side else abs(e.points)).title
-
-
-def _none_found(side: str, say: Voice) -> list[Catalyst]:
-    """One side may be silent; that is said, and no event is made up for it."""
-    return [
-        Catalyst(
-            event=say(f"none_{side}"),
-            expected_impact=say("none_impact"),
-            timeframe="近期",
-            probability="低",
-        )
-    ]
 
 
 class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult]):
@@ -203,18 +185,18 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         assessment = assessment_for(card.score or 0.0)
         view = assessment.partition(" ")[0].lower()
         say = say.also(lead=_lead(snapshot, assessment, say))
-        good = _catalysts([event for event in snapshot.events if event.points > 0], say)
-        bad = _catalysts([event for event in snapshot.events if event.points < 0], say)
+        good = [event for event in snapshot.events if event.points > 0]
+        bad = [event for event in snapshot.events if event.points < 0]
         conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
         return CatalystResult(
             catalyst_assessment=assessment,
             confidence_score=card.confidence,
-            catalyst_summary=summarise(card, say, conclusion),
-            dimension_analyses=grade(CatalystDimension, card, say),
-            positive_catalysts=good or _none_found("positive", say),
-            negative_catalysts=bad or _none_found("negative", say),
+            catalyst_summary=card.summarise(say, conclusion),
+            dimension_analyses=card.grade(CatalystDimension, say),
+            positive_catalysts=_catalysts("positive", good, say),
+            negative_catalysts=_catalysts("negative", bad, say),
             information_sources=snapshot.all_source_urls,
-            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:

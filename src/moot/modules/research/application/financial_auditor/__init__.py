@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from moot.modules.research.application.expert_service import ExpertService, judge_each
+from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import (
     Confidence,
     DimensionAnalysis,
@@ -19,25 +20,17 @@ from moot.modules.research.domain.evidence import (
     cite,
 )
 from moot.modules.research.domain.facts import (
-    AMOUNT,
     COMMON,
-    DAYS,
-    PERCENT,
-    Amount,
     Case,
     Figures,
-    Percent,
     Periods,
-    Points,
-    Price,
-    Ratio,
     Report,
     annualise,
     positive,
     quarter_name,
     ratio,
 )
-from moot.modules.research.domain.rubric import Scorecard, Voice, grade, narrate, summarise, with_extremes
+from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale, Message
 
@@ -73,30 +66,30 @@ class FinancialSnapshot(Snapshot, Figures):
     report_period: str
     announced_on: date
 
-    profit_dedt_ps: Price
-    deducted_share: Ratio
-    quality_ratio: Ratio
-    quality_ratio_ttm: Ratio
-    eps_ttm: Price
-    fcff_ttm: Amount
-    roic_annualised: Percent
-    roe_annualised: Percent
-    revenue_growth: Percent
-    profit_growth: Percent
-    profit_growth_before: Percent
-    gross_margin_change: Points
-    invturn_days_growth: Percent
-    arturn_days_growth: Percent
-    assets_turn_growth: Percent
+    profit_dedt_ps: units.Price
+    deducted_share: units.Ratio
+    quality_ratio: units.Ratio
+    quality_ratio_ttm: units.Ratio
+    eps_ttm: units.Price
+    fcff_ttm: units.Amount
+    roic_annualised: units.Percent
+    roe_annualised: units.Percent
+    revenue_growth: units.Percent
+    profit_growth: units.Percent
+    profit_growth_before: units.Percent
+    gross_margin_change: units.Points
+    invturn_days_growth: units.Percent
+    arturn_days_growth: units.Percent
+    assets_turn_growth: units.Percent
 
     quarter_list: list[str]
-    revenue_growth_series: Annotated[list[float | None], PERCENT]
-    profit_growth_series: Annotated[list[float | None], PERCENT]
-    gross_margin_series: Annotated[list[float | None], PERCENT]
-    roic_series: Annotated[list[float | None], PERCENT]
-    fcff_series: Annotated[list[float | None], AMOUNT]
-    invturn_days_series: Annotated[list[float | None], DAYS]
-    arturn_days_series: Annotated[list[float | None], DAYS]
+    revenue_growth_series: Annotated[list[float | None], units.PERCENT]
+    profit_growth_series: Annotated[list[float | None], units.PERCENT]
+    gross_margin_series: Annotated[list[float | None], units.PERCENT]
+    roic_series: Annotated[list[float | None], units.PERCENT]
+    fcff_series: Annotated[list[float | None], units.AMOUNT]
+    invturn_days_series: Annotated[list[float | None], units.DAYS]
+    arturn_days_series: Annotated[list[float | None], units.DAYS]
 
     @property
     def leverage(self) -> float | None:
@@ -179,17 +172,17 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
     def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
         score = overall_score(card)
         signal = signal_for(score)
-        say = with_extremes(FinancialDimension, card, say).also(score=score)
+        say = card.with_extremes(FinancialDimension, say).also(score=score)
         conclusion, risk = say(f"conclusion.{signal}"), say(f"risk.{signal}")
         return FinancialResult(
             financial_score=score,
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=summarise(card, say, conclusion),
-            dimension_analyses=grade(FinancialDimension, card, say),
+            summary_reasoning=card.summarise(say, conclusion),
+            dimension_analyses=card.grade(FinancialDimension, say),
             key_risks=card.cons or [say("no_cons")],
             risk_warning=risk,
-            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
         )
 
     def settle(self, result: FinancialResult) -> tuple[FinancialResult, Sequence[Message]]:

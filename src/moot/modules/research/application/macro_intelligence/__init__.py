@@ -9,6 +9,7 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from moot.modules.research.application.expert_service import ReportedService, judge_each
+from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     WINDOW_DAYS,
     Event,
@@ -18,19 +19,8 @@ from moot.modules.research.domain.events import (
     tell_events,
 )
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, cite
-from moot.modules.research.domain.facts import (
-    COMMON,
-    Case,
-    Count,
-    Index,
-    MacroFigure,
-    Percent,
-    Points,
-    Rate,
-    RatePoints,
-    Ratio,
-)
-from moot.modules.research.domain.rubric import Scorecard, Voice, grade, narrate, summarise, with_extremes
+from moot.modules.research.domain.facts import COMMON, Case, MacroFigure
+from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
@@ -73,23 +63,23 @@ class MacroSnapshot(Reported):
     policy_context: str
     economic_context: str
     industry_context: str
-    m2_yoy: Percent = None
-    m2_yoy_change: Points = None
-    lpr_1y: Rate = None
-    lpr_1y_change: RatePoints = None
-    cgb_10y: Rate = None
-    cgb_10y_change: RatePoints = None
-    pmi_manufacturing: Index = None
-    pmi_manufacturing_change: Index = None
-    cpi_yoy: Percent = None
-    cpi_yoy_change: Points = None
-    ppi_yoy: Percent = None
-    ppi_yoy_change: Points = None
-    industry_prosperity: Index = None
-    industry_prosperity_change: Index = None
-    policy_balance: Ratio = None
-    supportive_policies: Count
-    restrictive_policies: Count
+    m2_yoy: units.Percent = None
+    m2_yoy_change: units.Points = None
+    lpr_1y: units.Rate = None
+    lpr_1y_change: units.RatePoints = None
+    cgb_10y: units.Rate = None
+    cgb_10y_change: units.RatePoints = None
+    pmi_manufacturing: units.Index = None
+    pmi_manufacturing_change: units.Index = None
+    cpi_yoy: units.Percent = None
+    cpi_yoy_change: units.Points = None
+    ppi_yoy: units.Percent = None
+    ppi_yoy_change: units.Points = None
+    industry_prosperity: units.Index = None
+    industry_prosperity_change: units.Index = None
+    policy_balance: units.Ratio = None
+    supportive_policies: units.Count
+    restrictive_policies: units.Count
     latest_policy: str
     policy_events: list[Event]
 
@@ -194,20 +184,20 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
     def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:
-        dimensions = grade(MacroDimension, card, say)
+        dimensions = card.grade(MacroDimension, say)
         environment = environment_for([dimension.score for dimension in dimensions])
-        say = with_extremes(MacroDimension, card, say)
+        say = card.with_extremes(MacroDimension, say)
         view = environment.partition(" ")[0].lower()
         conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")
         return MacroResult(
             macro_environment=environment,
             confidence_score=card.confidence,
-            macro_summary=summarise(card, say, conclusion),
+            macro_summary=card.summarise(say, conclusion),
             dimension_analyses=dimensions,
             key_opportunities=card.pros or [say("no_opportunity")],
             key_risks=card.cons or [say("no_risk")],
             information_sources=snapshot.all_source_urls,
-            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
         )
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:

@@ -3,20 +3,21 @@
 from datetime import date, datetime, timedelta
 from math import copysign
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
-from moot.modules.research.domain.evidence import Confidence, ExpertResult, cite
-from moot.modules.research.domain.facts import COMMON, DAYS, difference
-from moot.modules.research.domain.indicators import MIN_BARS_REQUIRED, Indicators
-from moot.modules.research.domain.rubric import Scorecard, Voice, narrate, summarise
+from moot.modules.research.domain import units
+from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
+from moot.modules.research.domain.facts import COMMON, difference
+from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
 FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
+MIN_BARS_REQUIRED = 30
 HALF_A_CENT = 0.005 + 1e-9
 SIGNAL_AT = 0.2
 STALE_DAYS = 10
@@ -24,12 +25,64 @@ STALE_DAYS = 10
 BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
 OBV = {"Rising": 1.0, "Falling": -1.0, "Flat": 0.0}
 
+Pattern = Literal[
+    "golden_cross",
+    "death_cross",
+    "breakout_20d_high",
+    "breakdown_20d_low",
+    "bullish_engulfing",
+    "bearish_engulfing",
+]
+
+
+class Indicators(Snapshot):
+    """Computed from adjusted prices of traded days; None where there are too few of them.
+
+    `support` and `resistance` are the nearest swing levels; where the year has none on that side, a projection.
+    """
+
+    bars: units.Count
+    last_trade_date: date
+    current_price: Annotated[float, units.PRICE]
+    change_percent: units.Percent
+    ma5: units.Price
+    ma10: units.Price
+    ma20: units.Price
+    ma30: units.Price
+    ma60: units.Price
+    ma120: units.Price
+    ma200: units.Price
+    rsi_value: units.Index
+    macd_dif: units.Ratio
+    macd_dea: units.Ratio
+    macd_histogram: units.Ratio
+    kdj_k: units.Index
+    kdj_d: units.Index
+    kdj_j: units.Index
+    adx_value: units.Index
+    volume_ratio: units.Ratio
+    obv_trend: Literal["Rising", "Falling", "Flat"] | None
+    vwap_value: units.Price
+    price_vs_vwap_status: Literal["Above", "Below", "At"] | None
+    bb_upper: units.Price
+    bb_middle: units.Price
+    bb_lower: units.Price
+    bb_bandwidth: units.Percent
+    atr_value: Annotated[float, units.PRICE]
+    high_20d: Annotated[float, units.PRICE]
+    low_20d: Annotated[float, units.PRICE]
+    calculated_support_levels: Annotated[list[float], units.PRICE]
+    calculated_resistance_levels: Annotated[list[float], units.PRICE]
+    support: Annotated[float, units.PRICE]
+    resistance: Annotated[float, units.PRICE]
+    detected_patterns: list[Pattern]
+
 
 class TechnicalSnapshot(Indicators):
     ticker: str
     stock_name: str
     analysis_date: date
-    days_since_last_trade: Annotated[int, DAYS]
+    days_since_last_trade: Annotated[int, units.DAYS]
 
     @property
     def trend(self) -> float | None:
@@ -124,10 +177,10 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         return TechnicalResult(
             signal=signal,
             confidence=card.confidence,
-            summary_reasoning=summarise(card, say, conclusion),
+            summary_reasoning=card.summarise(say, conclusion),
             key_technical_levels=KeyTechnicalLevels(support=snapshot.support, resistance=snapshot.resistance),
             risk_warning=risk,
-            narrative_report=narrate(card, say, conclusion=conclusion, risk=risk),
+            narrative_report=card.narrate(say, conclusion=conclusion, risk=risk),
         )
 
     def check(self, snapshot: TechnicalSnapshot, answer: Answer) -> Answer:

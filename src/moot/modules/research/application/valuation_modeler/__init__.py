@@ -14,25 +14,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Answer, ExpertService
+from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
-from moot.modules.research.domain.facts import (
-    COMMON,
-    COUNT,
-    PRICE,
-    Case,
-    HundredMillion,
-    Percent,
-    Periods,
-    Points,
-    Price,
-    Rank,
-    Ratio,
-    Report,
-    Times,
-    Valuation,
-    annualise,
-)
-from moot.modules.research.domain.rubric import Scorecard, Voice, narrate, summarise
+from moot.modules.research.domain.facts import COMMON, Case, Periods, Report, Valuation, annualise
+from moot.modules.research.domain.rubric import Scorecard, Voice
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -64,33 +49,33 @@ class ValuationSnapshot(Snapshot):
     current_date: date
     industry: str
     report_period: date
-    current_price: Annotated[float, PRICE]
-    total_mv: HundredMillion
-    pe_ttm: Times
-    pe_percentile: Rank
-    pe_median: Times
-    pb: Times
-    pb_percentile: Rank
-    pb_median: Times
-    ps_ttm: Times
-    ps_percentile: Rank
-    dv_ratio: Percent
-    roe: Percent
-    roe_annualised: Percent
-    gros_profit_margin: Percent
-    gross_margin_change: Points
+    current_price: Annotated[float, units.PRICE]
+    total_mv: units.HundredMillion
+    pe_ttm: units.Times
+    pe_percentile: units.Rank
+    pe_median: units.Times
+    pb: units.Times
+    pb_percentile: units.Rank
+    pb_median: units.Times
+    ps_ttm: units.Times
+    ps_percentile: units.Rank
+    dv_ratio: units.Percent
+    roe: units.Percent
+    roe_annualised: units.Percent
+    gros_profit_margin: units.Percent
+    gross_margin_change: units.Points
     gross_margin_trend: str
-    net_profit_margin: Percent
-    debt_to_assets: Percent
-    eps_ttm: Price
-    bps: Price
-    growth_rate_avg: Percent
-    growth_periods: Annotated[int, COUNT]
-    peg_ratio: Ratio
-    graham_intrinsic_val: Price
-    graham_safety_margin: Percent
-    pe_implied_value: Price
-    pb_implied_value: Price
+    net_profit_margin: units.Percent
+    debt_to_assets: units.Percent
+    eps_ttm: units.Price
+    bps: units.Price
+    growth_rate_avg: units.Percent
+    growth_periods: units.Count
+    peg_ratio: units.Ratio
+    graham_intrinsic_val: units.Price
+    graham_safety_margin: units.Percent
+    pe_implied_value: units.Price
+    pb_implied_value: units.Price
     rebased: bool
     implausible: list[str]
 
@@ -321,8 +306,8 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
             estimated_intrinsic_value_range=worth,
             key_evidence=[finding.text for _, finding in card.marked][:MOST_EVIDENCE],
             risk_factors=[*risks, *card.cons],
-            reasoning_summary=summarise(card, say, conclusion, basis=basis),
-            narrative_report=narrate(card, say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
+            reasoning_summary=card.summarise(say, conclusion, basis=basis),
+            narrative_report=card.narrate(say, conclusion=conclusion, risk=say.prose(risks), basis=basis),
         )
 
     def check(self, snapshot: ValuationSnapshot, answer: Answer) -> Answer:
