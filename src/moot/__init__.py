@@ -60,6 +60,6 @@ def MootSync(*settings: Any, **more: Any) -> Any:  # noqa: N802  # as `Moot`
 
 
 def __getattr__(name: str) -> Any:
-    if not name.startswith("_") and name in (types := import_module("moot.remote.types")).__all__:
+    if not name.startswith("_") and hasattr(types := import_module("moot.remote.types"), name):
         return getattr(types, name)
     raise AttributeError(f"module 'moot' has no attribute {name!r}")

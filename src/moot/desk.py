@@ -47,18 +47,15 @@ if TYPE_CHECKING:
         SessionPage,
     )
     from moot.modules.coordinator.container import CoordinatorContainer, Neighbours
-    from moot.modules.debate.container import DebateContainer
     from moot.modules.governance.application.circuit_breaker import Breakers
     from moot.modules.governance.application.coordinator_agent import Escalation
     from moot.modules.governance.container import GovernanceContainer
     from moot.modules.intake.application.intake_service import Conversation
     from moot.modules.intake.container import IntakeContainer
-    from moot.modules.judge.container import JudgeContainer
     from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
     from moot.modules.market_data.container import MarketDataContainer, Sources
-    from moot.modules.research.container import ResearchContainer
     from moot.shared.domain.audit import Verification
 
 logger = structlog.get_logger(__name__)
@@ -81,7 +78,7 @@ class Moot(Desk):
     ) -> None:
         self.settings = settings or load_settings()
         configure_quietly(self.settings.log_level)
-        self.locale = self.settings.locale or DEFAULT_LOCALE
+        self.locale: Locale = self.settings.locale or DEFAULT_LOCALE
         self._trigger_source = trigger_source
         self._clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
@@ -149,34 +146,23 @@ class Moot(Desk):
 
     def _neighbours(self) -> Neighbours:
         from moot.modules.coordinator.container import Neighbours
-
-        return Neighbours(
-            market_data=self.market_data.market_data(),
-            trading=self.market_data.trading_states(),
-            governance=self.governance.agent,
-            research=lambda _sessions: self._research_desk(),
-            debate=lambda _sessions: self._debate_desk(),
-            judge=lambda _sessions: self._judge_desk(),
-        )
-
-    def _research_desk(self) -> ResearchContainer:
+        from moot.modules.debate.container import DebateContainer
+        from moot.modules.judge.container import JudgeContainer
         from moot.modules.research.container import ResearchContainer
 
-        web = self.llm_platform.web_to_search()
-        return ResearchContainer(self.market_data.market_data(), *self._voice(), web)
+        models, market = self.llm_platform, self.market_data
 
-    def _debate_desk(self) -> DebateContainer:
-        from moot.modules.debate.container import DebateContainer
+        def voice() -> tuple[EngineChoice, Speaker]:
+            return models.engine_choice(), models.speaker()
 
-        return DebateContainer(*self._voice())
-
-    def _judge_desk(self) -> JudgeContainer:
-        from moot.modules.judge.container import JudgeContainer
-
-        return JudgeContainer(self.settings.judge_quorum, *self._voice())
-
-    def _voice(self) -> tuple[EngineChoice, Speaker]:
-        return self.llm_platform.engine_choice(), self.llm_platform.speaker()
+        return Neighbours(
+            market_data=market.market_data(),
+            trading=market.trading_states(),
+            governance=self.governance.agent,
+            research=lambda _: ResearchContainer(market.market_data(), *voice(), models.web_to_search()),
+            debate=lambda _: DebateContainer(*voice()),
+            judge=lambda _: JudgeContainer(self.settings.judge_quorum, *voice()),
+        )
 
     @cached_property
     def access(self) -> AccessService:
@@ -327,9 +313,10 @@ class Moot(Desk):
     async def conversation(self, thread: UUID) -> Conversation:
         return await self.intake.service.conversation(thread, DEFAULT_WORKSPACE)
 
-    async def _query(self, query: Body, locale: Locale) -> QueryResult:
+    async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
+        spoken = locale or self.locale
         return await self.sql_door.query(
-            query, requester=REQUESTER, workspace=DEFAULT_WORKSPACE, locale=locale
+            query, requester=REQUESTER, workspace=DEFAULT_WORKSPACE, locale=spoken
         )
 
     def write_report(self, result: ResearchResult) -> Path:

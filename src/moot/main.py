@@ -44,13 +44,9 @@ def create_app(desk: Moot | None = None) -> FastAPI:
         redoc_url=None,
     )
     app.state.desk = serving
-    app.state.access = serving.access
-    app.state.open_to_loopback = True
-    app.state.open_with_keys = serving.settings.open
-    app.state.coordinator = serving.coordinator
-    app.state.market_data = serving.market_data
-    app.state.llm_platform = serving.llm_platform
-    app.state.governance = serving.governance
+    for part in ("access", "coordinator", "market_data", "llm_platform", "governance"):
+        setattr(app.state, part, getattr(serving, part))
+    app.state.open_to_loopback, app.state.open_with_keys = True, serving.settings.open
     app.state.streams = Streams()
     app.state.locale = serving.settings.locale
     app.add_middleware(BodyLimit, most=bound_body)

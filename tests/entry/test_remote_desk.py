@@ -249,11 +249,18 @@ async def test_what_is_wrong_with_a_question_is_said_in_the_language_of_the_ques
         await desk.research("900001.DEMO", **wrong, locale="zh-CN")
 
 
-async def test_the_language_is_that_of_the_settings_unless_said_otherwise(address, home, monkeypatch):
+async def test_the_language_is_that_of_the_settings_unless_said_otherwise(app, address, home, monkeypatch):
     monkeypatch.setenv("MOOT_HOME", str(home))
     async with RemoteMoot(address) as desk:
         with pytest.raises(SessionNotFound, match="没有"):
             await desk.session(NOBODY)
+    app.state.locale = "en-US"  # the desk's own, when nobody here has named one
+    async with RemoteMoot(address) as desk:
+        with pytest.raises(SessionNotFound, match="There is no"):
+            await desk.session(NOBODY)
+        theirs = await desk.research("900001.DEMO", ["macro_intelligence"], skip_debate=True)
+    assert theirs.locale == "en-US"
+    app.state.locale = None
     monkeypatch.setenv("MOOT_LOCALE", "en-US")
     async with RemoteMoot(address) as desk:
         result = await desk.research("900001.DEMO", ["macro_intelligence"], skip_debate=True)

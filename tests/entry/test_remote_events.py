@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled, SessionNotFound
-from moot.remote import connection, event_stream
+from moot.remote import connection
 from moot.remote.client import RemoteMoot
 from moot.shared.domain.errors import Conflict, Unavailable, UpstreamFailed
 from tests.fakes.clock import PATIENCE
@@ -139,7 +139,7 @@ def detail(status: str) -> dict[str, object]:
 
 @pytest.fixture(autouse=True)
 def quickly(monkeypatch):
-    monkeypatch.setattr(event_stream, "PAUSES", (0.01, 0.02, 0.03))
+    monkeypatch.setattr(connection, "PAUSES", (0.01, 0.02, 0.03))
     monkeypatch.setattr(connection, "SILENCE_SECONDS", 0.3)
 
 

@@ -11,8 +11,8 @@ import pytest_asyncio
 
 from moot.desk import Moot
 from moot.main import create_app
-from moot.shared.domain.messages import shorten
-from moot.shared.domain.validation import find_nearest, quote
+from moot.shared.domain.messages import nearest, shorten
+from moot.shared.domain.validation import quote, refuse_field
 from moot.shared.infrastructure.settings import Settings
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -167,6 +167,21 @@ async def test_a_model_that_nobody_added_is_told_the_nearest(client):
 
 
 @pytest.mark.parametrize(
+    ("missed", "meant"),
+    [
+        ("/api/v1/coordinator/reserch", "/api/v1/coordinator/research"),
+        ("/heatlhz", "/healthz"),
+        ("/API/V1/llm-platform/configs/", "/api/v1/llm-platform/configs"),
+    ],
+)
+async def test_a_path_that_nobody_serves_is_told_the_nearest(client, missed, meant):
+    answer = await client.get(missed, headers={"Accept-Language": "en"})
+    assert answer.status_code == 404
+    assert answer.json()["details"]["nearest"][0] == meant
+    assert f"There is nothing here: GET {missed}. Did you mean {meant}" in answer.json()["message"]
+
+
+@pytest.mark.parametrize(
     "body",
     [
         {**MACRO, "symbol": "9" * 100_000},
@@ -216,7 +231,8 @@ async def test_values_are_quoted_as_they_were_sent():
 
 
 async def test_the_nearest_are_found_whatever_their_case():
-    assert find_nearest("OLAMA", ["ollama", "vllm"]) == ["ollama"]
-    assert find_nearest(["pge", "zzz"], ["page", "size"]) == ["page"]
-    assert find_nearest(None, ["a"]) == []
-    assert find_nearest("x" * 10_000, ["x" * 10_000]) == []
+    assert nearest("OLAMA", ["ollama", "vllm"]) == ["ollama"]
+    assert nearest("x" * 10_000, ["x" * 10_000]) == []
+    several = refuse_field("unknown_field", "query", None, got=["pge", "zzz"], allowed=["page", "size"])
+    assert several.details["errors"][0]["nearest"] == ["page"]
+    assert "nearest" not in refuse_field("enum", "query", None, allowed=["a"]).details["errors"][0]

@@ -79,7 +79,7 @@ class TestAResult:
 
 
 def test_every_type_and_error_is_exported() -> None:
-    names = importlib.import_module("moot.remote.types").__all__
+    names = [name for name in vars(importlib.import_module("moot.remote.types")) if name[0].isupper()]
     assert {"AppError", "InvalidInput", "AllExpertsFailed", "SessionNotFound", "Verdict", "Debate"} <= {
         *names
     }

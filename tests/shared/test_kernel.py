@@ -73,6 +73,44 @@ def test_a_wrong_setting_is_named(monkeypatch):
         load_settings()
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "english", "chinese"),
+    [
+        ("MOOT_PERSISTENCE", "perhaps", "must be true or false, not 'perhaps'", "应为 true 或 false"),
+        ("MOOT_NODE_TIMEOUT", "soon", "must be a number, not 'soon'", "应为数字"),
+        ("MOOT_MIN_GROUNDING", "7", "'7' is out of range. Allowed: <= 1.0", "超出范围"),
+        ("MOOT_ANALYST", "rubrik", "'rubrik' is not known. Did you mean rubric?", "rubric"),
+        ("MOOT_DATA_ORDER", "akshare", "is not valid JSON", "JSON"),
+    ],
+)
+def test_what_is_wrong_with_a_setting_is_said_in_both_languages(monkeypatch, name, value, english, chinese):
+    monkeypatch.setenv(name, value)
+    with pytest.raises(InvalidInput) as wrong:
+        load_settings()
+    assert wrong.value.code == "SETTINGS_INVALID"
+    assert wrong.value.in_locale("en-US").startswith(f"{name}: {english}")
+    said = wrong.value.in_locale("zh-CN")
+    assert said.startswith(f"{name}：")
+    assert chinese in said
+
+
+@pytest.mark.parametrize(
+    ("file", "english"),
+    [
+        ("max_sessions = []", "MOOT_MAX_SESSIONS: must be a whole number, not []"),
+        ("llm_api_key = 12345678", "MOOT_LLM_API_KEY: must be text, not number."),
+        ("locale =", "settings.toml: is not valid TOML"),
+    ],
+)
+def test_so_is_what_is_wrong_in_the_file_of_settings_but_not_a_secret(monkeypatch, tmp_path, file, english):
+    monkeypatch.setenv("MOOT_HOME", str(tmp_path))
+    (tmp_path / "settings.toml").write_text(file)
+    with pytest.raises(InvalidInput) as wrong:
+        load_settings()
+    assert wrong.value.in_locale("en-US").startswith(english)
+    assert "Input should" not in wrong.value.in_locale("zh-CN")
+
+
 @pytest.mark.accepts("A2-07")
 def test_outside_of_a_session_there_is_no_execution_context():
     assert current_execution_ctx.get() is None

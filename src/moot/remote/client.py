@@ -23,10 +23,9 @@ from moot.modules.intake.application.intake_service import Conversation
 from moot.modules.market_data.application.sql import QueryResult
 from moot.remote.connection import Connection
 from moot.remote.desk import Body, Desk, Id, as_id
-from moot.remote.event_stream import follow
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
+from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.settings import load_settings
 
 RESEARCH = "/coordinator/research"
@@ -42,12 +41,13 @@ class Started(BaseModel):
 
 
 class RemoteMoot(Desk):
-    """`locale`: the language of answers and errors, by default that of the settings; `timeout`: seconds for a run."""
+    """`locale`: the language of answers and errors; by default that of the settings, or else of the desk there.
+    `timeout`: seconds for a run."""
 
     def __init__(
         self, base_url: str, api_key: str = "", *, locale: Locale | None = None, timeout: float = 600.0
     ) -> None:
-        self.locale = locale or load_settings().locale or DEFAULT_LOCALE
+        self.locale = locale or load_settings().locale
         self._connection = Connection(base_url, api_key, locale=self.locale, timeout=timeout)
 
     def __repr__(self) -> str:
@@ -58,7 +58,7 @@ class RemoteMoot(Desk):
 
     async def _research(self, question: Body, watch: Watch | None) -> ResearchResult:
         """Who stops waiting stops the run. Somebody who watches has it run in the background and follows it."""
-        return await self._run(RESEARCH, question, watch, question["locale"])
+        return await self._run(RESEARCH, question, watch, question.get("locale"))
 
     async def retry(
         self, session_id: Id, *, skip_debate: bool | None = None, watch: Watch | None = None
@@ -67,14 +67,14 @@ class RemoteMoot(Desk):
         return await self._run(path, asked, watch, self.locale)
 
     async def _start(self, question: Body, idempotency_key: str | None) -> UUID:
-        key = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
-        return await self._begin(RESEARCH, question, {"Accept-Language": question["locale"], **key})
+        headers = {"Accept-Language": question.get("locale"), "Idempotency-Key": idempotency_key}
+        return await self._begin(RESEARCH, question, headers)
 
     def events(self, session_id: Id, *, after: int = 0) -> AsyncIterator[SessionEvent]:
         async def ended() -> bool:
             return (await self.session(session_id)).ended
 
-        return follow(self._connection, f"{SESSIONS}/{as_id(session_id)}/events", after, ended)
+        return self._connection.follow(f"{SESSIONS}/{as_id(session_id)}/events", after, ended)
 
     async def cancel(self, session_id: Id) -> SessionDetail:
         return await self._connection.post(SessionDetail, f"{SESSIONS}/{as_id(session_id)}/cancel")
@@ -102,16 +102,18 @@ class RemoteMoot(Desk):
     async def conversation(self, thread: UUID) -> Conversation:
         return await self._connection.get(Conversation, f"{INTAKE}/{thread}")
 
-    async def _query(self, query: Body, locale: Locale) -> QueryResult:
+    async def _query(self, query: Body, locale: Locale | None) -> QueryResult:
         return await self._connection.post(QueryResult, SQL, query, {"Accept-Language": locale})
 
-    async def _run(self, path: str, asked: Body, watch: Watch | None, locale: Locale) -> ResearchResult:
+    async def _run(
+        self, path: str, asked: Body, watch: Watch | None, locale: Locale | None
+    ) -> ResearchResult:
         headers = {"Accept-Language": locale}
         if watch is None:
             return await self._connection.post(ResearchResult, path, asked, headers)
         return await self._follow(await self._begin(path, asked, headers), watch)
 
-    async def _begin(self, path: str, asked: Body, headers: Mapping[str, str]) -> UUID:
+    async def _begin(self, path: str, asked: Body, headers: Mapping[str, str | None]) -> UUID:
         in_background = {**asked, "mode": "async"}
         return (await self._connection.post(Started, path, in_background, headers)).session_id
 

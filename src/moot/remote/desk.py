@@ -35,8 +35,8 @@ def as_id(given: Id) -> UUID:
 class Desk(ABC):
     """One's own or another's: the same methods, answers and errors. Open it with `async with`."""
 
-    locale: Locale
-    """Of questions that name none."""
+    locale: Locale | None
+    """Of questions that name none; None: the desk elsewhere decides."""
 
     async def __aenter__(self) -> Self:
         return self
@@ -161,7 +161,7 @@ class Desk(ABC):
         Raises `Forbidden` where they do not, `Conflict` with an `escalation_id` in its details where a person has to
         decide, `InvalidInput` for what does not run. From a desk elsewhere, days and moments in rows come as text.
         """
-        return await self._query({"sql": sql, "as_of": as_of}, locale or self.locale)
+        return await self._query({"sql": sql, "as_of": as_of}, locale)
 
     @abstractmethod
-    async def _query(self, query: Body, locale: Locale) -> QueryResult: ...
+    async def _query(self, query: Body, locale: Locale | None) -> QueryResult: ...

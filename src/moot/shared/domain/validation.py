@@ -65,12 +65,12 @@ MOST_TOLD = 20
 """So many problems of one request, and so many names in one of them."""
 
 
-def invalid_input(errors: Sequence[ErrorDetails]) -> InvalidInput:
+def invalid_input(errors: Sequence[ErrorDetails], code: str | None = None) -> InvalidInput:
     problems = [_problem(error) for error in errors[:MOST_TOLD]]
     message = join([_say(p) for p in problems], lambda said, more: SAY("and_also", said=said, more=more))
     if len(errors) > MOST_TOLD:
         message = SAY("and_more", said=message, count=len(errors) - MOST_TOLD)
-    return InvalidInput(message, errors=problems)
+    return InvalidInput(message, code=code, errors=problems)
 
 
 def _problem(error: ErrorDetails) -> dict[str, Any]:
@@ -80,17 +80,12 @@ def _problem(error: ErrorDetails) -> dict[str, Any]:
         problem["got"] = _cut(context["got"]) if "got" in context else _quote(error)
     if allowed := _list_allowed(context):
         problem["allowed"] = allowed
-    if close := find_nearest(context.get("got", error["input"]), allowed):
-        problem["nearest"] = close
-    return problem | {"hint": str(context.get("error") or error["msg"])}
-
-
-def find_nearest(missed: Any, known: Sequence[str]) -> list[str]:
-    """What was meant, perhaps, by a name that nobody has; or by several."""
+    missed = context.get("got", error["input"])
     names = [name for name in (missed if isinstance(missed, list) else [missed]) if isinstance(name, str)]
-    return list(
-        dict.fromkeys(near for name in names[:MOST_TOLD] for near in nearest(name.strip("'\""), known))
-    )
+    near = (meant for name in names[:MOST_TOLD] for meant in nearest(name.strip("'\""), allowed))
+    if meant := list(dict.fromkeys(near)):
+        problem["nearest"] = meant
+    return problem | {"hint": str(context.get("error") or error["msg"])}
 
 
 def quote(value: Any) -> str:
@@ -106,7 +101,7 @@ def _cut(got: Any) -> Any:
 
 def _quote(error: ErrorDetails) -> str:
     """Of what may be, or hold, a secret only what kind of thing it is."""
-    hidden = not error["loc"] or error["loc"][-1] in MAY_HOLD_A_SECRET
+    hidden = not error["loc"] or str(error["loc"][-1]).endswith(MAY_HOLD_A_SECRET)
     return name_kind(error["input"]) if hidden else quote(error["input"])
 
 
@@ -131,7 +126,7 @@ def _list_allowed(context: Mapping[str, Any]) -> list[str]:
 
 
 PARTS_OF_A_REQUEST = {"body", "query", "path", "header"}
-MAY_HOLD_A_SECRET = {"api_key", "base_url", "proxy", "body"}
+MAY_HOLD_A_SECRET = ("api_key", "base_url", "proxy", "body", "_KEY", "_TOKEN", "_URL", "_PROXY")
 BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "max_length": "length <="}
 
 

@@ -39,13 +39,14 @@ STORED_HEADS = (
 
 
 class Head(NamedTuple):
-    """Where a chain ends; see `AuditHeadRow`. `sound`: it may be signed, as what was there before it was."""
+    """Where a chain ends, as `AuditHeadRow` keeps it. `signature` None: what was there before was not signed."""
 
+    session_id: UUID
     length: int = 0
     hash: str = GENESIS
     ledger: UUID | None = None
     closed: bool = False
-    sound: bool = True
+    signature: str | None = ""
 
 
 @dataclass(frozen=True)
@@ -159,15 +160,14 @@ class AuditTrail:
 
     async def vouch(self, work: Callable[[Connection], Iterable[Record]]) -> None:
         """Commit the rows that `work` writes itself, with a link for each that it says it has written."""
-        await self.database.write(lambda db: self._add_links(db, list(work(db))))
+        await self.database.write(lambda db: self._add_links(db, list(work(db)), written=True))
 
     async def sign_ledger(self, workspace: str) -> None:
         """Sign what is there, as somebody who has verified it: from then on it must stay signed."""
-        ledger = ledger_of(workspace)
 
         def work(db: Connection) -> None:
-            heads = self._read_heads(db, [ledger])
-            self._store_heads(db, {chain: head._replace(sound=True) for chain, head in heads.items()})
+            ledgers = self._read_heads(db, [ledger_of(workspace)]).values()
+            self._store_heads(db, [head._replace(signature="") for head in ledgers])
 
         await self.database.write(work)
 
@@ -176,67 +176,57 @@ class AuditTrail:
 
     async def _commit(self, orders: list[tuple[Record, ...]]) -> None:
         records = [record for order in orders for record in order]
+        await self.database.write(lambda db: self._add_links(db, records, written=False))
 
-        def write_rows(db: Connection) -> None:
+    def _add_links(self, db: Connection, records: Sequence[Record], *, written: bool) -> None:
+        """The ledger comes last: everybody in the workspace waits for it, so it is held for a moment only."""
+        opened = {record.session_id for record in records if record.kind.opens}
+        heads = {record.session_id: Head(record.session_id) for record in records if record.session_id}
+        heads |= self._read_heads(db, heads.keys() - opened)
+        links = [_link(record, heads) for record in records if record.session_id]
+        self._store_heads(db, heads.values())
+        if not written:
             self._check_leases(db, records)
             _write_rows(db, records)
-
-        await self.database.write(lambda db: self._add_links(db, records, write_rows))
-
-    def _add_links(
-        self,
-        db: Connection,
-        records: Sequence[Record],
-        write_rows: Callable[[Connection], None] | None = None,
-    ) -> None:
-        """The ledger comes last: everybody in the workspace waits for it, so it is held for a moment only."""
-        heads = self._heads(db, records)
-        links = [_link(record, heads) for record in records if record.session_id]
-        self._store_heads(db, heads)
-        if write_rows is not None:
-            write_rows(db)
-        opened = {record.session_id for record in records if record.kind.opens}
-        listed = {session: head for session, head in heads.items() if head.closed or session in opened}
+        listed = [head for head in heads.values() if head.closed or head.session_id in opened]
         links += self._list_in_ledgers(db, listed)
         if links:
             db.execute(insert(CHAIN), links)
 
-    def _heads(self, db: Connection, records: Iterable[Record]) -> dict[UUID, Head]:
-        """Where the chains end that these records are added to; nobody else adds to them until the commit."""
-        opened = {record.session_id for record in records if record.kind.opens}
-        heads = {record.session_id: Head() for record in records if record.session_id}
-        return heads | self._read_heads(db, heads.keys() - opened)
-
     def _read_heads(self, db: Connection, chains: Collection[UUID]) -> dict[UUID, Head]:
+        """Nobody else adds to these chains until the commit."""
         rows = db.execute(STORED_HEADS, {"of": list(chains)}) if chains else ()
-        return {
-            row.session_id: Head(row.length, row.hash, row.ledger, row.closed, self._is_sound(row))
-            for row in rows
-        }
+        heads = [Head(*row) for row in rows]
+        return {head.session_id: head._replace(signature=self._find_signed(head)) for head in heads}
 
-    def _is_sound(self, row: Any) -> bool:
-        end = (row.session_id, row.length, row.hash, row.signature)
-        return row.length == 0 or (self.seal is not None and self.seal.holds(*end))
-
-    def _store_heads(self, db: Connection, heads: Mapping[UUID, Head]) -> None:
+    def _find_signed(self, head: Head) -> str | None:
         """What was not signed before is not signed now: a signature must not cover what somebody slipped in."""
+        signed = self.seal is not None and self.seal.holds(
+            head.session_id, head.length, head.hash, head.signature
+        )
+        return "" if signed or not head.length else None
+
+    def _store_heads(self, db: Connection, heads: Collection[Head]) -> None:
         if heads:
-            rows = [{"session_id": chain, **self._sign(chain, head)} for chain, head in heads.items()]
-            upsert(db, AuditHeadRow, rows)
+            upsert(db, AuditHeadRow, [head._replace(signature=self._sign(head))._asdict() for head in heads])
 
-    def _sign(self, chain: UUID, head: Head) -> dict[str, Any]:
-        signature = self.seal.sign(chain, head.length, head.hash) if self.seal and head.sound else None
-        known = {"length": head.length, "hash": head.hash, "ledger": head.ledger, "closed": head.closed}
-        return known | {"signature": signature}
+    def _sign(self, head: Head) -> str | None:
+        may_be = self.seal is not None and head.signature is not None
+        return self.seal.sign(head.session_id, head.length, head.hash) if self.seal and may_be else None
 
-    def _list_in_ledgers(self, db: Connection, sessions: Mapping[UUID, Head]) -> list[dict[str, Any]]:
-        ledgers = {head.ledger for head in sessions.values() if head.ledger}
+    def _list_in_ledgers(self, db: Connection, sessions: Iterable[Head]) -> list[dict[str, Any]]:
+        """That there are these sessions; of those that are closed, where they end."""
+        ledgers = {head.ledger for head in sessions if head.ledger}
         if not ledgers:
             return []
-        upsert(db, AuditHeadRow, [{"session_id": ledger, **FIRST} for ledger in sorted(ledgers)], fixed=FIRST)
+        unless_there = [Head(ledger, signature=None)._asdict() for ledger in sorted(ledgers)]
+        upsert(db, AuditHeadRow, unless_there, fixed=Head._fields)
         ends = self._read_heads(db, ledgers)
-        links = [_link(_list(session, head), ends) for session, head in sessions.items()]
-        self._store_heads(db, ends)
+        links = []
+        for head in sessions:
+            listed = {"id": head.session_id, **head._asdict()}
+            links.append(_link(Record(ENDED if head.closed else LISTED, "insert", head.ledger, listed), ends))
+        self._store_heads(db, ends.values())
         return links
 
     def _check_leases(self, db: Connection, records: Iterable[Record]) -> None:
@@ -249,8 +239,7 @@ class AuditTrail:
 
 def _token(session_id: UUID | None) -> int | None:
     context = current_execution_ctx.get()
-    mine = context is not None and session_id is not None and context.session_id == str(session_id)
-    return context.lease_token if context and mine else None
+    return context.lease_token if context and context.session_id == str(session_id) else None
 
 
 def _clean(record: Record) -> Record:
@@ -266,15 +255,6 @@ def ledger_of(workspace: str) -> UUID:
     return uuid5(NAMESPACE_OID, f"moot:{workspace}")
 
 
-FIRST = {"length": 0, "hash": GENESIS, "closed": False}
-
-
-def _list(session_id: UUID, head: Head) -> Record:
-    """What a ledger is to say of a session."""
-    row = {"id": session_id, "session_id": session_id, "length": head.length, "hash": head.hash}
-    return Record(ENDED if head.closed else LISTED, "insert", head.ledger, row)
-
-
 def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
     session_id, kind, row_id = record.session_id, record.kind, record.values["id"]
     assert session_id is not None
@@ -283,7 +263,7 @@ def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
     digest = kind.digest(record.values)
     link = link_hash(previous, session_id, seq, kind.name, row_id, digest)
     ledger = ledger_of(record.values["workspace_id"]) if kind.opens or kind.closes else head.ledger
-    heads[session_id] = Head(seq, link, ledger, head.closed or kind.closes, head.sound)
+    heads[session_id] = Head(session_id, seq, link, ledger, head.closed or kind.closes, head.signature)
     return {
         "session_id": session_id,
         "seq": seq,
@@ -302,28 +282,22 @@ def _write_rows(db: Connection, records: Iterable[Record]) -> None:
     def shape(record: Record) -> tuple[str, int, tuple[str, ...]]:
         return record.write, order[record.kind.table.__tablename__], tuple(record.values)
 
-    for _, alike in groupby(sorted(records, key=shape), key=shape):
-        rows = list(alike)
-        _write_alike(db, rows[0], [row.values for row in rows])
+    for (write, _, columns), alike in groupby(sorted(records, key=shape), key=shape):
+        written = list(alike)
+        kind, rows = written[0].kind, [record.values for record in written]
+        if write == "insert":
+            db.execute(insert(kind.rows), rows)
+        elif write == "upsert":
+            upsert(db, kind.table, rows, fixed=kind.fixed)
+        else:
+            given = [{f"new_{name}": value for name, value in row.items()} for row in rows]
+            new: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns if name != "id"}
+            db.execute(update(kind.rows).where(kind.rows.c.id == bindparam("new_id")).values(new), given)
 
 
 @cache
 def _order() -> dict[str, int]:
     return {table.name: place for place, table in enumerate(Base.metadata.sorted_tables)}
-
-
-def _write_alike(db: Connection, example: Record, rows: list[dict[str, Any]]) -> None:
-    table = example.kind.rows
-    match example.write:
-        case "insert":
-            db.execute(insert(table), rows)
-        case "upsert":
-            upsert(db, example.kind.table, rows, fixed=example.kind.fixed)
-        case "update":
-            names = [name for name in example.values if name != "id"]
-            found = update(table).where(table.c.id == bindparam("row_id"))
-            given = [{"row_id": row["id"], **{f"new_{name}": row[name] for name in names}} for row in rows]
-            db.execute(found.values({name: bindparam(f"new_{name}") for name in names}), given)
 
 
 def _canonicalise(value: Any) -> Any:
@@ -334,8 +308,9 @@ def _canonicalise(value: Any) -> Any:
         return [[str(name), _canonicalise(value[name])] for name in sorted(value)]
     if isinstance(value, list | tuple):
         return [_canonicalise(member) for member in value]
-    if isinstance(value, int | float):
-        return _number(value)
+    if isinstance(value, int | float):  # JSON knows no difference between 1 and 1.0, and no NaN
+        whole = math.isfinite(value) and abs(value) < 2**53 and value == int(value)
+        return int(value) if whole else repr(float(value)) if math.isfinite(value) else None
     return plain(value)
 
 
@@ -344,10 +319,3 @@ def plain(value: Any) -> Any:
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     return str(value) if isinstance(value, UUID | date) else value
-
-
-def _number(value: float) -> Any:
-    """JSON knows no difference between 1 and 1.0, and no NaN."""
-    if not math.isfinite(value):
-        return None
-    return int(value) if abs(value) < 2**53 and value == int(value) else repr(float(value))

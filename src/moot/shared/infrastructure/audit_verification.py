@@ -10,7 +10,7 @@ from sqlalchemy.ext.asyncio import AsyncSession
 
 from moot.shared.domain.audit import Break, Chain, Link, Problem, Seal, Verification
 from moot.shared.domain.errors import NotFound
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import (
     CHAIN,
@@ -42,11 +42,10 @@ async def verify(
     if not (record.length or record.links or any(record.rows.values()) or (ledger and ledger.links)):
         raise NotFound(SAY("audit.no_record", session_id=session_id), code="RECORD_NOT_FOUND")
     listed = ledger.links[0] if ledger and ledger.links else None
-    breaks = one_after_another(
-        _session_breaks(record, trail, ledger, listed),
-        _ledger_breaks(ledger, listed) if ledger and listed else (),
-    )
-    return _tell(record, trail.kinds, next(breaks, None), locale)
+    broken = next(_session_breaks(record, trail, ledger, listed), None)
+    if broken is None and ledger and listed and (later := next(_breaks(ledger, {}, since=listed.seq), None)):
+        broken = Break(seq=later.seq, problem="ledger")
+    return _tell(record, trail.kinds, broken, locale)
 
 
 async def is_listed(trail: AuditTrail, workspace: str, session_id: UUID) -> bool:
@@ -129,11 +128,6 @@ def _session_breaks(
     yield from _signature_breaks(trail.seal, record, *([ledger] if ledger and listed else []))
 
 
-def _ledger_breaks(ledger: Chain, listed: Link) -> Iterator[Break]:
-    """Of the ledger from what it says of a session on."""
-    return (Break(seq=broken.seq, problem="ledger") for broken in _breaks(ledger, {}, since=listed.seq))
-
-
 def _signature_breaks(seal: Seal | None, *chains: Chain) -> Iterator[Break]:
     """One of them signed is enough, as each vouches for those before it; a signature that is wrong is too many."""
     if seal is None:
@@ -153,6 +147,11 @@ def examine(chain: Chain, kinds: Kinds, locale: Locale, seal: Seal | None = None
 
 def _tell(chain: Chain, kinds: Kinds, broken: Break | None, locale: Locale) -> Verification:
     pruned = {link.row_id for link in chain.links if link.kind in kinds and kinds[link.kind].replaces}
+    if broken is None:
+        said = SAY("pruning.intact" if pruned else "audit.intact", links=len(chain.links), pruned=len(pruned))
+    else:
+        named = {"kind": broken.kind or "?", "row_id": broken.row_id or "?"}
+        said = SAY(f"audit.{broken.problem}", seq=broken.seq, **named)
     return Verification(
         session_id=chain.session_id,
         intact=broken is None,
@@ -160,7 +159,7 @@ def _tell(chain: Chain, kinds: Kinds, broken: Break | None, locale: Locale) -> V
         head=chain.head,
         pruned=len(pruned),
         first_break=broken,
-        explanation=_explain(broken, len(chain.links), len(pruned)).in_locale(locale),
+        explanation=said.in_locale(locale),
     )
 
 
@@ -168,16 +167,6 @@ def columns_of(table: str, kinds: Kinds) -> list[str]:
     """The columns of a table that links can vouch for, its key among them."""
     vouched = (name for kind in kinds.values() if kind.rows.name == table for name in kind.columns)
     return list(dict.fromkeys(["id", *vouched]))
-
-
-def _explain(broken: Break | None, links: int, pruned: int) -> Message:
-    if broken is None:
-        return (
-            SAY("pruning.intact", links=links, pruned=pruned) if pruned else SAY("audit.intact", links=links)
-        )
-    return SAY(
-        f"audit.{broken.problem}", seq=broken.seq, kind=broken.kind or "?", row_id=broken.row_id or "?"
-    )
 
 
 async def _rows(
@@ -198,14 +187,9 @@ async def _fetch(db: AsyncSession, wanted: Select[Any], read: Callable[[RowMappi
         return [read(row) for row in (await db.execute(wanted)).mappings()]
     except Exception:  # noqa: BLE001  # bulkhead: what somebody wrote into a row may break any reader of it
         count = await db.scalar(select(func.count()).select_from(wanted.subquery())) or 0
-        return [await _fetch_one(db, wanted.limit(1).offset(n), read) for n in range(count)]
-
-
-async def _fetch_one(db: AsyncSession, wanted: Select[Any], read: Callable[[RowMapping], T]) -> T | None:
-    try:
-        return read((await db.execute(wanted)).mappings().one())
-    except Exception:  # noqa: BLE001  # bulkhead: the same, for one row
-        return None
+    if count == 1:
+        return [None]
+    return [row for n in range(count) for row in await _fetch(db, wanted.limit(1).offset(n), read)]
 
 
 def _breaks(chain: Chain, kinds: Kinds, *, since: int = 1) -> Iterator[Break]:

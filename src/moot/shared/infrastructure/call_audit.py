@@ -13,11 +13,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
-from moot.shared.infrastructure.execution_context import (
-    DEFAULT_WORKSPACE,
-    count_audit_gap,
-    current_execution_ctx,
-)
+from moot.shared.infrastructure.execution_context import count_audit_gap, current_context
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 
@@ -76,11 +72,10 @@ class CallAudit:
 
     async def begin(self, kind: Kind, values: Mapping[str, Any]) -> UUID | None:
         """Commit the intent; None when it could not be kept."""
-        context = current_execution_ctx.get()
         row = {
             "id": uuid4(),
             "session_id": _session(),
-            "workspace_id": context.workspace if context else DEFAULT_WORKSPACE,
+            "workspace_id": current_context().workspace,
             "status": "started",
             "created_at": self._clock.now(),
             **values,
@@ -122,8 +117,8 @@ class CallAudit:
 
 
 def _session() -> UUID | None:
-    context = current_execution_ctx.get()
-    return UUID(context.session_id) if context and context.session_id else None
+    context = current_context()
+    return UUID(context.session_id) if context.session_id else None
 
 
 class ExternalCalls:
@@ -138,11 +133,7 @@ class ExternalCalls:
         """`also`: its `attempt`, `origin` and `request_digest`, where there is more to say than that it is live."""
         if self._audit is None:
             return None
-        asked = {
-            "service_name": service_name,
-            "operation": operation,
-            "request_params": dict(request_params),
-        }
+        asked = {"service_name": service_name, "operation": operation, "request_params": request_params}
         return await self._audit.begin(EXTERNAL_CALL, {**LIVE, **asked, **also})
 
     async def end(self, call_id: UUID | None, **outcome: Any) -> None:

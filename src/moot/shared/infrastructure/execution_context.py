@@ -127,26 +127,23 @@ def on_behalf_of(
 
 def moment_of_reading(now: datetime) -> datetime:
     """When the session under way reads: `now`; where it runs again from its record, when it first did."""
-    context = current_execution_ctx.get()
-    return context.began_at if context and context.began_at and context.answers != "live" else now
+    context = current_context()
+    return context.began_at if context.began_at and context.answers != "live" else now
 
 
 def is_replay() -> bool:
     """Whether the session under way is replayed: it sees what was there, and asks nobody outside."""
-    context = current_execution_ctx.get()
-    return context is not None and context.answers == "replay"
+    return current_context().answers == "replay"
 
 
 def tell_retry(attempt: int, why: str | Message) -> None:
     """Something is about to be tried for the `attempt`-th time; whoever watches the session wants to know."""
-    context = current_execution_ctx.get()
-    if context is not None and context.run is not None and context.node:
+    context = current_context()
+    if context.run is not None and context.node:
         reason = why if isinstance(why, str) else why.in_locale(context.locale)
         context.run.note("node_retrying", node=context.node, attempt=attempt, reason=reason)
 
 
 def count_audit_gap() -> None:
     """A row of the session under way could not be written."""
-    context = current_execution_ctx.get()
-    if context is not None:
-        context.tally.audit_gaps += 1
+    current_context().tally.audit_gaps += 1

@@ -13,10 +13,13 @@ from pydantic_settings import (
     InitSettingsSource,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
+    SettingsError,
 )
 
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.texts import SAY
+from moot.shared.domain.validation import invalid_input
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
 
 
@@ -159,7 +162,13 @@ def load_settings() -> Settings:
     try:
         return Settings()
     except tomllib.TOMLDecodeError as e:
-        raise InvalidInput(f"{SETTINGS_FILE}: {e}", code="SETTINGS_INVALID") from None
+        raise InvalidInput(SAY("settings_unreadable", reason=e), code="SETTINGS_INVALID") from None
+    except SettingsError as e:  # from a source that reads JSON; it names the setting in its own words only
+        name = str(e).partition('"')[2].partition('"')[0]
+        said = SAY("invalid.json_invalid", field=f"MOOT_{name.upper()}", hint=e.__cause__)
+        raise InvalidInput(said, code="SETTINGS_INVALID") from None
     except ValidationError as e:
-        wrong = "; ".join(f"MOOT_{str(err['loc'][0]).upper()}: {err['msg']}" for err in e.errors())
-        raise InvalidInput(wrong, code="SETTINGS_INVALID") from None
+        wrong = e.errors()
+        for error in wrong:
+            error["loc"] = (f"MOOT_{error['loc'][0]}".upper(), *error["loc"][1:])
+        raise invalid_input(wrong, "SETTINGS_INVALID") from None

@@ -6,6 +6,7 @@ import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
@@ -21,7 +22,7 @@ from moot.shared.domain.errors import (
     Unavailable,
     UpstreamFailed,
 )
-from moot.shared.domain.messages import LOCALES, Locale, shorten
+from moot.shared.domain.messages import LOCALES, Locale, nearest, shorten
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
 from moot.shared.presentation.caller import reader_of
@@ -65,8 +66,14 @@ def install_error_handlers(app: FastAPI) -> None:
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         here = {"method": shorten(request.method), "path": shorten(request.url.path)}
         if error.status_code != 405:
-            code = f"HTTP_{error.status_code}"
-            return answer(request, NotFound(SAY("no_such_page", **here), code=code), error.status_code)
+            routes = iter_route_contexts(request.app.routes)
+            near, said = (
+                nearest(here["path"], (route.path or "" for route in routes)),
+                SAY("no_such_page", **here),
+            )
+            told = SAY("did_you_mean", problem=said, nearest=near) if near else said
+            missing = NotFound(told, code=f"HTTP_{error.status_code}", **({"nearest": near} if near else {}))
+            return answer(request, missing, error.status_code)
         allowed = _find_methods(request)
         refused = InvalidInput(
             SAY("no_such_method", **here, allowed=allowed), code="HTTP_405", allowed=allowed
