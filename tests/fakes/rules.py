@@ -23,7 +23,7 @@ def _read_once(
     book: RuleBook, tools: Mapping[str, Any] | None = None, *, tables: Mapping[str, Any] | None = None
 ) -> None:
     _read_alone(book, tools, tables=tables)
-    book._shipped = _read[repr((book.tools, tables))]
+    book._files = _read[repr((book.tools, tables))]
 
 
 def _index_once(engine: CelConditions, rules: Sequence[EnhancedRule], tools: Mapping[str, Any]) -> CelIndex:

@@ -297,6 +297,21 @@ class TestWhatADecisionSaysBesides:
         [note] = result.notes
         assert note.startswith("3 rounds of corrections are made, and after those it still broke ")
 
+    def test_what_the_last_round_puts_before_a_person_waits_for_one(self):
+        down = [
+            rule(
+                f"payload.args.limit == {limit}",
+                id=f"from.{limit}",
+                tools=("http",),
+                action="suggest",
+                corrector={"kind": "set", "path": "payload.args.limit", "value": limit - 1},
+            )
+            for limit in (4, 3, 2)
+        ]
+        asks = rule("payload.args.limit == 1", id="asks", tools=("http",), requires_human=True)
+        assert decided(call(limit=4), *down).status is MODIFIED
+        assert decided(call(limit=4), *down, asks).status is ESCALATED
+
     def test_it_is_on_the_record_and_in_the_sentence(self):
         result = decided(call("fax", {"locale": "en-US"}))
         record = make_record(result.original_request, result, session_id=None, workspace="default")

@@ -98,7 +98,8 @@ class Desk:
     async def use(
         self, asked: DecisionRequest = LARGE, session_id: UUID | None = SESSION, workspace: str = DESK
     ) -> Mapping[str, Any] | None:
-        return await self.service.use(asked, session_id=session_id, workspace=workspace)
+        used = await self.service.use(asked, session_id=session_id, workspace=workspace)
+        return used and (asked.payload if used.approved_payload is None else used.approved_payload)
 
     async def approve(self, escalation: Escalation, **changes: Any) -> Escalation:
         given = {"by": "Ms Wu", "reason": "known company"} | changes

@@ -143,17 +143,6 @@ class RuleBook(RuleReader):
         return DecisionValidator(repository, self.facts, corrections=self.corrections, clock=clock)
 
 
-class _Shipped:
-    """The rules that come with Moot, made ready when the first decision is made by them."""
-
-    def __init__(self, book: RuleBook) -> None:
-        self._book = book
-
-    @cached_property
-    def active(self) -> Active:
-        return self._book.repository(self._book.read_shipped()).active
-
-
 class GovernanceContainer:
     """`trail` None: nothing is kept, the shipped rules decide, and nobody can be asked.
 
@@ -176,8 +165,7 @@ class GovernanceContainer:
     ) -> None:
         self.book = book or RuleBook()
         self._clock = clock
-        self._shipped = _Shipped(self.book)
-        validator = self.book.validator(self._shipped, clock=clock)
+        validator = self.book.validator(self, clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy())
         store = SqlRulesetStore(trail.database) if trail else None
         self.rulesets = (
@@ -194,7 +182,7 @@ class GovernanceContainer:
             ExecutionMonitor(handler, SystemClock(), journal=journal),
             handler,
             breakers or Breakers(SystemClock()),
-            rules=self.rulesets,
+            rules=self.in_force,
             log=self.decisions,
             escalations=self.escalations,
             alignment=OpinionOnAlignment(opinion) if opinion else None,
@@ -205,9 +193,14 @@ class GovernanceContainer:
         """Where decisions of any size are judged while the event loop goes on; its threads begin with the first."""
         return ThreadPoolExecutor(2, thread_name_prefix="moot-decisions")
 
+    @cached_property
+    def active(self) -> Active:
+        """The rules that come with Moot, made ready when the first decision is made by them."""
+        return self.book.repository(self.book.read_shipped()).active
+
     async def in_force(self, workspace: str) -> Active:
         """The rules of the workspace; where nothing is stored, those that came with the package."""
-        return await self.rulesets.active(workspace) if self.rulesets else self._shipped.active
+        return await self.rulesets.active(workspace) if self.rulesets else self.active
 
     def rule_generator(self) -> RuleGenerator:
         return RuleGenerator(self._clock)

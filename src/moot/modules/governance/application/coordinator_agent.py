@@ -1,11 +1,11 @@
 """The one door to governance: decisions, what runs, what follows an error, and what is broken."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import Executor
 from dataclasses import asdict, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from uuid import UUID, uuid4
 
 import structlog
@@ -13,7 +13,7 @@ from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.circuit_breaker import BreakerReport, Breakers
 from moot.modules.governance.application.decision_log import explain, make_record
-from moot.modules.governance.application.decision_validator import DecisionValidator
+from moot.modules.governance.application.decision_validator import DecisionValidator, reader_of
 from moot.modules.governance.application.error_handler import ErrorHandler
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, current_workflow_id
@@ -37,7 +37,7 @@ from moot.modules.governance.domain.rulesets import Active, RulesetUnusable
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, DecisionRejected
-from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, locale_of
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_context
 from moot.shared.infrastructure.redaction import error_text
 
@@ -56,11 +56,8 @@ logger = structlog.get_logger(__name__)
 
 ERROR_POLICY = "error_policy"
 """Who asks for a person, where no rule does."""
-
-
-class RulesInForce(Protocol):
-    async def active(self, workspace: str) -> Active:
-        """The rules that decide in that workspace now."""
+RulesInForce = Callable[[str], Awaitable[Active]]
+"""The rules that decide in a workspace now."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +103,7 @@ class CoordinatorAgent:
         error_handler: ErrorHandler,
         breakers: Breakers,
         *,
-        rules: RulesInForce | None = None,
+        rules: RulesInForce,
         log: DecisionLog | None = None,
         escalations: EscalationService | None = None,
         alignment: OpinionOnAlignment | None = None,
@@ -128,7 +125,7 @@ class CoordinatorAgent:
         The work of judging is done in `aside`; None: here, which is quickest for what is small.
         """
         request = self._inform(request, workspace)
-        active = await self._active(workspace)
+        active = await self._rules(workspace)
         if self._alignment is not None:
             request = await self._alignment.add_to(request, active, workspace)
         result = await _work(aside, self.validator.validate_by, active, request)
@@ -169,15 +166,19 @@ class CoordinatorAgent:
     ) -> ValidationResult:
         """What the rules would say; nothing is kept and nobody is asked, neither a person nor a model."""
         judge = partial(self.validator.validate_by, waived=waived)
-        return await _work(aside, judge, await self._active(workspace), self._inform(request, workspace))
+        return await _work(aside, judge, await self._rules(workspace), self._inform(request, workspace))
 
     async def status(
         self, workspace: str = DEFAULT_WORKSPACE, reader: Locale = LOG_LOCALE
     ) -> GovernanceStatus:
-        counted = await self.log.statistics(workspace) if self.log else DecisionStatistics()
+        counted, problem = await self.log.statistics(workspace) if self.log else DecisionStatistics(), None
+        try:
+            await self._rules(workspace)
+        except RulesetUnusable as e:
+            problem = e.in_locale(reader)
         return GovernanceStatus(
             decision_statistics=counted,
-            rules_problem=await self._find_rules_problem(workspace, reader),
+            rules_problem=problem,
             active_workflows=self.monitor.count_active(workspace),
             circuit_breaker_state=self.breakers.worst(workspace).value,
             circuit_breakers=self.breakers.reports(workspace),
@@ -199,16 +200,6 @@ class CoordinatorAgent:
             return Decision(result, record)
         return Decision(result, record, await self.escalations.open(request, record))
 
-    async def _find_rules_problem(self, workspace: str, reader: Locale) -> str | None:
-        try:
-            await self._active(workspace)
-        except RulesetUnusable as e:
-            return e.in_locale(reader)
-        return None
-
-    async def _active(self, workspace: str) -> Active:
-        return await self._rules.active(workspace) if self._rules else self.validator.rule_repository.active
-
     async def _apply_answer(
         self,
         active: Active,
@@ -220,10 +211,10 @@ class CoordinatorAgent:
         """With what a person has said about this very decision, if anybody has."""
         assert self.escalations is not None
         here: dict[str, Any] = {"session_id": session_id, "workspace": workspace}
-        approved = await self.escalations.use(request, **here)
-        if approved is not None:
+        used = await self.escalations.use(request, **here)
+        if used is not None:
+            approved = request.payload if used.approved_payload is None else used.approved_payload
             again = self.validator.validate_by(active, replace(request, payload=approved), waived=True)
-            used = await self.escalations.find_used(request, **here)
             return _with_reason(_as_approved(again, request, approved), used)
         standing = await self.escalations.find_standing(request, **here)
         if standing is not None and standing.status in ("rejected", "expired"):
@@ -262,13 +253,12 @@ def _as_approved(
     )
 
 
-def _with_reason(result: ValidationResult, answer: Escalation | None) -> ValidationResult:
+def _with_reason(result: ValidationResult, answer: Escalation) -> ValidationResult:
     """Whoever waited is told what the person said."""
-    if answer is None or not answer.reason:
+    if not answer.reason:
         return result
     said = SAY("decisions.person_said", by=answer.decided_by, reason=answer.reason)
-    reader = locale_of(str(result.original_request.context.get("locale") or ""))
-    return replace(result, notes=(*result.notes, said.in_locale(reader)))
+    return replace(result, notes=(*result.notes, said.in_locale(reader_of(result.original_request))))
 
 
 class PersonAsked(Conflict):
@@ -312,25 +302,17 @@ class ToolCalls:
             self._clock.now(),
         )
         decision = await self._agent.decide(request, workspace=workspace)
-        record = decision.record
+        record, result = decision.record, decision.record.result
         if decision.may_proceed:
-            return Allowed(decision.payload["args"], _notice(record))
+            enforced = any(violation.mode == "enforce" for violation in result.violations)
+            told = enforced or record.status is ValidationStatus.MODIFIED
+            return Allowed(decision.payload["args"], explain(record) if told else None)
         if decision.escalation is not None:
             raise PersonAsked(decision.escalation)
-        raise _refusal(record)
-
-
-def _notice(record: DecisionRecord) -> Message | None:
-    enforced = any(violation.mode == "enforce" for violation in record.result.violations)
-    return explain(record) if enforced or record.status is ValidationStatus.MODIFIED else None
-
-
-def _refusal(record: DecisionRecord) -> DecisionRejected:
-    result = record.result
-    return DecisionRejected(
-        SAY("tool_calls.refused", why=explain(record), advice=" ".join(result.suggestions)),
-        violations=[asdict(violation) for violation in result.violations],
-        suggestions=list(result.suggestions),
-        approved_instead=result.approved_instead,
-        record_id=str(record.id),
-    )
+        raise DecisionRejected(
+            SAY("tool_calls.refused", why=explain(record), advice=" ".join(result.suggestions)),
+            violations=[asdict(violation) for violation in result.violations],
+            suggestions=list(result.suggestions),
+            approved_instead=result.approved_instead,
+            record_id=str(record.id),
+        )

@@ -49,7 +49,7 @@ def patch(payload: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, An
     """A copy with the changes made in turn; of two that write to one place, the later one stands."""
     copy: dict[str, Any] = _copy(payload)
     for change in changes:
-        *way, last = _read_pointer(change.path)
+        *way, last = read_pointer(change.path)
         holder = _at(copy, tuple(way))
         if isinstance(holder, list):
             _patch_list(holder, int(last), change)
@@ -66,7 +66,7 @@ def operations(
 ) -> tuple[Change, ...]:
     """A patch that came from a condition in code."""
     return tuple(
-        Change(step["op"], step["path"], rule, step.get("value"), _at(payload, _read_pointer(step["path"])))
+        Change(step["op"], step["path"], rule, step.get("value"), _at(payload, read_pointer(step["path"])))
         for step in patch
     )
 
@@ -154,7 +154,7 @@ def _pointer(place: Place) -> str:
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in place)
 
 
-def _read_pointer(pointer: str) -> Place:
+def read_pointer(pointer: str) -> Place:
     return tuple(key.replace("~1", "/").replace("~0", "~") for key in pointer.split("/")[1:])
 
 

@@ -10,6 +10,7 @@ from uuid import UUID, uuid4
 
 from pydantic_core import to_json
 
+from moot.modules.governance.application.corrections import read_pointer
 from moot.modules.governance.application.tool_knowledge import find_schema
 from moot.modules.governance.domain.decisions import (
     BY_A_PERSON,
@@ -32,7 +33,6 @@ __all__ = ["DecisionRecord", "explain", "make_record"]
 
 LONGEST = {"decision_id": 200, "decision_type": 50, "requester": 100}
 """What an agent calls itself is cut to what the record has room for: a long name must not keep it off the record."""
-
 PLAIN_YES = RecordedResult()
 """What is written down of most decisions: no rule has anything to say."""
 FRACTIONS = {"position_percent", "confidence"}
@@ -45,36 +45,28 @@ def make_record(
 ) -> DecisionRecord:
     """What is written down of a decision: all that is needed to decide again, without secrets."""
     tools, tools_digest = _tools(request)
-    said = REDACT(
-        plain({**_names(request), "payload": request.payload, "context": {**request.context, **tools}})
-    )
+    said = REDACT(plain({"payload": request.payload, "context": {**request.context, **tools}}))
     return DecisionRecord(
         id=uuid4(),
         workspace_id=workspace,
         session_id=session_id,
         ruleset_digest=result.ruleset,
         status=result.status,
-        result=record_result(result, tools_digest),
+        result=_record_result(result, tools_digest),
         requested_at=request.timestamp,
         decided_at=result.timestamp,
-        **said | _cut(said),
+        **names_of(request),
+        **said,
     )
 
 
 def names_of(request: DecisionRequest) -> dict[str, str]:
     """As the record spells them."""
-    return _cut(REDACT(_names(request)))
+    said = REDACT({name: getattr(request, name) for name in LONGEST})
+    return {name: said[name][:length] for name, length in LONGEST.items()}
 
 
-def _names(request: DecisionRequest) -> dict[str, str]:
-    return {name: getattr(request, name) for name in LONGEST}
-
-
-def _cut(names: Mapping[str, Any]) -> dict[str, str]:
-    return {name: names[name][:length] for name, length in LONGEST.items()}
-
-
-def record_result(result: ValidationResult, tools_digest: str | None = None) -> RecordedResult:
+def _record_result(result: ValidationResult, tools_digest: str | None) -> RecordedResult:
     if result.status is ValidationStatus.APPROVED and not (result.violations or result.notes):
         return RecordedResult(tools_digest=tools_digest) if tools_digest else PLAIN_YES
     said = {name: getattr(result, name) for name in RecordedResult.model_fields if name != "tools_digest"}
@@ -124,7 +116,7 @@ def _decisive(record: DecisionRecord, violations: Sequence[RuleViolation]) -> Se
 
 
 def _changes_by_rule(changes: Iterable[Change], violations: Iterable[RuleViolation]) -> list[Message]:
-    reasons: dict[str, Message] = {violation.rule: _name_rule(violation) for violation in violations}
+    reasons = {violation.rule: _reason(violation, shown=0) for violation in violations}
     reasons[BY_A_PERSON] = SAY("decisions.by_a_person")
     by_rule: dict[str, list[Message]] = {}
     for change in changes:
@@ -161,9 +153,7 @@ def _change(change: Change) -> Message:
 
 def _field(path: str) -> str | Message:
     """A JSON pointer in a reader's words, where there are any."""
-    dotted = ".".join(
-        part.replace("~1", "/").replace("~0", "~") for part in path.removeprefix("/").split("/")
-    )
+    dotted = ".".join(map(str, read_pointer(path)))
     key = f"decisions.fields.{dotted}"
     return SAY(key) if key in SAY.texts["en-US"] else dotted
 
@@ -176,26 +166,15 @@ def _value(name: str, value: Any) -> str:
     return shorten(said, LONGEST_SHOWN)
 
 
-def _name_rule(violation: RuleViolation) -> Message:
-    return SAY("decisions.reason", **_said(violation))
-
-
-def _reason(violation: RuleViolation) -> Message:
-    """With the values the condition saw: there is no change that shows them."""
-    seen = [
-        f"{name} = {_value(name.rsplit('.', 1)[-1], value)}"
-        for name, value in list(violation.values.items())[:SHOWN_VALUES]
-    ]
-    return (
-        SAY("decisions.reason_with_values", **_said(violation), values=seen)
-        if seen
-        else _name_rule(violation)
-    )
-
-
-def _said(violation: RuleViolation) -> dict[str, str]:
+def _reason(violation: RuleViolation, shown: int = SHOWN_VALUES) -> Message:
+    """With as many of the values the condition saw; none, where a change shows them."""
     because = violation.because or violation.error or violation.message
-    return {"name": violation.rule_name, "rule": violation.rule, "because": because}
+    said = {"name": violation.rule_name, "rule": violation.rule, "because": because}
+    values = list(violation.values.items())[:shown]
+    seen = [f"{name} = {_value(name.rsplit('.', 1)[-1], value)}" for name, value in values]
+    return (
+        SAY("decisions.reason_with_values", **said, values=seen) if seen else SAY("decisions.reason", **said)
+    )
 
 
 Validate = Callable[..., ValidationResult]
@@ -235,8 +214,11 @@ async def simulate(
         again = _again(record, validate)
         report.total += 1
         report.endings[record.status, again.status] += 1
-        if (record.status, _digest_action(record)) != (again.status, _digest_action(again)):
-            report.changed.append(_difference(record, again))
+        then, now = ((each.status, digest_json(each.result.modified_payload)) for each in (record, again))
+        if then != now:
+            eased = again.status.severity < record.status.severity
+            because = SAY("decisions.no_longer", was=explain(record)) if eased else explain(again)
+            report.changed.append(Difference(record, record.status, again.status, because))
         if progress is not None:
             progress(report.total)
     return report
@@ -252,13 +234,3 @@ def _again(record: DecisionRecord, validate: Validate) -> DecisionRecord:
     if record.edited is not None and result.may_proceed:
         result = replace(result, status=ValidationStatus.MODIFIED, modified_payload=dict(result.payload))
     return make_record(request, result, session_id=record.session_id, workspace=record.workspace_id)
-
-
-def _digest_action(record: DecisionRecord) -> str:
-    return digest_json(record.result.modified_payload)
-
-
-def _difference(then: DecisionRecord, now: DecisionRecord) -> Difference:
-    eased = now.status.severity < then.status.severity
-    because = SAY("decisions.no_longer", was=explain(then)) if eased else explain(now)
-    return Difference(then, then.status, now.status, because)

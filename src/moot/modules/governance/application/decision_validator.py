@@ -84,42 +84,34 @@ class DecisionValidator:
     ) -> ValidationResult:
         """By these rules, whichever are in force."""
         facts = self._facts.facts(request, request.payload)
-        broken = active.index.find_broken(facts)
-        unheard_of = _in_words(request, SAY("decisions.tool_unknown")) if facts.is_unheard_of else ()
+        broken, reader = active.index.find_broken(facts), reader_of(request)
+        unheard_of = (SAY("decisions.tool_unknown").in_locale(reader),) if facts.is_unheard_of else ()
+        now, digest = self._clock.now(), active.digest
         if not broken:
-            now = self._clock.now()
-            return ValidationResult(
-                APPROVED, request, None, (), (), now, ruleset=active.digest, notes=unheard_of
-            )
+            return ValidationResult(APPROVED, request, None, (), (), now, ruleset=digest, notes=unheard_of)
         trial = Trial(
             lambda payload: active.index.find_broken(self._facts.facts(request, payload)),
             self._corrections,
             waived,
         )
         outcome = trial.outcome(request.payload, broken)
-        told = self._tell(request, active.digest, broken, outcome, trial)
-        stopped = _in_words(request, outcome.note) if outcome.note else ()
-        return replace(told, notes=stopped if told.status is REJECTED else unheard_of)
-
-    def _tell(
-        self, request: DecisionRequest, digest: str, broken: Sequence[Fired], outcome: Outcome, trial: "Trial"
-    ) -> ValidationResult:
+        stopped = (outcome.note.in_locale(reader),) if outcome.note else ()
         modified = dict(outcome.payload) if outcome.changes else None
-        locale = str(request.context.get("locale") or "")
         known = {fired.rule.id for fired in broken}
         found = [*broken, *(fired for fired in outcome.later if fired.rule.id not in known)]
-        violations = tuple(violation_of(each, outcome, locale, trial.escalates(each)) for each in found)
+        violations = tuple(violation_of(each, outcome, reader, trial.escalates(each)) for each in found)
         return ValidationResult(
             outcome.status,
             request,
             modified if outcome.status is MODIFIED else None,
             violations,
-            suggestions(violations),
-            self._clock.now(),
+            tuple(dict.fromkeys(v.suggestion or v.message for v in violations if v.mode == "enforce")),
+            now,
             outcome.changes if outcome.status in (MODIFIED, ESCALATED) else (),
             modified if outcome.status is not REJECTED else None,
             terminates=any(map(trial.ends, found)),
             ruleset=digest,
+            notes=stopped if outcome.status is REJECTED else unheard_of,
         )
 
 
@@ -158,30 +150,31 @@ class Trial:
         """Correct until none of the trusted rules is broken."""
         outcome = Outcome(APPROVED, payload)
         for _ in range(MOST_ROUNDS):
-            binding = [fired for fired in broken if self.binds(fired)]
-            asking = [fired for fired in binding if self.escalates(fired)]
-            outcome = outcome.worse(ESCALATED, asking) if asking else outcome
-            mending = [fired for fired in binding if not self.escalates(fired)]
+            outcome, mending = self._ask(outcome, [fired for fired in broken if self.binds(fired)])
             if not mending:
                 return outcome
-            if not all(self._changes(fired, outcome.payload) for fired in mending):
-                return outcome.worse(REJECTED, mending)
             outcome = self._mend(outcome, mending)
             broken = [fired for fired in self._fired(outcome.payload) if not fired.rule.tightens]
-        left = [fired for fired in broken if self.binds(fired) and not self.escalates(fired)]
+        binding = [fired for fired in broken if self.binds(fired)]
+        if not (left := [fired for fired in binding if not self.escalates(fired)]):
+            return self._ask(outcome, binding)[0]
         note = SAY("decisions.too_many_rounds", most=MOST_ROUNDS, rules=[fired.rule.id for fired in left])
-        return outcome.worse(REJECTED, left, note) if left else outcome
+        return outcome.worse(REJECTED, left, note)
+
+    def _ask(self, outcome: Outcome, binding: Sequence[Fired]) -> tuple[Outcome, list[Fired]]:
+        """Put before a person what is theirs. With the rules that corrections are for: none, if one has none."""
+        asking = [fired for fired in binding if self.escalates(fired)]
+        outcome = outcome.worse(ESCALATED, asking) if asking else outcome
+        mending = [fired for fired in binding if not self.escalates(fired)]
+        if all(self._changes(fired, outcome.payload) for fired in mending):
+            return outcome, mending
+        return outcome.worse(REJECTED, mending), []
 
     def _tighten(self, outcome: Outcome, broken: Sequence[Fired]) -> Outcome:
         """Make the corrections of the tightening rules, and see that no choice of them would break anything else."""
-        asking = [fired for fired in broken if self.escalates(fired)]
-        outcome = outcome.worse(ESCALATED, asking) if asking else outcome
-        mending = [fired for fired in broken if not self.escalates(fired)]
+        outcome, mending = self._ask(outcome, broken)
         if not mending:
             return outcome
-        helps = all(self._changes(fired, outcome.payload) for fired in mending)
-        if not helps:
-            return outcome.worse(REJECTED, mending)
         if len(mending) > MOST_TIGHTENINGS:
             rules = [fired.rule.id for fired in mending]
             note = SAY("decisions.too_many_corrections", most=MOST_TIGHTENINGS, count=len(rules), rules=rules)
@@ -191,18 +184,13 @@ class Trial:
             for chosen in combinations(mending, size):
                 outcome = self._mend(settled, chosen)
                 excused = every - {fired.rule.id for fired in chosen}
-                if status := self._breaks(outcome.payload, excused):
-                    settled = settled.worse(*status)
+                broken = [
+                    f for f in self._fired(outcome.payload) if self.binds(f) and f.rule.id not in excused
+                ]
+                stopped = [fired for fired in broken if not self.escalates(fired)]
+                if broken:
+                    settled = settled.worse(REJECTED if stopped else ESCALATED, stopped or broken)
         return replace(outcome, later=settled.later).worse(settled.status)
-
-    def _breaks(
-        self, payload: Mapping[str, Any], excused: set[str]
-    ) -> tuple[ValidationStatus, list[Fired]] | None:
-        broken = [f for f in self._fired(payload) if self.binds(f) and f.rule.id not in excused]
-        stopped = [fired for fired in broken if not self.escalates(fired)]
-        if not broken:
-            return None
-        return (REJECTED, stopped) if stopped else (ESCALATED, broken)
 
     def _mend(self, outcome: Outcome, mending: Iterable[Fired]) -> Outcome:
         """With the correction of each rule made in turn, so that each builds on those before it."""
@@ -216,21 +204,19 @@ class Trial:
         rule, finding = fired
         if finding.error is not None or rule.action is RuleAction.TERMINATE:
             return ()
+        called = f"{rule.id}@{rule.version}"
         if finding.patch is not None:
-            return operations(finding.patch, payload, _name_version(rule))
-        return (
-            self._corrections.changes(rule.corrector, payload, _name_version(rule)) if rule.corrector else ()
-        )
+            return operations(finding.patch, payload, called)
+        return self._corrections.changes(rule.corrector, payload, called) if rule.corrector else ()
 
 
-def _name_version(rule: EnhancedRule) -> str:
-    return f"{rule.id}@{rule.version}"
+def reader_of(request: DecisionRequest) -> Locale:
+    return locale_of(str(request.context.get("locale") or ""))
 
 
-def violation_of(fired: Fired, outcome: Outcome, locale: str, escalates: bool) -> RuleViolation:
+def violation_of(fired: Fired, outcome: Outcome, reader: Locale, escalates: bool) -> RuleViolation:
     rule, finding = fired
-    corrected = any(change.rule == _name_version(rule) for change in outcome.changes)
-    reader = locale_of(locale)
+    corrected = any(change.rule == f"{rule.id}@{rule.version}" for change in outcome.changes)
     values, because = REDACT(dict(finding.values)), REDACT(_said(finding.because, reader))
     error = None if finding.error is None else _said(finding.error, reader)
     name = in_locale(rule, "name", reader) or rule.name
@@ -252,22 +238,12 @@ def violation_of(fired: Fired, outcome: Outcome, locale: str, escalates: bool) -
     )
 
 
-def suggestions(violations: Iterable[RuleViolation]) -> tuple[str, ...]:
-    """Each once, of the rules that count."""
-    said = [v.suggestion or v.message for v in violations if v.mode == "enforce"]
-    return tuple(dict.fromkeys(said))
-
-
 def in_locale(rule: EnhancedRule, text: str, locale: Locale) -> str:
     """A text of the rule's metadata: one for everybody, or one per locale."""
     given = rule.metadata.get(text)
     if isinstance(given, Mapping):
         return str(given.get(locale) or next(iter(given.values()), ""))
     return str(given or "")
-
-
-def _in_words(request: DecisionRequest, note: Message) -> tuple[str, ...]:
-    return (note.in_locale(locale_of(str(request.context.get("locale") or ""))),)
 
 
 def _said(text: str | Message, reader: Locale) -> str:

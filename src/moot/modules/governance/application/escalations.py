@@ -101,13 +101,6 @@ class EscalationService:
         pending = {"workspace_id": workspace, "session_id": session_id, "status": "pending"}
         return await self._queue.newest(pending)
 
-    async def find_used(
-        self, request: DecisionRequest, *, session_id: UUID | None, workspace: str
-    ) -> Escalation | None:
-        """The approval that this very decision went on with."""
-        used = {"status": "used", "used_for": names_of(request)["decision_id"]}
-        return await self._queue.newest({**_question(request, session_id, workspace), **used})
-
     async def find_standing(
         self, request: DecisionRequest, *, session_id: UUID | None, workspace: str
     ) -> Escalation | None:
@@ -142,13 +135,10 @@ class EscalationService:
 
     async def use(
         self, request: DecisionRequest, *, session_id: UUID | None, workspace: str
-    ) -> Mapping[str, Any] | None:
-        """The payload a person approved for this one; None: nobody has, or it was used for another decision."""
+    ) -> Escalation | None:
+        """The approval that this decision goes on with; None: nobody has, or it was used for another decision."""
         question = _question(request, session_id, workspace)
-        taken = await self._queue.use(question, names_of(request)["decision_id"], self._clock.now())
-        if taken is None:
-            return None
-        return request.payload if taken.approved_payload is None else taken.approved_payload
+        return await self._queue.use(question, names_of(request)["decision_id"], self._clock.now())
 
     async def sweep(self) -> list[Escalation]:
         """Close what has run out of time, and tell whoever waits for it."""

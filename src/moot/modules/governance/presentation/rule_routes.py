@@ -3,23 +3,22 @@
 Rules come in and go out as JSON, or as the text of a YAML file.
 """
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Annotated, Any
 from uuid import UUID
 
-from fastapi import APIRouter, Path, Query
+from fastapi import APIRouter, Depends, Path, Query
 from pydantic import BaseModel, BeforeValidator, Field
 
-from moot.modules.governance.application.decision_log import Difference, simulate
-from moot.modules.governance.application.rule_files import Reading, RuleReader, write_rules
+from moot.modules.governance.application.decision_log import simulate
+from moot.modules.governance.application.rule_files import Reading, write_rules
 from moot.modules.governance.application.rule_generator import Wish
-from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.application.rulesets import Change, Edited
 from moot.modules.governance.domain.decisions import From, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     Activation,
-    Complaint,
     NoSuchRule,
     RuleChanges,
     RuleRefused,
@@ -39,7 +38,6 @@ from moot.modules.governance.presentation.dependencies import (
     json_only,
 )
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody
@@ -158,12 +156,6 @@ class ChangedDecision(BaseModel):
     now: ValidationStatus
     because: str
 
-    @classmethod
-    def of(cls, difference: Difference, reader: Locale) -> "ChangedDecision":
-        known = difference.decision.model_dump()
-        because = difference.because.in_locale(reader)
-        return cls.model_validate(known | difference._asdict() | {"because": because})
-
 
 class Simulated(BaseModel):
     """`changed` shows the first of those that differ, oldest first; `different` counts them all."""
@@ -175,6 +167,38 @@ class Simulated(BaseModel):
     different: int
     endings: list[Ending]
     changed: list[ChangedDecision]
+
+
+@dataclass
+class RuleDesk:
+    """The rules of the workspace that asks: who changes them, and who reads the answer."""
+
+    governance: Governance
+    stored: Rulesets
+    workspace: Workspace
+    by: By
+    reader: Reader
+
+    def accept(self, body: RulesBody) -> Reading:
+        reading = _inspect(body, self.governance)
+        if reading.errors:
+            raise RuleRefused(reading.errors, self.reader)
+        return reading
+
+    async def edit(
+        self, rule_id: str, note: Edited, change: Change, reading: Reading | None = None
+    ) -> RuleChange:
+        saved = await self.stored.edit(rule_id, change, note=note, by=self.by, workspace=self.workspace)
+        rule = next((RuleBody.model_validate(data) for data in saved.rules if data["id"] == rule_id), None)
+        problems = _tell_problems(reading, self.reader) if reading else []
+        return RuleChange(ruleset=saved.number, digest=saved.digest, rule=rule, problems=problems)
+
+    async def detail(self, ruleset: Ruleset) -> dict[str, Any]:
+        known = _summarise(ruleset, await self.stored.number_in_force(self.workspace))
+        return known | {"changes": await self.stored.compare(ruleset.rules, self.workspace)}
+
+
+Desk = Annotated[RuleDesk, Depends()]
 
 
 @router.post("/rules/generate", summary="Make rules from what a user says", responses=BAD_REQUEST)
@@ -193,46 +217,25 @@ async def one_rule(rule_id: str, governance: Governance, workspace: Workspace) -
 
 
 @router.post("/rules", summary="Add a rule", status_code=201, responses=BAD_REQUEST | DUPLICATE | NOT_KEPT)
-async def add_rule(
-    body: SentRule, governance: Governance, stored: Rulesets, workspace: Workspace, by: By, reader: Reader
-) -> RuleChange:
+async def add_rule(body: SentRule, desk: Desk) -> RuleChange:
     """Makes the next ruleset, which is in force from the next decision on."""
-    reading = _accept(RulesBody(rules=[body]), governance.book, reader)
-    (rule,) = reading.rules
-    saved = await stored.edit(
-        rule.id, lambda rules: rules.add(rule), note="added", by=by, workspace=workspace
-    )
-    return _tell_change(saved, body.id, _tell_problems(reading.complaints, reader))
+    reading = desk.accept(RulesBody(rules=[body]))
+    return await desk.edit(body.id, "added", lambda rules: rules.load(reading.rules), reading)
 
 
 @router.put("/rules/{rule_id}", summary="Change a rule", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT)
-async def change_rule(
-    rule_id: str,
-    body: SentRule,
-    governance: Governance,
-    stored: Rulesets,
-    workspace: Workspace,
-    by: By,
-    reader: Reader,
-) -> RuleChange:
+async def change_rule(rule_id: str, body: SentRule, desk: Desk) -> RuleChange:
     """The whole rule is sent. If it says something else than before, it gets the next version."""
     if body.id != rule_id:
         raise InvalidInput(SAY("rest.other_id", path=rule_id, body=body.id))
-    reading = _accept(RulesBody(rules=[body]), governance.book, reader)
-    (rule,) = reading.rules
-    saved = await stored.edit(
-        rule_id, lambda rules: rules.update(rule), note="changed", by=by, workspace=workspace
-    )
-    return _tell_change(saved, rule_id, _tell_problems(reading.complaints, reader))
+    reading = desk.accept(RulesBody(rules=[body]))
+    return await desk.edit(rule_id, "changed", lambda rules: rules.update(*reading.rules), reading)
 
 
 @router.delete("/rules/{rule_id}", summary="Take a rule away", responses=NOT_FOUND | NOT_KEPT)
-async def remove_rule(rule_id: str, stored: Rulesets, workspace: Workspace, by: By) -> RuleChange:
+async def remove_rule(rule_id: str, desk: Desk) -> RuleChange:
     """It stays in the rulesets it was part of, which decisions name."""
-    saved = await stored.edit(
-        rule_id, lambda rules: rules.remove(rule_id), note="removed", by=by, workspace=workspace
-    )
-    return _tell_change(saved, rule_id, [])
+    return await desk.edit(rule_id, "removed", lambda rules: rules.remove(rule_id))
 
 
 @router.get("/rulesets", summary="List the rulesets, newest first", responses=NOT_KEPT)
@@ -244,21 +247,19 @@ async def rulesets(stored: Rulesets, workspace: Workspace) -> list[RulesetSummar
 @router.post(
     "/rulesets", summary="Save rules under the next number", status_code=201, responses=BAD_REQUEST | NOT_KEPT
 )
-async def save_ruleset(
-    body: RulesetBody, governance: Governance, stored: Rulesets, workspace: Workspace, by: By, reader: Reader
-) -> SavedRuleset:
+async def save_ruleset(body: RulesetBody, desk: Desk) -> SavedRuleset:
     """Not in force yet. The same rules are kept once: saved again, they have the number they had."""
-    reading = _accept(body, governance.book, reader)
-    saved = await stored.save(reading.rules, note=body.note, by=by, workspace=workspace)
-    told = await _detail(saved, stored, workspace)
-    return SavedRuleset.model_validate(told | {"problems": _tell_problems(reading.complaints, reader)})
+    reading = desk.accept(body)
+    saved = await desk.stored.save(reading.rules, note=body.note, by=desk.by, workspace=desk.workspace)
+    told = {"problems": _tell_problems(reading, desk.reader), **await desk.detail(saved)}
+    return SavedRuleset.model_validate(told)
 
 
 @router.post("/rulesets/check", summary="Say what is wrong with rules", responses=BAD_REQUEST)
 async def check_ruleset(body: RulesBody, governance: Governance, reader: Reader) -> Checked:
     """Everything at once, each with its place and what was meant, perhaps; nothing is stored."""
-    found = _inspect(body, governance.book)
-    return Checked(ok=not found.errors, problems=_tell_problems(found.complaints, reader))
+    reading = _inspect(body, governance)
+    return Checked(ok=not reading.errors, problems=_tell_problems(reading, reader))
 
 
 @router.post("/rulesets/rollback", summary="Back to what was in force before", responses=NOT_KEPT)
@@ -269,10 +270,10 @@ async def roll_back(stored: Rulesets, workspace: Workspace, by: By) -> Activatio
 @router.get(
     "/rulesets/{number}", summary="One ruleset with its rules", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT
 )
-async def ruleset(number: Number, stored: Rulesets, workspace: Workspace) -> RulesetDetail:
-    found = await stored.get(number, workspace)
-    stored.rules_of(found)  # what cannot be read as rules is refused, and says why
-    return RulesetDetail.model_validate(await _detail(found, stored, workspace))
+async def ruleset(number: Number, desk: Desk) -> RulesetDetail:
+    found = await desk.stored.get(number, desk.workspace)
+    desk.stored.rules_of(found)  # what cannot be read as rules is refused, and says why
+    return RulesetDetail.model_validate(await desk.detail(found))
 
 
 @router.post(
@@ -294,57 +295,38 @@ SINCE = Query(description="a day, or a moment with its zone: decisions made from
     responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
 )
 async def simulate_ruleset(
-    number: Number,
-    since: Annotated[From, SINCE],
-    governance: Governance,
-    stored: Rulesets,
-    decisions: Decisions,
-    workspace: Workspace,
-    reader: Reader,
+    number: Number, since: Annotated[From, SINCE], desk: Desk, decisions: Decisions
 ) -> Simulated:
     """Decides each again with what was known at its time. Nothing is stored."""
-    book, rules = governance.book, stored.rules_of(await stored.get(number, workspace))
-    history = decisions.history(workspace, since)
+    book, rules = desk.governance.book, desk.stored.rules_of(await desk.stored.get(number, desk.workspace))
+    history = decisions.history(desk.workspace, since)
     report = await simulate(book.validator(book.repository(rules)).validate, history)
+    counted = sorted(report.endings.items())
+    shown = [
+        dict(each.decision) | each._asdict() | {"because": each.because.in_locale(desk.reader)}
+        for each in report.changed[:MOST_SHOWN]
+    ]
     return Simulated(
         ruleset=number,
         since=since,
         total=report.total,
         same=report.same,
         different=len(report.changed),
-        endings=[
-            Ending(was=was, now=now, count=count) for (was, now), count in sorted(report.endings.items())
-        ],
-        changed=[ChangedDecision.of(difference, reader) for difference in report.changed[:MOST_SHOWN]],
+        endings=[Ending(was=was, now=now, count=count) for (was, now), count in counted],
+        changed=[ChangedDecision.model_validate(each) for each in shown],
     )
 
 
-def _accept(body: RulesBody, reader: RuleReader, locale: Locale) -> Reading:
-    reading = _inspect(body, reader)
-    if reading.errors:
-        raise RuleRefused(reading.errors, locale)
-    return reading
-
-
-def _inspect(body: RulesBody, reader: RuleReader) -> Reading:
+def _inspect(body: RulesBody, governance: Governance) -> Reading:
     texts = {"yaml": body.yaml} if body.yaml is not None else body.files
     if [body.rules, body.yaml, body.files].count(None) != 2:
         raise InvalidInput(SAY("rest.rules_or_yaml"))
+    reader = governance.book
     return reader.inspect_rules(body.rules or []) if texts is None else reader.inspect_files(texts)
 
 
-def _tell_problems(found: Iterable[Complaint], reader: Locale) -> list[Problem]:
-    return [Problem.model_validate(complaint.as_details(reader)) for complaint in found]
-
-
-def _tell_change(saved: Ruleset, rule_id: str, problems: list[Problem]) -> RuleChange:
-    rule = next((RuleBody.model_validate(data) for data in saved.rules if data["id"] == rule_id), None)
-    return RuleChange(ruleset=saved.number, digest=saved.digest, rule=rule, problems=problems)
-
-
-async def _detail(ruleset: Ruleset, stored: RulesetService, workspace: str) -> dict[str, Any]:
-    known = _summarise(ruleset, await stored.number_in_force(workspace))
-    return known | {"changes": await stored.compare(ruleset.rules, workspace)}
+def _tell_problems(reading: Reading, reader: Reader) -> list[Problem]:
+    return [Problem.model_validate(complaint.as_details(reader)) for complaint in reading.complaints]
 
 
 def _summarise(ruleset: Ruleset, active: int) -> dict[str, Any]:
