@@ -14,6 +14,7 @@ An atom may be true more often than what it stands for: `>` is at its bound too,
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, Final, Literal, NamedTuple
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
@@ -59,10 +60,10 @@ COMPARISONS: Final[dict[str, Op]] = {
 }  # fmt: skip
 
 
-def cover(program: Program) -> Cover | None:
+def find_cover(program: Program) -> Cover | None:
     """None: only CEL can tell."""
     unclear = any(EACH in path for path in program.paths)
-    return None if unclear else _cover(program, program.checked.root, negated=False)
+    return None if unclear else _cover(program, program.root, negated=False)
 
 
 def _cover(program: Program, node: Node, *, negated: bool) -> Cover | None:
@@ -181,42 +182,38 @@ class Watch:
         self._root, self._steps = str(path[0]), path[1:]
         self._types = {each for each, kind in KINDS.items() if kind in (kinds or ANYTHING)}
         self._is_number = kinds == {"number"}
-        self._everyone: Found = set()
+        self.everyone: Found = set()
+        self.absent: Found = set()
+        """Rules that are broken where the value is missing."""
         self._there: Found = set()
-        self._absent: Found = set()
         self._constants: dict[Op, dict[Any, list[int]]] = defaultdict(lambda: defaultdict(list))
-        self._finders: list[Finder] = []
 
-    def need(self, place: int, *, always: bool) -> None:
-        """`always`: the rule is broken where the value is missing."""
-        self._everyone.add(place)
-        if always:
-            self._absent.add(place)
-
-    def add(self, atom: Atom, place: int) -> None:
-        self._everyone.add(place)
+    def add(self, place: int, atom: Atom) -> None:
+        self.everyone.add(place)
         if atom.op == "there":
             self._there.add(place)
         elif not atom.asked:
-            self._absent.add(place)
+            self.absent.add(place)
         for constant in [atom.values] if atom.op == "!=" else atom.values:
             self._constants[atom.op][constant].append(place)
 
-    def close(self) -> None:
-        self._finders = [FINDERS[op](dict(places)) for op, places in self._constants.items()]
+    @cached_property
+    def _finders(self) -> list[Finder]:
+        """Made when the first decision is looked at: by then all rules are there."""
+        return [FINDERS[op](dict(places)) for op, places in self._constants.items()]
 
     def look(self, judged: Judged, found: Found) -> None:
         value = judged.values.get(self._root)
         if value is None:
-            found |= self._everyone if self._root in judged.wrong else self._absent
+            found |= self.everyone if self._root in judged.wrong else self.absent
             return
         for step in self._steps:
             above, value = value, step_into(value, step)
             if value is MISSING:
-                found |= self._absent if isinstance(above, dict) else self._everyone
+                found |= self.absent if isinstance(above, dict) else self.everyone
                 return
         if type(value) not in self._types or (self._is_number and not -EXACT < value < EXACT):
-            found |= self._everyone
+            found |= self.everyone
             return
         if self._there:
             found |= self._there
@@ -224,12 +221,13 @@ class Watch:
             find(value, found)
 
 
-class Ready(NamedTuple):
-    """A rule, compiled; a condition in code has no program."""
+class Ready:
+    """A rule, compiled. A condition in code has no program, and one that only CEL can tell has no cover."""
 
-    rule: EnhancedRule
-    program: Program | None = None
-    cover: Cover | None = None
+    def __init__(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> None:
+        self.rule, source = rule, rule.condition
+        self.program = Program(source, fields_for(rule, tools)) if isinstance(source, str) else None
+        self.cover = find_cover(self.program) if self.program else None
 
     def applies(self, decision_type: str | None, tool: str | None) -> bool:
         types, tools = self.rule.for_types, self.rule.tools
@@ -252,16 +250,17 @@ class Bucket:
                 self._always.add(place)
             else:
                 self._add(place, ready.program, ready.cover)
-        for watch in self._watches.values():
-            watch.close()
 
     def _add(self, place: int, program: Program, covering: Cover) -> None:
         for path in [*((name,) for name in program.roots), *program.paths]:
             first = min(len(path), 2)
             above = (path[:length] for length in range(first, len(path) + 1))
-            self._watch(path, program).need(place, always=not program.asked.issuperset(above))
+            watch = self._watch(path, program)
+            watch.everyone.add(place)
+            if not program.asked.issuperset(above):
+                watch.absent.add(place)
         for atom in covering:
-            self._watch(atom.term, program).add(atom, place)
+            self._watch(atom.term, program).add(place, atom)
 
     def _watch(self, path: Path, program: Program) -> Watch:
         kinds = program.kinds(path)
@@ -317,11 +316,4 @@ class CelConditions(ConditionEngine):
         return find_problems(rule, tools)
 
     def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> CelIndex:
-        return CelIndex([_compile(rule, tools) for rule in rules if rule.enabled])
-
-
-def _compile(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Ready:
-    if not isinstance(rule.condition, str):
-        return Ready(rule)
-    program = Program(rule.condition, fields_for(rule, tools))
-    return Ready(rule, program, cover(program))
+        return CelIndex([Ready(rule, tools) for rule in rules if rule.enabled])

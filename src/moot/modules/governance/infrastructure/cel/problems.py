@@ -201,14 +201,12 @@ def _review(program: Program, arguments: Declared | None) -> Iterator[Problem]:
     kind = program.expression.return_type()
     if kind != cel.Type.BOOL and not (kind == cel.Type.DYN and program.roots):
         yield Problem(1, 1, SAY("conditions.not_boolean", kind=_kind(kind.name())))
-    root = program.checked.root
-    if not _looks_at_something(root):
+    if not _looks_at_something(program.root):
         yield Problem(1, 1, SAY("conditions.looks_at_nothing"))
         return
-    for node in root.walk():
+    for node in program.root.walk():
         for message, suggestion in _mistakes(program, node, arguments):
-            offset = program.checked.positions.get(node.id, 0)
-            yield Problem(*place(program.runnable, offset), message, suggestion)
+            yield Problem(*place(program.runnable, node.at), message, suggestion)
 
 
 def _looks_at_something(node: Node) -> bool:

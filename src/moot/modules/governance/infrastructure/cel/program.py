@@ -53,12 +53,12 @@ class Program:
         self.fields = fields
         self.runnable = resolve_has(source, fields)
         self.expression = environment(fields).compile(self.runnable)
-        self.checked = read_tree(self.expression.serialize())
+        self.root = read_tree(self.expression.serialize())
         self.roots: dict[str, Kind] = {}
         self.paths: dict[Path, frozenset[str]] = {}
         self.asked: set[Path] = set()
         self._loops: dict[str, Path | None] = {}
-        self._visit(self.checked.root, {"boolean"})
+        self._visit(self.root, {"boolean"})
         self._parts: dict[str, Program] = {}
 
     def path(self, node: Node) -> Path | None:

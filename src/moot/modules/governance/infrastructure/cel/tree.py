@@ -4,7 +4,7 @@ import struct
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal
 
 from moot.modules.governance.infrastructure.cel.values import KINDS
 
@@ -16,14 +16,15 @@ Shape = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
 class Node:
     """`name` is a declared name with all its dots, the variable of a loop, a field or a function.
 
-    What a method is called on comes first in `args`, as does what a loop (`exists`, `all`, `map`) goes over.
+    What a method is called on comes first in `args`, as does what a loop (`exists`, `all`, `map`) goes over. It
+    begins, or has its operator, `at` so many characters from the beginning.
     """
 
     kind: Shape
     name: str = ""
     args: tuple["Node", ...] = ()
     value: Value = None
-    id: int = 0
+    at: int = 0
 
     def walk(self) -> Iterator["Node"]:
         yield self
@@ -31,21 +32,17 @@ class Node:
             yield from arg.walk()
 
 
-class Checked(NamedTuple):
-    root: Node
-    positions: dict[int, int]
-    """Where each node begins or has its operator: characters from the beginning, by the node's id."""
-
-
-def read_tree(serialized: bytes) -> Checked:
+def read_tree(serialized: bytes) -> Node:
     """From `Expression.serialize()`: an `Any` around a `CheckedExpr`."""
     checked = _fields(_fields(serialized)[2][0])
     places = [_fields(entry) for entry in _fields(checked[5][0])[4]]
-    return Checked(_node(checked[4][0]), {_int(place, 1): _int(place, 2) for place in places})
+    return _node(checked[4][0], {_int(place, 1): _int(place, 2) for place in places})
 
 
 Numbered = defaultdict[int, list[Any]]
 """By number: whole numbers as such, all else as bytes."""
+Places = dict[int, int]
+"""Where each node is, by its id."""
 
 
 def _fields(data: bytes) -> Numbered:
@@ -72,8 +69,8 @@ def _int(fields: Numbered, number: int) -> int:
     return next(iter(fields[number]), 0)
 
 
-def _nodes(fields: Numbered, *numbers: int) -> tuple[Node, ...]:
-    return tuple(_node(value) for number in numbers for value in fields[number])
+def _nodes(fields: Numbered, places: Places, *numbers: int) -> tuple[Node, ...]:
+    return tuple(_node(value, places) for number in numbers for value in fields[number])
 
 
 SHAPES: Final[dict[int, tuple[Shape, int, tuple[int, ...]]]] = {
@@ -86,20 +83,22 @@ SHAPES: Final[dict[int, tuple[Shape, int, tuple[int, ...]]]] = {
 """How an expression's fields are read: its kind, which field is its name, and which are inside it."""
 
 
-def _node(data: bytes) -> Node:
+def _node(data: bytes, places: Places) -> Node:
     fields = _fields(data)
     number = next(each for each in fields if each != 2)
-    inside, id_ = _fields(fields[number][0]), _int(fields, 2)
+    inside, at = _fields(fields[number][0]), places.get(_int(fields, 2), 0)
     if number == 3:
         known = (CONSTANTS[each](values[0]) for each, values in inside.items() if each in CONSTANTS)
-        return Node("constant", value=next(known, None), id=id_)
+        return Node("constant", value=next(known, None), at=at)
     if number == 8:  # a map, written out
         entries = [_fields(entry) for entry in inside[2]]
-        return Node("items", "{}", tuple(node for entry in entries for node in _nodes(entry, 3, 4)), id=id_)
+        return Node(
+            "items", "{}", tuple(node for entry in entries for node in _nodes(entry, places, 3, 4)), at=at
+        )
     kind, name, args = SHAPES[number]
     if number == 5 and _int(inside, 3):
         kind = "has"
-    return Node(kind, inside[name][0].decode() if inside[name] else "", _nodes(inside, *args), id=id_)
+    return Node(kind, inside[name][0].decode() if inside[name] else "", _nodes(inside, places, *args), at=at)
 
 
 CONSTANTS: Final[dict[int, Callable[[Any], Value]]] = {

@@ -130,10 +130,10 @@ def _unless_written(record: DecisionRecord) -> Callable[["asyncio.Future[None]"]
 
 
 def _conditions(wanted: DecisionFilter) -> Iterator[ColumnElement[bool]]:
-    for column in (ROW.session_id, ROW.status, ROW.decision_type, ROW.requester):
-        value = getattr(wanted, column.key)
-        if value is not None:
-            yield column == value
+    equal = wanted.model_dump(
+        include={"session_id", "status", "decision_type", "requester"}, exclude_none=True
+    )
+    yield from (getattr(ROW, name) == value for name, value in equal.items())
     if wanted.decided_from is not None:
         yield ROW.decided_at >= wanted.decided_from
     if wanted.decided_before is not None:

@@ -63,8 +63,7 @@ class SqlEscalationQueue(EscalationQueue):
             ROW.status == "pending",
             ROW.expires_at > ruling["decided_at"],
         )
-        settled = await self._change(waits, REDACT(dict(ruling)))
-        return settled[0] if settled else None
+        return next(iter(await self._change(waits, REDACT(dict(ruling)))), None)
 
     async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
         mine = await self._first(*_match(question), ROW.status == "used", ROW.used_for == decision_id)
@@ -73,8 +72,7 @@ class SqlEscalationQueue(EscalationQueue):
         approved = (*_match(question), ROW.status == "approved", ROW.expires_at > now)
         oldest = select(ROW.id).where(*approved).order_by(ROW.requested_at, ROW.id).limit(1).scalar_subquery()
         used = {"status": "used", "used_at": now, "used_for": decision_id}
-        taken = await self._change((ROW.id == oldest, ROW.status == "approved"), used)
-        return taken[0] if taken else None
+        return next(iter(await self._change((ROW.id == oldest, ROW.status == "approved"), used)), None)
 
     async def expire(self, now: datetime) -> list[Escalation]:
         return await self._change((ROW.status.in_(OPEN), ROW.expires_at <= now), {"status": "expired"})

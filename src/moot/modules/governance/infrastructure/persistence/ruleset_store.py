@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import TypeVar
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, Row, func, insert, select
+from sqlalchemy import ColumnElement, Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from moot.modules.governance.domain.rulesets import (
@@ -28,9 +28,6 @@ MOST_TRIES = 100
 class TakenMeanwhile(Conflict):
     """Another process took the number between the look and the insert."""
 
-    def __init__(self) -> None:
-        super().__init__(SAY("rules.taken_meanwhile"))
-
 
 class SqlRulesetStore(RulesetStore):
     def __init__(self, database: Database) -> None:
@@ -38,35 +35,36 @@ class SqlRulesetStore(RulesetStore):
 
     async def save(self, ruleset: Ruleset, *, shipped: bool = False) -> Ruleset:
         def work(db: Connection) -> Ruleset:
-            here = RulesetRow.workspace_id == ruleset.workspace_id
-            same = select(RulesetRow.__table__).where(here, RulesetRow.digest == ruleset.digest)
-            if there := next((found for found in map(_ruleset, db.execute(same)) if found.intact), None):
+            workspace = ruleset.workspace_id
+            same = _rulesets(db, workspace, RulesetRow.digest == ruleset.digest)
+            if there := next((found for found in same if found.intact), None):
                 return there
-            numbers = db.execute(select(func.min(RulesetRow.number), func.max(RulesetRow.number)).where(here))
-            saved = ruleset._replace(number=_next(*numbers.one(), shipped))
+            end = func.min(RulesetRow.number) if shipped else func.max(RulesetRow.number)
+            last = db.scalar(select(end).where(RulesetRow.workspace_id == workspace))
+            saved = ruleset._replace(
+                number=_next_down(last) if shipped else max(last or SHIPPED, SHIPPED) + 1
+            )
             db.execute(insert(RulesetRow).values(id=uuid4(), **saved._asdict()))
             return saved
 
         return await self._done(work)
 
     async def get(self, workspace: str, number: int) -> Ruleset | None:
-        wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace, RulesetRow.number == number)
-        async with transaction(self._database.session) as db:
-            row = await db.scalar(wanted)
-        return _ruleset(row) if row else None
+        found = await self._look(lambda db: _rulesets(db, workspace, RulesetRow.number == number))
+        return found[0] if found else None
 
     async def list(self, workspace: str) -> Sequence[Ruleset]:
-        wanted = select(RulesetRow).where(RulesetRow.workspace_id == workspace)
-        async with transaction(self._database.session) as db:
-            return [_ruleset(row) for row in await db.scalars(wanted.order_by(RulesetRow.number.desc()))]
+        return await self._look(lambda db: _rulesets(db, workspace))
 
     async def activate(
         self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
     ) -> Activation | None:
         def work(db: Connection) -> Activation | None:
             now = _active(db, workspace)
-            if instead_of is not None:
-                _refuse_another(now, instead_of)
+            # the shipped rules are in force by themselves, under the number this version of the package has for them
+            in_force = now.number if now else min(instead_of or SHIPPED, SHIPPED)
+            if instead_of not in (None, in_force):
+                raise RulesMovedOn(instead_of, in_force)
             return _put_in_force(db, workspace, number, now, by, at)
 
         return await self._done(work)
@@ -79,12 +77,14 @@ class SqlRulesetStore(RulesetStore):
         return await self._done(work)
 
     async def before(self, workspace: str) -> Activation | None:
-        async with transaction(self._database.session) as db:
-            return await (await db.connection()).run_sync(_before, workspace)
+        return await self._look(lambda db: _before(db, workspace))
 
     async def active(self, workspace: str) -> Activation | None:
+        return await self._look(lambda db: _active(db, workspace))
+
+    async def _look(self, look: Callable[[Connection], T]) -> T:
         async with transaction(self._database.session) as db:
-            return await (await db.connection()).run_sync(_active, workspace)
+            return await (await db.connection()).run_sync(look)
 
     async def _done(self, work: Callable[[Connection], T]) -> T:
         """The outcome of `work`, committed."""
@@ -94,7 +94,7 @@ class SqlRulesetStore(RulesetStore):
             try:
                 outcome[:] = [work(db)]
             except IntegrityError as e:
-                raise TakenMeanwhile() from e
+                raise TakenMeanwhile(SAY("rules.taken_meanwhile")) from e
 
         for left in reversed(range(MOST_TRIES)):
             try:
@@ -106,10 +106,15 @@ class SqlRulesetStore(RulesetStore):
         return outcome[0]
 
 
-def _next(lowest: int | None, highest: int | None, shipped: bool) -> int:
-    if shipped:
-        return SHIPPED if lowest is None or lowest > SHIPPED else lowest - 1
-    return max(highest or SHIPPED, SHIPPED) + 1
+def _next_down(lowest: int | None) -> int:
+    return SHIPPED if lowest is None or lowest > SHIPPED else lowest - 1
+
+
+def _rulesets(db: Connection, workspace: str, *conditions: ColumnElement[bool]) -> Sequence[Ruleset]:
+    """The newest first."""
+    fields = [getattr(RulesetRow, name) for name in Ruleset._fields]
+    wanted = select(*fields).where(RulesetRow.workspace_id == workspace, *conditions)
+    return [Ruleset(*row) for row in db.execute(wanted.order_by(RulesetRow.number.desc()))]
 
 
 def _active(db: Connection, workspace: str, *conditions: ColumnElement[bool]) -> Activation | None:
@@ -127,13 +132,6 @@ def _before(db: Connection, workspace: str) -> Activation | None:
     return now and _active(db, workspace, RulesetRow.number != now.number)
 
 
-def _refuse_another(now: Activation | None, expected: int) -> None:
-    """The shipped rules are in force by themselves, under the number this version of the package has for them."""
-    as_expected = now.number == expected if now else expected <= SHIPPED
-    if not as_expected:
-        raise RulesMovedOn(expected, now.number if now else SHIPPED)
-
-
 def _put_in_force(
     db: Connection, workspace: str, number: int, now: Activation | None, by: str, at: datetime
 ) -> Activation | None:
@@ -147,7 +145,3 @@ def _put_in_force(
     row = {"id": uuid4(), "workspace_id": workspace, "sequence": new.sequence, "ruleset_id": ruleset_id}
     db.execute(insert(RulesetActivationRow).values(row | {"activated_by": by, "activated_at": at}))
     return new
-
-
-def _ruleset(row: RulesetRow | Row[Any]) -> Ruleset:
-    return Ruleset(*(getattr(row, name) for name in Ruleset._fields))

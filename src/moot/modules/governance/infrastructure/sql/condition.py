@@ -14,7 +14,6 @@ from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.governance.infrastructure.sql.statement import Columns, SqlProblem, code_of
 
-ALWAYS_SQL = "sql"
 MOST_SHOWN = 500
 MAYBE_SQL = frozenset({"query", "statement", "sql_query", "sql_statement", "command"})
 DATABASES = re.compile(r"sql|database|duckdb|postgres|sqlite|(^|_)db(_|$)", re.IGNORECASE)
@@ -44,10 +43,9 @@ def sql_condition(tables: Mapping[str, Columns] | None) -> NamedCondition:
             sql = leaf.value
             if not isinstance(sql, str):
                 return Finding(f"payload.args.{leaf.path}", error=SAY("sql.no_text", name=leaf.path))
-            problems = check_sql(sql, known)
-            if problems:
-                better = None if leaf.in_text else _find_better(sql, known)
-                return _finding(leaf, problems, better)
+            if problems := check_sql(sql, known):
+                better = rewrite(sql, columns=known) if known and not leaf.in_text else None
+                return _finding(leaf, problems, None if better and check_sql(better, known) else better)
         return None
 
     return sql_guard
@@ -71,29 +69,22 @@ def _is_sql(tool: str, leaf: Leaf) -> bool:
         return True
     if needs == "not sql" or not isinstance(leaf.value, str):
         return False
-    return needs == "text" or _begins_like_sql(leaf.value)
+    return needs == "text" or any(
+        begins.match(s) for s in (leaf.value, code_of(leaf.value)) for begins in SQL
+    )
 
 
 @lru_cache(maxsize=4096)
 def _tell_by_names(tool: str, names: tuple[str, ...]) -> Literal["nothing", "text", "beginning", "not sql"]:
     """What a value so named has to be to be SQL: any text in the query of a database, whatever is called `sql`."""
     called = {singular(name.lower()) for name in names}
-    if ALWAYS_SQL in called:
+    if "sql" in called:
         return "nothing"
     is_database, is_query = bool(DATABASES.search(tool)), not called.isdisjoint(MAYBE_SQL)
     if is_database and is_query:
         return "text"
     speaks_of_it = is_database or is_query or not MAYBE_SQL.isdisjoint(name_words(tool))
     return "beginning" if speaks_of_it else "not sql"
-
-
-def _begins_like_sql(value: str) -> bool:
-    return any(begins.match(text) for begins in SQL for text in (value, code_of(value)))
-
-
-def _find_better(sql: str, known: Columns | None) -> str | None:
-    better = rewrite(sql, columns=known) if known else None
-    return None if better is None or check_sql(better, known) else better
 
 
 def _finding(leaf: Leaf, problems: Sequence[SqlProblem], better: str | None) -> Finding:

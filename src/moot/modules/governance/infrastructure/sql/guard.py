@@ -149,22 +149,22 @@ def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[Sq
     for scope in scopes:
         yield from _whole_tables(scope)
         yield from _products(scope)
-    yield from _secrets(tree)
-    yield from _endless(tree)
+    for column in tree.find_all(exp.Column):
+        if column.name.lower() in CREDENTIALS:
+            yield SqlProblem(SAY("sql.credential", name=column.name), snippet(column))
+    for cte in tree.find_all(exp.CTE):
+        named = {table.name.lower() for table in cte.this.find_all(exp.Table) if not table.db}
+        if (
+            isinstance(cte.this, exp.SetOperation) and cte.alias.lower() in named
+        ):  # nobody can tell whether it ends
+            yield SqlProblem(SAY("sql.endless", name=cte.alias), snippet(cte))
 
 
 def _tables(tree: exp.Query, scopes: list[Scope], allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
-    inner = {
-        id(node)
-        for scope in scopes
-        for node, source in scope.selected_sources.values()
-        if isinstance(source, Scope)
-    }
+    reads = [read for scope in scopes for read in scope.selected_sources.values()]
+    inner = {id(node) for node, source in reads if isinstance(source, Scope)}
     for table in tree.find_all(exp.Table):
-        if id(table) in inner:
-            continue
-        message = _of_table(table, allowed)
-        if message:
+        if id(table) not in inner and (message := _of_table(table, allowed)):
             yield SqlProblem(message, snippet(table))
 
 
@@ -208,7 +208,9 @@ def _products(scope: Scope) -> Iterator[SqlProblem]:
     groups = [{name} for name in sources_of(scope)]
     for node in walk_in_scope(scope.expression):
         if isinstance(node, exp.Predicate | exp.In | exp.Binary):
-            groups = _join(groups, _sides(node, scope))
+            names = _sides(node, scope)
+            joined = set().union(*(group for group in groups if group & names))
+            groups = [group for group in groups if not group & names] + [joined]
     apart = [group for group in groups if group & tables.keys()]
     if len(apart) > 1:
         yield SqlProblem(SAY("sql.product", tables=sorted(tables)), snippet(scope.expression))
@@ -220,22 +222,3 @@ def _sides(node: exp.Expr, scope: Scope) -> set[str]:
     if len(columns) > 1 and any(not column.table for column in columns):
         return set(sources_of(scope))
     return {column.table.lower() for column in columns}
-
-
-def _join(groups: list[set[str]], names: set[str]) -> list[set[str]]:
-    touched = [group for group in groups if group & names]
-    return [group for group in groups if group not in touched] + ([set().union(*touched)] if touched else [])
-
-
-def _secrets(tree: exp.Query) -> Iterator[SqlProblem]:
-    for column in tree.find_all(exp.Column):
-        if column.name.lower() in CREDENTIALS:
-            yield SqlProblem(SAY("sql.credential", name=column.name), snippet(column))
-
-
-def _endless(tree: exp.Query) -> Iterator[SqlProblem]:
-    """A query that builds on itself: nobody can tell whether it ends."""
-    for cte in tree.find_all(exp.CTE):
-        named = {table.name.lower() for table in cte.this.find_all(exp.Table) if not table.db}
-        if isinstance(cte.this, exp.SetOperation) and cte.alias.lower() in named:
-            yield SqlProblem(SAY("sql.endless", name=cte.alias), snippet(cte))

@@ -183,11 +183,8 @@ class Masking:
     def _hide(self, scope: Scope) -> None:
         select = scope.expression
         states = [(projection, self._judge(scope, projection)) for projection in select.expressions]
-        kept = [
-            _mask(projection) if state == "mask" else projection
-            for projection, state in states
-            if state != "gone"
-        ]
+        shown = [(projection, state) for projection, state in states if state != "gone"]
+        kept = [_mask(projection) if state == "mask" else projection for projection, state in shown]
         if not kept or (len(kept) < len(states) and _by_position(select)):
             raise Unclear
         outputs = {p.alias_or_name.lower(): state for p, state in states if state}
@@ -206,7 +203,9 @@ class Masking:
         source = origin_of(column, scope, self._columns)
         if isinstance(source, Scope):
             return self._changed.get(id(source.expression), {}).get(column.name.lower())
-        named = _names(column, qualified=source is not None) & self._hidden
+        # what stands before the point may be meant too, where no source is called so
+        parts = [column.this] if source is not None and column.table else column.parts
+        named = {part.name.lower() for part in parts} & self._hidden
         return None if not named else ("gone" if named & self._drop else "mask")
 
     def _refuse_tests(self, scope: Scope) -> None:
@@ -216,8 +215,10 @@ class Masking:
         for node in walk_in_scope(scope.expression):
             if isinstance(node, exp.Column) and id(node) not in returned and self._state(scope, node):
                 raise Unclear
-            if isinstance(node, exp.Join) and (node.method == "NATURAL" or _read_using(node) & self._hidden):
-                raise Unclear
+            if isinstance(node, exp.Join):
+                using = {part.name.lower() for part in node.args.get("using") or ()}
+                if node.method == "NATURAL" or using & self._hidden:
+                    raise Unclear
 
     def _note(self, scope: Scope, changed: dict[str, str]) -> None:
         if changed and not _handed_on(scope.expression):
@@ -241,16 +242,6 @@ def _mask(projection: exp.Expr) -> exp.Expr:
     return exp.Alias(this=exp.Literal.string(MASKED), alias=name)
 
 
-def _names(column: exp.Column, *, qualified: bool) -> set[str]:
-    """What a column may be about: its name, and where no source is called so, what stands before the point."""
-    parts = [column.this] if qualified and column.table else column.parts
-    return {part.name.lower() for part in parts}
-
-
-def _read_using(join: exp.Join) -> set[str]:
-    return {part.name.lower() for part in join.args.get("using") or ()}
-
-
 def _by_position(select: exp.Expr) -> bool:
     clauses = [select.args.get(name) for name in ("order", "group")]
     written = [part for clause in clauses if clause for part in clause.expressions]
@@ -260,9 +251,7 @@ def _by_position(select: exp.Expr) -> bool:
 
 
 def _handed_on(query: exp.Expr) -> bool:
-    node = query
-    while node.parent is not None:
-        if node.arg_key not in (*READS, "alias") or isinstance(node.parent, exp.Predicate | exp.Binary):
-            return False
-        node = node.parent
-    return True
+    if query.parent is None:
+        return True
+    is_test = query.arg_key not in (*READS, "alias") or isinstance(query.parent, exp.Predicate | exp.Binary)
+    return not is_test and _handed_on(query.parent)

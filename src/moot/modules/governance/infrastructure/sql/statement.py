@@ -42,20 +42,15 @@ class SqlProblem(NamedTuple):
 @lru_cache(maxsize=4096)
 def parse(sql: str, dialect: str = DIALECT) -> exp.Query | SqlProblem:
     """The one query `sql` is. The tree is shared: copy it before changing it."""
-    odd = next(_find_oddities(sql), None)
-    if odd:
+    if odd := next(_find_oddities(sql), None):
         return odd
     try:
         found = [statement for statement in sqlglot.parse(sql, dialect=dialect) if statement]
     except (SqlglotError, RecursionError) as e:
         return SqlProblem(_explain_failure(e), sql[:SNIPPET])
-    if len(found) != 1 or not isinstance(found[0], QUERIES):
+    if len(found) != 1 or not isinstance(tree := found[0], QUERIES):
         return SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
-    return _spell_alike(found[0])
-
-
-def _spell_alike(tree: exp.Query) -> exp.Query:
-    """`WITH Monthly AS … FROM monthly`: the parser would take them for two."""
+    # `WITH Monthly AS … FROM monthly`: the parser would take them for two
     written = {cte.alias.lower(): cte.alias for cte in tree.find_all(exp.CTE)}
     for table in tree.find_all(exp.Table):
         name = table.this
@@ -77,33 +72,25 @@ def _find_oddities(sql: str) -> Iterator[SqlProblem]:
     if len(sql) > MOST_CHARACTERS:
         yield SqlProblem(SAY("sql.too_long", most=MOST_CHARACTERS), sql[:SNIPPET])
         return
-    unseen = next((sign for sign in sql.replace("\r\n", "\n") if _unseen(sign)), None)
-    if unseen:
+    signs = (sign for sign in sql.replace("\r\n", "\n") if sign not in "\t\n")
+    if unseen := next((sign for sign in signs if unicodedata.category(sign) in UNSEEN), None):
         yield SqlProblem(SAY("sql.unseen", sign=f"U+{ord(unseen):04X}"), sql[:SNIPPET])
-    yield from _read_differently(sql)
+    depth = 0
+    for piece in PIECE.finditer(sql):
+        kind, said, from_there = piece.lastgroup, piece[0], sql[piece.start() :][:SNIPPET]
+        # a backslash before a quote: the end of the text for one dialect, a part of it for another
+        escapes = kind == "text" and "\\'" in said.replace("\\\\", "")
+        if kind == "odd" or escapes or (kind == "comment" and "/*" in said[2:]):
+            yield SqlProblem(SAY("sql.ambiguous", part=said[:SNIPPET]), from_there)
+        depth += (said == "(") - (said == ")")
+        if depth > MOST_NESTING:
+            yield SqlProblem(SAY("sql.too_deep", most=MOST_NESTING), from_there)
     first = re.match(r"[\s(]*(\w*)", code_of(sql))
     if not first or first[1].upper() not in ("SELECT", "WITH"):
         yield SqlProblem(SAY("sql.one_select"), sql[:SNIPPET])
 
 
-def _read_differently(sql: str) -> Iterator[SqlProblem]:
-    depth = 0
-    for piece in PIECE.finditer(sql):
-        kind, said = piece.lastgroup, piece[0]
-        if kind == "odd" or (kind == "text" and _escapes(said)) or (kind == "comment" and "/*" in said[2:]):
-            yield SqlProblem(SAY("sql.ambiguous", part=said[:SNIPPET]), sql[piece.start() :][:SNIPPET])
-        depth += (said == "(") - (said == ")")
-        if depth > MOST_NESTING:
-            yield SqlProblem(SAY("sql.too_deep", most=MOST_NESTING), sql[piece.start() :][:SNIPPET])
-
-
-def _escapes(text: str) -> bool:
-    """Whether a backslash stands before a quote: the end of the text for one dialect, a part of it for another."""
-    return "\\'" in text.replace("\\\\", "")
-
-
-def _unseen(sign: str) -> bool:
-    return sign not in "\t\n" and unicodedata.category(sign) in ("Cc", "Cf", "Cs", "Zl", "Zp")
+UNSEEN = ("Cc", "Cf", "Cs", "Zl", "Zp")
 
 
 def _explain_failure(error: Exception) -> Message:
@@ -131,10 +118,8 @@ def tables_of(scope: Scope) -> dict[str, exp.Table]:
 
 
 def columns_of(table: exp.Table, known: Columns | None) -> list[str] | None:
-    for name, columns in (known or {}).items():
-        if name.lower() == table.name.lower():
-            return list(columns)
-    return None
+    named = (columns for name, columns in (known or {}).items() if name.lower() == table.name.lower())
+    return next(map(list, named), None)
 
 
 def table_stars(scope: Scope) -> list[exp.Expr]:
@@ -167,16 +152,18 @@ def output_names(scope: Scope, known: Columns | None) -> list[str]:
 def pairs(scope: Scope, star: exp.Expr, known: Columns | None) -> list[tuple[str, str]]:
     """(source, column) for every column a star stands for."""
     inner = star.this if isinstance(star, exp.Column) else star
-    without = inner.args.get("except_") or []
-    if any(inner.args.get(part) for part in ("replace", "rename", "ilike")) or _merges(scope):
+    joins = scope.expression.args.get("joins") or []
+    if any(inner.args.get(part) for part in ("replace", "rename", "ilike")) or any(map(_merges, joins)):
         raise Unclear
-    left_out = {part.name.lower() for part in without}
-    return [
-        (source, column)
-        for source, origin in star_sources(scope, star).items()
-        for column in _name_columns(scope, source, origin, known)
-        if column.lower() not in left_out
-    ]
+    left_out = {part.name.lower() for part in inner.args.get("except_") or ()}
+    sources = star_sources(scope, star)
+    named = [(source, column) for source in sources for column in _name_columns(scope, source, known)]
+    return [(source, column) for source, column in named if column.lower() not in left_out]
+
+
+def _merges(join: exp.Join) -> bool:
+    """It folds columns of both sides into one, or shows one side only: what `*` means is the database's."""
+    return bool(join.args.get("using")) or join.method == "NATURAL" or join.kind in ("SEMI", "ANTI")
 
 
 def origin_of(column: exp.Column, scope: Scope, known: Columns | None) -> exp.Table | Scope | None:
@@ -197,34 +184,22 @@ def origin_of(column: exp.Column, scope: Scope, known: Columns | None) -> exp.Ta
 def _may_have(scope: Scope, alias: str, column: str, known: Columns | None) -> bool:
     """Whether an unqualified `column` may be this source's; a table nobody knows may have any."""
     try:
-        return column in map(str.lower, _name_columns(scope, alias, sources_of(scope)[alias], known))
+        return column in map(str.lower, _name_columns(scope, alias, known))
     except Unclear:
         return True
 
 
-def _name_columns(scope: Scope, name: str, source: exp.Table | Scope, known: Columns | None) -> list[str]:
-    columns = columns_of(source, known) if isinstance(source, exp.Table) else output_names(source, known)
+def _name_columns(scope: Scope, name: str, known: Columns | None) -> list[str]:
+    """Of the source of that name; `AS t(a, b)` and `WITH t(a, b)` give some of them others."""
+    node, source = next(read for as_, read in scope.selected_sources.items() if as_.lower() == name)
+    columns = output_names(source, known) if isinstance(source, Scope) else columns_of(source, known)
     if columns is None:
         raise Unclear
-    renamed = _read_renames(scope, name)
+    holder = source.expression.parent if isinstance(source, Scope) else None
+    renamed = alias_columns(node) or alias_columns(holder)
     return renamed + columns[len(renamed) :]
-
-
-def _read_renames(scope: Scope, name: str) -> list[str]:
-    """The columns of `AS t(a, b)`, or of `WITH t(a, b)`."""
-    for written, (node, source) in scope.selected_sources.items():
-        if written.lower() == name:
-            holder = source.expression.parent if isinstance(source, Scope) else None
-            return alias_columns(node) or alias_columns(holder)
-    return []
 
 
 def alias_columns(node: exp.Expr | None) -> list[str]:
     alias = node.args.get("alias") if node else None
     return [column.name for column in alias.columns] if isinstance(alias, exp.TableAlias) else []
-
-
-def _merges(scope: Scope) -> bool:
-    """A join that folds columns of both sides into one, or shows one side only: what `*` means is the database's."""
-    joins = scope.expression.args.get("joins") or []
-    return any(j.args.get("using") or j.method == "NATURAL" or j.kind in ("SEMI", "ANTI") for j in joins)
