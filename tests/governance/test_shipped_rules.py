@@ -83,12 +83,14 @@ class TestTheFiles:
     def test_every_rule_shows_decisions_that_break_it_and_others_that_do_not(self) -> None:
         assert [rule.id for rule in ALL if rule.is_draft] == []
 
-    def test_they_load_whatever_tools_a_desk_has(self) -> None:
-        tools = {
-            "database": ToolProfile(name="database", sql="query"),
-            "send_email": ToolProfile(name="send_email"),
-        }
-        assert RuleBook(tools).read_shipped() != []
+    @pytest.mark.parametrize("tools", [(), ("database", "send_email")])
+    def test_they_pass_every_check_of_rules_whatever_tools_a_desk_has(self, tools: tuple[str, ...]) -> None:
+        book = RuleBook(
+            {name: ToolProfile(name=name, sql="query" if name == "database" else None) for name in tools}
+        )
+        found = book.inspect_files({file.name: file.read_text("utf-8") for file in FOLDER.glob("*.yaml")})
+        assert found.complaints == []
+        assert {rule.id for rule in found.rules} >= {rule.id for rule in book.read_shipped()} != set()
 
     def test_limits_for_research_stand_in_the_place_of_those_they_replace(self) -> None:
         ids = {rule.id for rule in ALL}

@@ -127,10 +127,10 @@ class RuleBook(RuleReader):
         return [rule for rule in rules if rule.id not in replaced]
 
     def _read_file(self, name: str) -> list[EnhancedRule]:
-        """What they replace stands in these very files, and is not looked up while they are read."""
+        """As they were tried before Moot was released."""
         if name not in self._files:
-            plain = RuleReader(self.engine, self.tools, self.conditions)
-            self._files[name] = plain.read((FOLDER / f"{name}.yaml").read_text("utf-8"), f"{name}.yaml")
+            text = (FOLDER / f"{name}.yaml").read_text("utf-8")
+            self._files[name] = self.read(text, f"{name}.yaml", tried=True)
         return self._files[name]
 
     def _replaceable(self) -> list[str]:

@@ -140,9 +140,14 @@ def _refuse(text: str, part: yaml.Event | yaml.Node, **values: Any) -> Unreadabl
 
 
 class RuleReader(RuleChecker):
-    def read(self, text: str, where: str = "rules.yaml") -> list[EnhancedRule]:
-        """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it."""
-        return self.inspect_files({where: text}).accept()
+    def read(self, text: str, where: str = "rules.yaml", *, tried: bool = False) -> list[EnhancedRule]:
+        """The rules of a file, drafts switched off; `RuleRefused` lists everything that is wrong with it.
+
+        One that was `tried` before is not compiled, nor are its examples.
+        """
+        reading = Reading(self, tried=tried)
+        reading.add(text, where)
+        return reading.accept()
 
     def inspect_files(self, texts: Mapping[str, str]) -> "Reading":
         """Everything that is wrong with files, by their names, to be used together, and which rules are drafts."""
@@ -164,6 +169,7 @@ class Reading:
 
     by: RuleReader
     where: str | None = None
+    tried: bool = False
     rules: list[EnhancedRule] = field(default_factory=list)
     complaints: list[Complaint] = field(default_factory=list)
     _document: Document = field(default_factory=Document)
@@ -218,7 +224,7 @@ class Reading:
         self._complain(at, *(replace(complaint, rule=rule_id) for complaint in wrong))
         if rule is None or wrong:
             return
-        for find in (self.by.complaints, self.by.try_examples, self.by.find_idle):
+        for find in () if self.tried else (self.by.complaints, self.by.try_examples, self.by.find_idle):
             if found := find(rule):
                 self._complain(at, *found)
                 return
