@@ -41,8 +41,9 @@ $(VENV)/.installed-llm: $(VENV)/.installed-dev requirements-llm.lock
 test-llm: $(VENV)/.installed-llm ## run a whole session and questions with a small real language model, on this machine
 	MOOT_TEST_LLM=1 $(BIN)/python -m pytest -q -s --timeout 0 tests/real_model
 
-chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times, for about ten minutes
+chaos: $(VENV)/.installed-dev ## kill, pause and starve sessions hundreds of times; every test of the desk on both databases
 	MOOT_TEST_KILLS=200 $(BIN)/python -m pytest -q -n 2 --timeout 0 tests/chaos
+	MOOT_TEST_FULL=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal tests/entry tests/intake
 
 fuzz: $(VENV)/.installed-dev ## a million generated rules and decisions against the naive reference, for about half an hour
 	MOOT_TEST_PAIRS=1000000 $(BIN)/python -m pytest -q --timeout 0 tests/governance/test_index_equals_reference.py

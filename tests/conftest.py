@@ -3,12 +3,14 @@
 import asyncio
 import gc
 import os
+import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copyfile
 from typing import TYPE_CHECKING
+from zlib import crc32
 
 import hypothesis
 import pytest
@@ -24,6 +26,8 @@ if TYPE_CHECKING:
     from tests.entry.forked import Forge
 
 BACKENDS = ["sqlite", "postgres"]
+WHOLE_DESK = ["entry", "intake"]
+"""Folders whose tests say nothing about one database; those of the code that speaks to it run on both."""
 
 # What was compiled is kept, whatever the machine is set to: each worker and each `moot` would compile it all anew.
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
@@ -44,6 +48,20 @@ def plain_logs() -> None:
 
 
 plain_logs()
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """A test of the whole desk that could see both databases sees one, by turns; `MOOT_TEST_FULL`: both."""
+    ids = {item.nodeid for item in items}
+    if not os.environ.get("MOOT_TEST_FULL"):
+        items[:] = [item for item in items if not (item.path.parent.name in WHOLE_DESK and _waits(item, ids))]
+
+
+def _waits(item: pytest.Item, ids: set[str]) -> bool:
+    """It is there for both databases, and it is the turn of the other one."""
+    on = {backend: re.sub("|".join(BACKENDS), backend, item.nodeid) for backend in BACKENDS}
+    turn = BACKENDS[crc32(item.nodeid.partition("[")[0].encode()) % len(BACKENDS)]
+    return ids.issuperset(on.values()) and item.nodeid != on[turn]
 
 
 def pytest_collection_finish() -> None:
