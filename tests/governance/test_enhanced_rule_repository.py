@@ -28,7 +28,8 @@ class CountingEngine(CelConditions):
 
 
 def repository(*rules: EnhancedRule, **given: Any) -> EnhancedRuleRepository:
-    reader = RuleReader(given.pop("engine", ENGINE), given.pop("tools", {}))
+    engine = given.pop("engine", ENGINE)
+    reader = RuleReader(lambda: engine, given.pop("tools", {}))
     return EnhancedRuleRepository(rules, reader=reader, **given)
 
 

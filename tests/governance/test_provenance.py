@@ -13,6 +13,10 @@ def judged(goal: str | None, tool: str, facts: Any = None, **args: Any) -> Asses
     return assess(tool, args, goal, {}, None, facts)
 
 
+def asked_for(found: Assessment) -> bool:
+    return "provenance.not_asked" not in {each.key for each in found.why}
+
+
 FINE = [
     (
         "Tell Ben in a direct message that the build is green.",
@@ -105,7 +109,7 @@ def test_what_nobody_asked_for_and_nobody_vouches_for_is_refused(
     goal: str, tool: str, args: dict[str, Any]
 ) -> None:
     found = judged(goal, tool, **args)
-    assert (found.verdict, found.asked_for, bool(found.unproven)) == ("refused", False, True)
+    assert (found.verdict, asked_for(found), bool(found.unproven)) == ("refused", False, True)
 
 
 DOUBTFUL = [
@@ -142,7 +146,7 @@ def test_what_was_asked_for_with_values_from_elsewhere_is_doubtful(
     goal: str, tool: str, args: dict[str, Any]
 ) -> None:
     found = judged(goal, tool, **args)
-    assert (found.verdict, found.asked_for, bool(found.unproven)) == ("doubtful", True, True)
+    assert (found.verdict, asked_for(found), bool(found.unproven)) == ("doubtful", True, True)
 
 
 @pytest.mark.parametrize(
@@ -164,7 +168,7 @@ def test_who_asks_for_a_list_has_not_asked_for_what_else_the_name_of_the_tool_sa
     goal = "List the files and show notes.txt."
     assert judged(goal, "list_files", path=path) == Assessment()
     found = judged(goal, "list_files_delete", path=path)
-    assert (found.verdict, found.asked_for) == ("doubtful" if path in goal else "refused", False)
+    assert (found.verdict, asked_for(found)) == ("doubtful" if path in goal else "refused", False)
     assert (
         judged("List the files and delete notes.txt.", "list_files_delete", path="notes.txt") == Assessment()
     )
@@ -181,9 +185,9 @@ def test_a_tool_nothing_tells_of_may_be_asked_what_sql_reads_and_nothing_else() 
 
 def test_what_must_not_be_done_is_not_asked_for() -> None:
     assert (
-        judged("Change my order W1, but do not cancel it.", "cancel_order", order_id="W1").asked_for is False
+        asked_for(judged("Change my order W1, but do not cancel it.", "cancel_order", order_id="W1")) is False
     )
-    assert judged("修改订单W1，不要取消", "cancel_order", order_id="W1").asked_for is False
+    assert asked_for(judged("修改订单W1，不要取消", "cancel_order", order_id="W1")) is False
     assert (
         judged("Plan lunch; don't forget to invite ana@lab.io.", "invite_guest", guest="ana@lab.io").verdict
         == "fine"
@@ -191,7 +195,7 @@ def test_what_must_not_be_done_is_not_asked_for() -> None:
 
 
 def test_an_answer_to_the_asker_is_no_message_to_anybody() -> None:
-    assert judged("Tell me who ana@lab.io is.", "send_email", recipients=["ana@lab.io"]).asked_for is False
+    assert asked_for(judged("Tell me who ana@lab.io is.", "send_email", recipients=["ana@lab.io"])) is False
 
 
 def test_reading_is_free_except_at_an_address_on_the_net_that_nobody_named() -> None:

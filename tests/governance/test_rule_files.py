@@ -33,7 +33,7 @@ def remove_is_called(facts: Facts) -> bool:
 
 
 CONDITIONS: Mapping[str, NamedCondition] = {"removes@1": remove_is_called}
-READER = RuleReader(ENGINE, conditions=CONDITIONS)
+READER = RuleReader(lambda: ENGINE, conditions=CONDITIONS)
 
 
 def file_of(*rules: str) -> str:
@@ -300,6 +300,6 @@ class TestWriting:
 def test_what_the_context_of_an_example_vouches_for_is_not_tainted() -> None:
     tainted = RULE.replace("payload.tool == 'rm'", "payload.tool == 'rm' && tainted('path')")
     asked = tainted.replace("{tool: rm}}", "{tool: rm, args: {path: notes}}, context: {goal: remove notes}}")
-    assert RuleReader(ENGINE).read(file_of(tainted))[0].enabled
+    assert RuleReader(lambda: ENGINE).read(file_of(tainted))[0].enabled
     with pytest.raises(RuleRefused):
-        RuleReader(ENGINE).read(file_of(asked))
+        RuleReader(lambda: ENGINE).read(file_of(asked))

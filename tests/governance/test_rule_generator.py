@@ -29,7 +29,7 @@ from moot.shared.domain.errors import InvalidInput
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 TODAY = NOW.date()
 ENGINE = CelConditions()
-READER = RuleReader(ENGINE)
+READER = RuleReader(lambda: ENGINE)
 
 START = "我有一份包含客户信息的Excel"
 GOAL = "生成销售分析报表"
@@ -151,8 +151,8 @@ def test_tool_rules_also_fit_a_tool_whose_arguments_are_typed(generator):
     schema = {"timeout": {"type": "integer"}, "method": {"type": "string"}, "url": {"type": "string"}}
     profile = ToolProfile(name="http", parameters={"type": "object", "properties": schema})
     for rule in generator.generate_tool_rules(["http"], {"http": HTTP}):
-        assert RuleReader(ENGINE, {"http": profile}).complaints(rule) == [], rule.condition
-        assert RuleReader(ENGINE, {"http": profile}).try_examples(rule) == [], rule.condition
+        assert RuleReader(lambda: ENGINE, {"http": profile}).complaints(rule) == [], rule.condition
+        assert RuleReader(lambda: ENGINE, {"http": profile}).try_examples(rule) == [], rule.condition
 
 
 def test_what_comes_from_a_user_is_in_shadow_until_it_is_accepted(generator):

@@ -60,7 +60,7 @@ class Desk:
         conditions: dict[str, NamedCondition] = given.pop("conditions", {"removes@1": removes})
         self.service = RulesetService(
             self.store,
-            RuleReader(ENGINE, conditions=conditions),
+            RuleReader(lambda: ENGINE, conditions=conditions),
             clock=self.clock,
             shipped=lambda: given.get("shipped", SHIPPED_RULES),
         )

@@ -10,7 +10,7 @@ from fastapi.responses import JSONResponse
 from moot.api.openapi import document_keys
 from moot.modules.coordinator.presentation.rest import research_routes, session_routes
 from moot.modules.governance.application.rule_files import LARGEST
-from moot.modules.governance.presentation import decision_routes, escalation_routes, rule_routes
+from moot.modules.governance.presentation import decision_routes, rule_routes
 from moot.modules.intake.presentation.rest import intake_routes
 from moot.modules.llm_platform.presentation import routes as llm_routes
 from moot.modules.market_data.presentation import routes as market_data_routes
@@ -35,7 +35,7 @@ ROUTERS = (
     decision_routes.status_router,
     rule_routes.router,
     decision_routes.router,
-    escalation_routes.router,
+    decision_routes.escalation_router,
     intake_routes.router,
     market_data_routes.router,
     llm_routes.router,

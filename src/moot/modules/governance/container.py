@@ -2,7 +2,7 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,16 +19,10 @@ from moot.modules.governance.application.goal_alignment_checker import Alignment
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
 from moot.modules.governance.application.rulesets import RulesetService
-from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
+from moot.modules.governance.domain.conditions import Facts, Finding, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.escalations import Escalation
-from moot.modules.governance.domain.rules import (
-    ConditionEngine,
-    EnhancedRule,
-    NamedCondition,
-    RewriteSql,
-    RuleIndex,
-)
+from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, NamedCondition, RewriteSql
 from moot.modules.governance.infrastructure.alignment_measures import (
     EmbeddingOpinion,
     ModelOpinion,
@@ -53,39 +47,24 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "default": ("presets", "research", "risk", "ashare", "tools"),
 }
 """The rules that come with Moot: a file each, put together to profiles."""
-
-
 Columns = Mapping[str, list[str]]
 """Tables, and their columns."""
 
 
-class Cel(ConditionEngine):
+def load_cel() -> ConditionEngine:
     """CEL and the SQL parser take a quarter of a second to load: they are loaded when they are first used."""
+    from moot.modules.governance.infrastructure.cel.index import CelConditions
 
-    def problems(self, rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[Problem]:
-        return self._conditions.problems(rule, tools)
-
-    def index(self, rules: Sequence[EnhancedRule], tools: Mapping[str, ToolProfile]) -> RuleIndex:
-        return self._conditions.index(rules, tools)
-
-    @cached_property
-    def _conditions(self) -> ConditionEngine:
-        from moot.modules.governance.infrastructure.cel.index import CelConditions
-
-        return CelConditions()
+    return CelConditions()
 
 
 def guard_sql(tables: Mapping[str, Columns] | None) -> NamedCondition:
     """The condition of that name; `tables` are those a tool may read, by the name of the tool."""
 
-    @cache
-    def load() -> NamedCondition:
+    def condition(facts: Facts) -> bool | Finding | None:
         from moot.modules.governance.infrastructure.sql.condition import sql_condition
 
-        return sql_condition(tables)
-
-    def condition(facts: Facts) -> bool | Finding | None:
-        return load()(facts)
+        return sql_condition(tables)(facts)
 
     return condition
 
@@ -117,7 +96,7 @@ class RuleBook(RuleReader):
         }
         known = {name: columns for each in (tables or {}).values() for name, columns in each.items()}
         corrections = Corrections(lambda sql, corrector: correct_sql(sql, corrector, known))
-        super().__init__(Cel(), profiles, conditions, corrections, self._replaceable)
+        super().__init__(load_cel, profiles, conditions, corrections, self._replaceable)
         self._files: dict[str, list[EnhancedRule]] = {}
 
     def read_shipped(self, profile: str = "default") -> list[EnhancedRule]:
@@ -173,9 +152,7 @@ class GovernanceContainer:
         )
         self.decisions = SqlDecisionLog(trail, strict=strict) if trail else None
         self.escalations = (
-            EscalationService(SqlEscalationQueue(trail), clock, self._validate_edit, on_answer)
-            if trail
-            else None
+            EscalationService(SqlEscalationQueue(trail), clock, self._waive, on_answer) if trail else None
         )
         self.agent = CoordinatorAgent(
             validator,
@@ -205,7 +182,7 @@ class GovernanceContainer:
     def rule_generator(self) -> RuleGenerator:
         return RuleGenerator(self._clock)
 
-    async def _validate_edit(self, request: DecisionRequest, workspace: str) -> ValidationResult:
+    async def _waive(self, request: DecisionRequest, workspace: str) -> ValidationResult:
         return await self.agent.validate(request, workspace, waived=True)
 
 

@@ -7,7 +7,9 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 from functools import partial
+from logging import INFO, WARNING
 from operator import attrgetter
+from typing import Literal
 
 import structlog
 
@@ -28,9 +30,6 @@ class BreakerState(StrEnum):
     CLOSED = "closed"
     HALF_OPEN = "half_open"
     OPEN = "open"
-
-
-BADNESS = {state: place for place, state in enumerate(BreakerState)}
 
 
 class CircuitBreakerOpenError(LeftAlone):
@@ -97,10 +96,10 @@ class CircuitBreaker:
             yield
         except Exception as e:
             if counts(e):
-                self._note_failure(era)
+                self._note("failed", era)
             raise
         else:
-            self._note_success(era)
+            self._note("successful", era)
         finally:
             self._is_probed = self._is_probed and not probes
 
@@ -117,28 +116,16 @@ class CircuitBreaker:
         self._is_probed = state is BreakerState.HALF_OPEN
         return self._is_probed
 
-    def _note_success(self, era: int) -> None:
-        self._counted["successful"] += 1
+    def _note(self, ending: Literal["successful", "failed"], era: int) -> None:
+        self._counted[ending] += 1
         if era != self._era:  # it began before the breaker opened, and tells of that time
             return
-        self._in_a_row = 0
-        if self._opened_at is not None:
-            self._turn_over(None)
-            logger.info("circuit closed", dependency=self.name, workspace=self.workspace)
-
-    def _note_failure(self, era: int) -> None:
-        self._counted["failed"] += 1
-        if era != self._era:
-            return
-        self._in_a_row += 1
-        if self._in_a_row >= self._failures:  # so too when the one that tries it fails
-            self._turn_over(self._clock.now())
-            logger.warning(
-                "circuit opened", dependency=self.name, workspace=self.workspace, failures=self._in_a_row
-            )
-
-    def _turn_over(self, opened_at: datetime | None) -> None:
-        self._opened_at, self._era = opened_at, self._era + 1
+        self._in_a_row = self._in_a_row + 1 if ending == "failed" else 0
+        opens = self._in_a_row >= self._failures  # so too when the one that tries it fails
+        if opens or (ending == "successful" and self._opened_at is not None):
+            self._opened_at, self._era = self._clock.now() if opens else None, self._era + 1
+            told = {"dependency": self.name, "workspace": self.workspace, "failures": self._in_a_row}
+            logger.log(WARNING if opens else INFO, "circuit opened" if opens else "circuit closed", **told)
 
     def _time_left(self) -> timedelta:
         if self._opened_at is None:
@@ -168,7 +155,7 @@ class Breakers:
 
     def worst(self, workspace: str | None = None) -> BreakerState:
         states = [breaker.state for breaker in self._select(workspace)]
-        return max(states, key=BADNESS.__getitem__, default=BreakerState.CLOSED)
+        return max(states, key=list(BreakerState).index, default=BreakerState.CLOSED)
 
     def open_names(self, workspace: str | None = None) -> list[str]:
         """Dependencies that no call reaches now."""

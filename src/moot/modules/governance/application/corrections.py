@@ -1,6 +1,6 @@
 """Changes a payload so that a rule is no longer broken: what each kind of corrector does, as JSON Patch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from moot.modules.governance.domain.decisions import Change
@@ -22,16 +22,17 @@ class Corrections:
     def changes(self, corrector: Corrector, payload: Mapping[str, Any], rule: str) -> tuple[Change, ...]:
         """What `corrector` does to `payload`, on behalf of `rule`; nothing when there is nothing it can do."""
         new: Iterator[tuple[Place, Any]]
+        start = _place(corrector.path or "")
         match corrector:
             case Mask():
-                found = _find_named(payload, corrector.fields, corrector.path)
-                new = ((place, corrector.replacement) for place, _ in found)
+                inside, names = _entries(_at(payload, start), start), corrector.fields
+                new = ((place, corrector.replacement) for place, _ in inside if place[-1] in names)
             case Drop():
                 return tuple(_drop(corrector, payload, rule))
             case Clamp():
                 new = _clamp(corrector, payload)
             case SetValue():
-                new = iter([(_place(corrector.path), corrector.value)])
+                new = iter([(start, corrector.value)])
             case RewriteSql():
                 new = self._rewrite(corrector, payload)
         return tuple(change for place, value in new for change in _set(payload, place, value, rule))
@@ -52,7 +53,8 @@ def patch(payload: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, An
         *way, last = read_pointer(change.path)
         holder = _at(copy, tuple(way))
         if isinstance(holder, list):
-            _patch_list(holder, int(last), change)
+            end = int(last) + (change.op != "add")
+            holder[int(last) : end] = [] if change.op == "remove" else [change.value]
         elif isinstance(holder, dict):
             if change.op == "remove":
                 holder.pop(str(last), None)
@@ -72,13 +74,15 @@ def operations(
 
 
 def _drop(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator[Change]:
-    for place, value in _find_named(payload, corrector.fields, corrector.path):
-        yield Change("remove", _pointer(place), rule, was=value)
-    start = _place(corrector.path) if corrector.path else ()
-    for place, members in _lists(_at(payload, start), start):
-        kept = [member for member in members if member not in corrector.fields]
-        if len(kept) != len(members):
-            yield Change("replace", _pointer(place), rule, value=kept, was=members)
+    start, names = _place(corrector.path or ""), corrector.fields
+    top = _at(payload, start)
+    inside = list(_entries(top, start))
+    yield from (
+        Change("remove", _pointer(place), rule, was=was) for place, was in inside if place[-1] in names
+    )
+    for place, was in [(start, top), *inside]:
+        if isinstance(was, list) and (kept := [each for each in was if each not in names]) != was:
+            yield Change("replace", _pointer(place), rule, value=kept, was=was)
 
 
 def _clamp(corrector: Clamp, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
@@ -99,15 +103,8 @@ def _set(payload: Mapping[str, Any], place: Place, value: Any, rule: str) -> Ite
         yield Change("replace", _pointer(place), rule, value, was)
 
 
-def _find_named(tree: Any, names: Sequence[str], path: str | None) -> Iterator[tuple[Place, Any]]:
-    """Every entry called one of `names`, at any depth below `path`."""
-    start = _place(path) if path else ()
-    for place, value in _entries(_at(tree, start), start):
-        if place[-1] in names:
-            yield place, value
-
-
 def _entries(tree: Any, place: Place) -> Iterator[tuple[Place, Any]]:
+    """Everything in the tree, which is at `place`, at any depth."""
     inside: Iterable[tuple[str | int, Any]] = ()
     if isinstance(tree, Mapping):
         inside = tree.items()
@@ -116,23 +113,6 @@ def _entries(tree: Any, place: Place) -> Iterator[tuple[Place, Any]]:
     for key, value in inside:
         yield (*place, key), value
         yield from _entries(value, (*place, key))
-
-
-def _lists(tree: Any, place: Place) -> Iterator[tuple[Place, list[Any]]]:
-    if isinstance(tree, list):
-        yield place, tree
-    for inner, value in _entries(tree, place):
-        if isinstance(value, list):
-            yield inner, value
-
-
-def _patch_list(members: list[Any], index: int, change: Change) -> None:
-    if change.op == "remove":
-        del members[index]
-    elif change.op == "add":
-        members.insert(index, change.value)
-    else:
-        members[index] = change.value
 
 
 def _at(tree: Any, place: Place) -> Any:

@@ -5,12 +5,7 @@ from threading import RLock
 
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.domain.conditions import Facts
-from moot.modules.governance.domain.rules import (
-    EnhancedRule,
-    Fired,
-    RuleCategory,
-    RuleSource,
-)
+from moot.modules.governance.domain.rules import EnhancedRule, Fired, RuleCategory, RuleSource
 from moot.modules.governance.domain.rulesets import (
     Active,
     DuplicateRuleError,
@@ -50,7 +45,7 @@ class EnhancedRuleRepository:
                     raise DuplicateRuleError(rule.id)
                 loaded[rule.id] = rule
             self._refuse_bad(coming)
-            self._swap(loaded)
+            self._rules, self._active = loaded, None
 
     def load_defaults(self) -> None:
         self.load(self._defaults)
@@ -64,19 +59,19 @@ class EnhancedRuleRepository:
             if rule != before and rule.version <= before.version:
                 rule = rule.model_copy(update={"version": before.version + 1})
             self._refuse_bad([rule])
-            self._swap({**self._rules, rule.id: rule})
+            self._rules, self._active = {**self._rules, rule.id: rule}, None
         return rule
 
     def remove(self, rule_id: str) -> bool:
         with self._changing:
-            there = rule_id in self._rules
-            if there:
-                self._swap({kept: rule for kept, rule in self._rules.items() if kept != rule_id})
+            left = {kept: rule for kept, rule in self._rules.items() if kept != rule_id}
+            if there := rule_id in self._rules:
+                self._rules, self._active = left, None
         return there
 
     def clear(self) -> None:
         with self._changing:
-            self._swap({})
+            self._rules, self._active = {}, None
 
     def get(self, rule_id: str) -> EnhancedRule | None:
         return self._rules.get(rule_id)
@@ -113,6 +108,3 @@ class EnhancedRuleRepository:
         found = [complaint for rule in rules for complaint in self._reader.complaints(rule)]
         if found:
             raise RuleRefused(found)
-
-    def _swap(self, rules: Mapping[str, EnhancedRule]) -> None:
-        self._rules, self._active = rules, None

@@ -5,7 +5,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Callable
 from random import random as chance
-from typing import Any, Literal, TypedDict
+from typing import Any, Literal
 
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.workflow import (
@@ -17,7 +17,7 @@ from moot.shared.domain.errors import AppError, ErrorKind, nature_of
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.redaction import error_text
 
-__all__ = ["ErrorHandler", "ErrorHandlingAction", "ErrorHandlingPolicy", "FeedbackMessage", "RetryContext"]
+__all__ = ["ErrorHandler", "ErrorHandlingAction", "ErrorHandlingPolicy"]
 
 KINDS = {
     "TimeoutError": ErrorKind.TIMEOUT,
@@ -29,22 +29,6 @@ SEVERE = frozenset({ErrorKind.PERMISSION, ErrorKind.BREAKER, ErrorKind.DATA, Err
 """Never retried, whatever the policy: asking again gives no right, and mends nothing."""
 
 Gravity = Literal["passing", "lasting", "severe"]
-
-
-class RetryContext(TypedDict):
-    node_id: str
-    attempt: int
-    delay_seconds: float
-
-
-class FeedbackMessage(TypedDict):
-    """What an agent is told before it plans anew; `context` is what it may build on."""
-
-    type: Literal["execution_error"]
-    node_id: str
-    error: str
-    context: dict[str, Any]
-    suggestion: str
 
 
 class ErrorHandler:
@@ -84,7 +68,7 @@ class ErrorHandler:
 
     def create_retry_context(
         self, node_id: str, attempt: int, error: Exception | None = None
-    ) -> RetryContext:
+    ) -> dict[str, Any]:
         """`attempt` counts retries from 1. A pause that `error` asks for is kept to when it is the longer one."""
         policy = self.policy
         delay = policy.retry_delay_seconds * policy.backoff_factor ** (attempt - 1)
@@ -93,8 +77,11 @@ class ErrorHandler:
 
     def create_feedback_message(
         self, node_id: str, error: Exception, context: WorkflowExecution, locale: Locale | None = None
-    ) -> FeedbackMessage:
-        """In the workflow's language unless another is asked for."""
+    ) -> dict[str, Any]:
+        """What an agent is told before it plans anew; `context` is what it may build on.
+
+        In the workflow's language unless another is asked for.
+        """
         locale = locale or context.locale
         return {
             "type": "execution_error",

@@ -109,8 +109,7 @@ class ExecutionMonitor:
             return Reaction(action, again["delay_seconds"])
         workflow = self.get_context(workflow_id)
         if action is ErrorHandlingAction.FEEDBACK and workflow is not None:
-            told = self._handler.create_feedback_message(node_id, error, workflow)
-            return Reaction(action, feedback=dict(told))
+            return Reaction(action, feedback=self._handler.create_feedback_message(node_id, error, workflow))
         return Reaction(action)
 
     async def on_workflow_complete(self, workflow_id: str, status: WorkflowStatus | None = None) -> None:
@@ -142,9 +141,6 @@ class ExecutionMonitor:
             - (workflow is not None and workflow.workflow_id not in self._ended),
         }
 
-    def watches(self, workflow_id: str) -> bool:
-        return workflow_id in self._workflows
-
     def set_usage(self, workflow_id: str, tokens: int, cost: float) -> None:
         """As the audit has counted until now."""
         if workflow := self._under_way(workflow_id):
@@ -153,7 +149,7 @@ class ExecutionMonitor:
     def get_context(self, workflow_id: str) -> WorkflowExecution | None:
         """The workflow as it is at this moment, if memory has it."""
         workflow = self._workflows.get(workflow_id)
-        if workflow is not None:
+        if workflow is not None and workflow_id not in self._ended:  # what has ended stays as it was
             self._measure(workflow)
         return workflow
 
@@ -166,16 +162,12 @@ class ExecutionMonitor:
 
     def get_all_workflows(self) -> list[WorkflowExecution]:
         """Those in memory, in the order in which they started."""
-        for workflow in self._workflows.values():
-            self._measure(workflow)
-        return list(self._workflows.values())
+        return list(filter(None, map(self.get_context, self._workflows)))
 
     def count_active(self, workspace: str | None = None) -> int:
         """Those under way in this process, of one workspace or of all."""
-        if workspace is None:
-            return len(self._workflows) - len(self._ended)
-        own = (name for name, workflow in self._workflows.items() if workflow.workspace == workspace)
-        return sum(name not in self._ended for name in own)
+        active = (each for name, each in self._workflows.items() if name not in self._ended)
+        return sum(workspace in (None, workflow.workspace) for workflow in active)
 
     def get_progress(self, workflow_id: str) -> WorkflowProgress | None:
         workflow = self.get_context(workflow_id)
@@ -188,9 +180,7 @@ class ExecutionMonitor:
         return None
 
     def _measure(self, workflow: WorkflowExecution) -> None:
-        """Bring the time up to date; what has ended stays as it was."""
-        if workflow.workflow_id in self._ended:
-            return
+        """Bring the time up to date."""
         took = self._clock.now() - workflow.started_at
         workflow.metrics.total_time_ms = round(took.total_seconds() * 1000)
 

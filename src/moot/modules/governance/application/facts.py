@@ -6,10 +6,9 @@ from datetime import datetime
 from functools import partial
 from typing import Any
 
-from moot.modules.governance.application.arguments import leaves
 from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compare, describe
 from moot.modules.governance.application.provenance import assess, check_form, tainted
-from moot.modules.governance.application.tool_knowledge import known_tool
+from moot.modules.governance.application.tool_knowledge import known_tool, leaves
 from moot.modules.governance.domain.conditions import (
     DECISION_TYPES,
     Facts,
@@ -75,9 +74,7 @@ def _flatten(prefix: str, tree: Mapping[str, Any], into: dict[str, Any]) -> None
         if isinstance(name, str) and "." not in name:
             dotted = f"{prefix}.{name}"
             into[dotted] = value
-            if type(value) in PLAIN:
-                continue
-            if isinstance(value, Mapping):
+            if type(value) not in PLAIN and isinstance(value, Mapping):
                 _flatten(dotted, value, into)
 
 

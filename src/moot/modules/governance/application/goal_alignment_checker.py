@@ -16,11 +16,11 @@ import structlog
 
 from moot.modules.governance.application.lexicon import HAN, base_forms, lexicon, plain, says
 from moot.modules.governance.domain.decisions import DecisionRequest
-from moot.modules.governance.domain.rules import EnhancedRule, RuleCategory
+from moot.modules.governance.domain.rules import RuleCategory
 from moot.modules.governance.domain.rulesets import Active
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.messages import DEFAULT_LOCALE, Locale, Message
+from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 
 UNDECIDED = 0.5
 """Where goal or action say nothing that could be compared."""
@@ -54,8 +54,12 @@ class GoalAlignmentChecker:
         self, goal: str, action_description: str, locale: Locale = DEFAULT_LOCALE
     ) -> str:
         """Empty when aligned."""
-        score = self.check_alignment(goal, action_description)
-        return "" if score >= self.threshold else _reason(goal, action_description, score).in_locale(locale)
+        found = compare(goal, action_description)
+        if found.score >= self.threshold:
+            return ""
+        about = "off_goal" if found.shared and found.strange else "nothing_in_common"
+        said = found._asdict() | {"score": f"{found.score:.2f}", "action": action_description}
+        return SAY(f"alignment.{'hazard' if found.hazards else about}", **said).in_locale(locale)
 
 
 class Compared(NamedTuple):
@@ -83,15 +87,6 @@ def compare(goal: str, action: str) -> Compared:
     return Compared(bound(alike * HAZARD_FACTOR ** len(hazards)), frozenset(shared), strange, hazards)
 
 
-def _reason(goal: str, action: str, score: float) -> Message:
-    found, shown = compare(goal, action), f"{score:.2f}"
-    if found.hazards:
-        return SAY("alignment.hazard", score=shown, hazards=found.hazards)
-    if found.shared and found.strange:
-        return SAY("alignment.off_goal", score=shown, strange=found.strange)
-    return SAY("alignment.nothing_in_common", score=shown, action=action)
-
-
 def _topics(text: str) -> dict[str, str]:
     """What a text is about, each with the word that says so."""
     topics: dict[str, str] = {}
@@ -113,9 +108,8 @@ def _chinese(run: str) -> Iterable[tuple[str, str]]:
     """Known words first, the longest that fits; what is left between them as pairs of characters."""
     rest = ""
     while run:
-        known = next(
-            (run[:size] for size in range(min(len(run), 5), 0, -1) if run[:size] in _known_words()), ""
-        )
+        begins = (run[:size] for size in range(min(len(run), 5), 0, -1))
+        known = next((word for word in begins if word in _concepts() or word in _ignored_words()), "")
         if known:
             yield from _pairs(rest)
             rest = ""
@@ -148,11 +142,6 @@ def _concepts() -> Mapping[str, str]:
 @cache
 def _ignored_words() -> frozenset[str]:
     return frozenset(lexicon()["comparing"]["neutral"])
-
-
-@cache
-def _known_words() -> frozenset[str]:
-    return frozenset(_concepts()) | _ignored_words()
 
 
 def bound(score: float) -> float:
@@ -216,12 +205,12 @@ class OpinionOnAlignment:
 
 
 def _looked_at(active: Active, decision_type: str) -> bool:
-    about = (rule for rule in active.rules if not rule.for_types or decision_type in rule.for_types)
-    return any(rule.enabled and _reads(rule) for rule in about)
-
-
-def _reads(rule: EnhancedRule) -> bool:
     """What code looks at cannot be seen; of code, only rules about the goal are expected to."""
-    if isinstance(rule.condition, str):
-        return "alignment_score" in rule.condition
-    return rule.category is RuleCategory.GOAL
+    about = (rule for rule in active.rules if not rule.for_types or decision_type in rule.for_types)
+    return any(
+        "alignment_score" in rule.condition
+        if isinstance(rule.condition, str)
+        else rule.category is RuleCategory.GOAL
+        for rule in about
+        if rule.enabled
+    )

@@ -10,16 +10,17 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 
-from moot.modules.governance.application.arguments import Leaf, leaves
 from moot.modules.governance.application.lexicon import WORD, base_forms, lexicon, plain, space_out
 from moot.modules.governance.application.tool_knowledge import (
     Deed,
+    Leaf,
     SinkKind,
     ToolSchema,
     Traits,
     is_address,
     is_free_text,
     is_one_line,
+    leaves,
     sink_kind,
     traits,
 )
@@ -83,7 +84,6 @@ class Assessment:
     """`refused`: nobody asked for it, and what it does is somebody else's choice. `doubtful`: one of the two."""
 
     unproven: tuple[Unproven, ...] = ()
-    asked_for: bool = True
     verdict: Verdict = "fine"
     why: tuple[Message, ...] = ()
 
@@ -105,30 +105,36 @@ def assess(
         return form
     known = traits(tool, profiles, schemas)
     if known is None:
-        why = SAY("provenance.unknown_tool", tool=tool)
-        return Assessment(asked_for=False, verdict="refused", why=(why,))
+        return _find("refused", (), SAY("provenance.unknown_tool", tool=tool))
     if known.is_guess and _only_queries(taken_apart):
         known = known._replace(side_effects=False)
-    found = tuple(find_unproven(taken_apart, known, goal, facts))
-    if not known.side_effects:
-        return _doubt(found)
-    if is_asked_for(known.does, goal or ""):
-        return _judge_asked(found, known.does)
-    return _not_asked(tool, found, known.does)
+    found, destroys = [*find_unproven(taken_apart, known, goal, facts)], "destroy" in known.does.changes
+    if known.side_effects and not is_asked_for(known.does, goal or ""):
+        grave = GRAVE | ({"thing"} if destroys else set())
+        verdict: Verdict = "refused" if any(each.kind in grave for each in found) else "doubtful"
+        return _find(verdict, found, SAY("provenance.not_asked", tool=tool))
+    if known.side_effects:  # what is changed is looked up on the way; what is destroyed must have been named
+        harmless = {"content"} if destroys else {"content", "thing"}
+        found = [each for each in found if each.kind not in harmless]
+    return _find("doubtful", found)
+
+
+def _find(verdict: Verdict, found: Sequence[Unproven], *why: Message) -> Assessment:
+    return Assessment(tuple(found), verdict, (*why, *(each.why for each in found))) if why or found else FINE
 
 
 def check_form(args: Iterable[Leaf]) -> Assessment:
     """Refuses an address or a header with characters that end a line: what follows would be a line of its own."""
-    broken = tuple(
-        Unproven(leaf.path, leaf.value, "receiver", SAY("provenance.control", argument=leaf.path))
+    broken = [
+        _unproven(leaf, "receiver", "control")
         for leaf in args
         if isinstance(leaf.value, str)
         and CONTROL.search(leaf.value)
         and (
             any(map(is_one_line, leaf.names)) or _named_kind(leaf.names) == "receiver" or _is_url(leaf.value)
         )
-    )
-    return Assessment(broken, True, "refused", tuple(each.why for each in broken)) if broken else FINE
+    ]
+    return _find("refused", broken)
 
 
 def find_unproven(
@@ -182,24 +188,6 @@ def is_asked_for(does: Deed, goal: str) -> bool:
 
     first = does.verb in asked or has_word_for(does.changes)
     return first and all(map(has_word_for, does.also))
-
-
-def _judge_asked(found: tuple[Unproven, ...], does: Deed) -> Assessment:
-    """What is changed is looked up on the way; what is destroyed must have been named."""
-    harmless = {"content"} if "destroy" in does.changes else {"content", "thing"}
-    doubts = tuple(each for each in found if each.kind not in harmless)
-    return _doubt(doubts)
-
-
-def _doubt(found: tuple[Unproven, ...]) -> Assessment:
-    return Assessment(found, True, "doubtful", tuple(each.why for each in found)) if found else FINE
-
-
-def _not_asked(tool: str, found: tuple[Unproven, ...], does: Deed) -> Assessment:
-    grave = GRAVE | ({"thing"} if "destroy" in does.changes else set())
-    refused = any(each.kind in grave for each in found)
-    why = (SAY("provenance.not_asked", tool=tool), *(each.why for each in found))
-    return Assessment(found, False, "refused" if refused else "doubtful", why)
 
 
 @dataclass(frozen=True, slots=True)

@@ -54,12 +54,13 @@ def name_unknown(key: str, name: str, known: Iterable[str], field: str, **said: 
 class RuleChecker:
     """What rules may name, and whether they are sound. `conditions` are those in code, by name and version.
 
-    `replaceable` are the rules in whose place another may stand. Without `corrections`, no corrector is tried.
+    `engine` is called when there is something for it to do. `replaceable` are the rules in whose place another may
+    stand. Without `corrections`, no corrector is tried.
     """
 
     def __init__(
         self,
-        engine: ConditionEngine,
+        engine: Callable[[], ConditionEngine],
         tools: Mapping[str, ToolProfile] = MappingProxyType({}),
         conditions: Mapping[str, NamedCondition] = MappingProxyType({}),
         corrections: Corrections | None = None,
@@ -70,7 +71,7 @@ class RuleChecker:
         self.facts = FactFinder(tools)
 
     def index(self, rules: Sequence[EnhancedRule]) -> RuleIndex:
-        return self.engine.index(rules, self.tools)
+        return self.engine().index(rules, self.tools)
 
     def complaints(self, rule: EnhancedRule) -> list[Complaint]:
         """What is wrong with what the rule says; whether its examples bear it out is `try_examples`' business."""
@@ -80,7 +81,7 @@ class RuleChecker:
         ]
         if not found:
             found = find_flaws(rule, self.tools)
-            for line, column, why, advice in self.engine.problems(rule, self.tools):
+            for line, column, why, advice in self.engine().problems(rule, self.tools):
                 found.append(Complaint(why, field="condition", line=line, column=column, advice=advice))
         return [replace(complaint, rule=rule.id) for complaint in found]
 

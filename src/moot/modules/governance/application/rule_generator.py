@@ -117,12 +117,10 @@ class RuleGenerator:
         return accept(_make(_of_tools(agent), source=RuleSource.TOOL))
 
     def generate_execution_rules(self, timeout_seconds: float = 60, max_retries: int = 3) -> Rules:
-        limits = {"timeout_seconds": timeout_seconds, "max_retries": max_retries}
-        return _make(_of_limits(validate(Constraints, limits)))
+        return _limit(timeout_seconds=timeout_seconds, max_retries=max_retries)
 
     def generate_behavior_rules(self, max_iterations: int = 10, max_tokens: int = 10000) -> Rules:
-        limits = {"max_iterations": max_iterations, "max_tokens": max_tokens}
-        return _make(_of_limits(validate(Constraints, limits)))
+        return _limit(max_iterations=max_iterations, max_tokens=max_tokens)
 
     def generate_all_rules(self, agent_config: Mapping[str, Any]) -> Rules:
         """Of everything in the configuration: limits, tools, texts and constraints."""
@@ -138,6 +136,10 @@ class RuleGenerator:
 def accept(rules: Iterable[EnhancedRule]) -> Rules:
     """The same rules, as somebody who has read them wants them: in force."""
     return [rule.model_copy(update={"mode": "enforce"}) for rule in rules]
+
+
+def _limit(**limits: float) -> Rules:
+    return _make(_of_limits(validate(Constraints, limits)))
 
 
 def _make(

@@ -80,11 +80,12 @@ class RulesetService:
     async def active(self, workspace: str) -> Active:
         """What decides there. Take it once for each decision."""
         known = self._known.get(workspace)
-        if known is None:
-            return await self._look_first(workspace)
-        if abs(self._clock.now() - known.looked_at) < FRESH:
-            return known.active
-        return await self._look(workspace, known)
+        if known is not None:
+            is_fresh = abs(self._clock.now() - known.looked_at) < FRESH
+            return known.active if is_fresh else await self._look(workspace, known)
+        async with self._turn:  # those who come together look once
+            known = self._known.get(workspace)
+            return known.active if known else await self._look(workspace, None)
 
     async def newest(self, workspace: str) -> Active:
         """What decides there at this moment, in whichever process it was put in force."""
@@ -200,12 +201,6 @@ class RulesetService:
         told = [as_data(rule) for rule in self._shipped]
         note, now = str(SAY("rules.shipped_note")), self._clock.now()
         return Ruleset(workspace, SHIPPED, self._shipped_digest, told, note, "moot", now)
-
-    async def _look_first(self, workspace: str) -> Active:
-        """Those who come together look once."""
-        async with self._turn:
-            known = self._known.get(workspace)
-            return known.active if known else await self._look(workspace, None)
 
     async def _look(self, workspace: str, known: _Known | None) -> Active:
         if known is not None:  # the others go on with what is known meanwhile

@@ -1,7 +1,12 @@
-"""What a tool does: as its profile says; where nobody has registered one, from its schema and its name."""
+"""What a tool does: as its profile says; where nobody has registered one, from its schema and its name.
 
-from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+And the arguments of a call to it, taken apart: every value at any depth, with the names that lead to it.
+"""
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from functools import lru_cache, partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, cast
 
@@ -135,16 +140,16 @@ def is_free_text(argument: str) -> bool:
     return not set(name_words(argument)).isdisjoint(lexicon()["contents"])
 
 
-@lru_cache(maxsize=4096)
-def is_one_line(argument: str) -> bool:
-    """An argument that becomes lines of a protocol, such as headers."""
-    return any(singular(word) in lexicon()["lines"] for word in name_words(argument))
+@lru_cache(maxsize=8192)
+def is_called(row: str, argument: str) -> bool:
+    """Whether a word of its name is in that row of the lexicon."""
+    return any(singular(word) in lexicon()[row] for word in name_words(argument))
 
 
-@lru_cache(maxsize=4096)
-def is_address(argument: str) -> bool:
-    """An argument that is a place on the net: what is fetched from there is told to it."""
-    return any(singular(word) in lexicon()["net"] for word in name_words(argument))
+is_one_line = partial(is_called, "lines")
+"""An argument that becomes lines of a protocol, such as headers."""
+is_address = partial(is_called, "net")
+"""An argument that is a place on the net: what is fetched from there is told to it."""
 
 
 def find_schema(name: str, schemas: Sequence[ToolSchema]) -> ToolSchema | None:
@@ -160,3 +165,71 @@ def _read_profile(name: str, schema: ToolSchema) -> ToolProfile:
     return ToolProfile(
         name=name, description=str(schema.get("description") or ""), parameters=dict(parameters)
     )
+
+
+PLAIN = frozenset({str, int, float, bool, type(None)})
+OPENS = re.compile(r"\s*[{\[]")
+
+
+class Leaf(NamedTuple):
+    """`names` are those of the maps on the way, `steps` also the places in lists.
+
+    `in_text`: it stands in a text that is JSON, so that nothing can be put in its place.
+    """
+
+    names: tuple[str, ...]
+    steps: tuple[str | int, ...]
+    value: Any
+    in_text: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.names[-1] if self.names else ""
+
+    @property
+    def path(self) -> str:
+        """Where it is, for a reader: `request.urls[0]`."""
+        said = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps)
+        return "".join(said).removeprefix(".")
+
+    @property
+    def pointer(self) -> str:
+        """Where it is, as a JSON pointer."""
+        return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in self.steps)
+
+    def belongs_to(self, arguments: Collection[str]) -> bool:
+        """Whether it is, or is part of, one of these."""
+        return not set(self.names).isdisjoint(arguments) or ".".join(self.names) in arguments
+
+
+def leaves(tree: Any) -> Iterator[Leaf]:
+    """In their order. A text that is JSON is what it holds; a name of a map that no program would give is a value."""
+    ahead: list[tuple[tuple[str, ...], tuple[str | int, ...], Any, bool]] = [((), (), tree, False)]
+    while ahead:
+        names, steps, value, in_text = ahead.pop()
+        if type(value) is str and OPENS.match(value):
+            held = _unpack(value)
+            value, in_text = held, in_text or held is not value
+        if type(value) in PLAIN:
+            yield Leaf(names, steps, value, in_text)
+        elif isinstance(value, Mapping):
+            yield from (Leaf(names, steps, name, in_text) for name in value if _is_odd(name))
+            inner = [((*names, str(n)), (*steps, str(n)), part, in_text) for n, part in value.items()]
+            ahead += reversed(inner)
+        elif isinstance(value, list | tuple):
+            ahead += [(names, (*steps, n), value[n], in_text) for n in reversed(range(len(value)))]
+        else:
+            yield Leaf(names, steps, value, in_text)
+
+
+def _unpack(text: str) -> Any:
+    try:
+        held = json.loads(text)
+    except (ValueError, RecursionError):
+        return text
+    return held if isinstance(held, dict | list) else text
+
+
+@lru_cache(maxsize=4096)
+def _is_odd(name: Any) -> bool:
+    return isinstance(name, str) and not name.replace("-", "_").isidentifier()

@@ -1,4 +1,6 @@
-"""How governance stands, over HTTP; and its decisions, asked for by any agent and looked back on."""
+"""How governance stands, over HTTP; its decisions, asked for by any agent and looked back on; and what of them waits
+for a person, with their answer.
+"""
 
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -12,6 +14,8 @@ from pydantic import BaseModel, Field, field_validator
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
 from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.domain.decisions import (
+    LAST_PAGE,
+    MOST_PER_PAGE,
     DecisionFilter,
     DecisionPage,
     DecisionRecord,
@@ -22,21 +26,25 @@ from moot.modules.governance.domain.decisions import (
     ValidationStatus,
     plain,
 )
+from moot.modules.governance.domain.escalations import Escalation, EscalationPage, Wanted
 from moot.modules.governance.domain.rules import RuleCategory, RuleSource
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.domain.workflow import WorkflowExecution
 from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,
-    NOT_FOUND,
+    LOCAL,
     NOT_KEPT,
+    NOT_THERE,
     Decisions,
+    Escalations,
     Governance,
     JsonObject,
     Known,
     OwnSession,
+    Responses,
 )
 from moot.modules.governance.presentation.rule_routes import RuleBody
-from moot.shared.domain.errors import DecisionRejected, NotFound
+from moot.shared.domain.errors import DecisionRejected, InvalidInput, NotFound
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, refuse_field
 from moot.shared.presentation.caller import Caller, Reader, Workspace
@@ -44,6 +52,7 @@ from moot.shared.presentation.errors import ErrorBody
 
 status_router = APIRouter(prefix="/coordinator", tags=["governance"])
 router = APIRouter(prefix="/coordinator", tags=["decisions"])
+escalation_router = APIRouter(prefix="/coordinator/escalations", tags=["escalations"])
 
 ANYBODY = "api"
 LONGEST_GOAL = 20_000
@@ -164,7 +173,7 @@ async def decisions(
     "/research/sessions/{session_id}/decisions",
     tags=["sessions"],
     summary="Every decision of a session, in order, each explained in a sentence",
-    responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
+    responses=NOT_THERE,
 )
 async def decisions_of_session(
     session_id: UUID, kept: Decisions, workspace: Workspace, reader: Reader, own_session: OwnSession
@@ -221,7 +230,7 @@ async def rules(
 @status_router.get(
     "/workflow/{workflow_id}/context",
     summary="How far a workflow is, node by node; its id is that of its session",
-    responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
+    responses=NOT_THERE,
 )
 async def workflow_context(
     workflow_id: UUID, governance: Governance, own_session: OwnSession
@@ -232,3 +241,76 @@ async def workflow_context(
         said: dict[str, Any] = {"workflow_id": str(workflow_id)}
         raise NotFound(SAY("rest.no_such_workflow", **said), code="WORKFLOW_NOT_FOUND", **said)
     return found
+
+
+ANSWERED: Responses = {
+    **NOT_THERE,
+    403: {"model": ErrorBody, "description": "who asked cannot answer; or the rules do not allow the edit"},
+    409: {"model": ErrorBody, "description": "somebody was quicker, or nobody was quick enough"},
+}
+
+
+class Listed(Strict):
+    status: Wanted = Field(default="pending", description="`decided`: all that wait no more; `all`: all")
+    page: int = Field(default=1, ge=1, le=LAST_PAGE)
+    page_size: int = Field(default=20, ge=1, le=MOST_PER_PAGE)
+
+
+class AnswerBody(Strict):
+    reason: str = Field(min_length=1, max_length=2000)
+    by: Name | None = Field(
+        default=None,
+        min_length=1,
+        max_length=100,
+        description="who decides, where no key says so; `local` by default",
+    )
+
+
+class EditBody(AnswerBody):
+    payload: JsonObject
+
+
+@escalation_router.get(
+    "", summary="List what waits for a person, oldest first", responses=BAD_REQUEST | NOT_KEPT
+)
+async def escalations(
+    waiting: Escalations, workspace: Workspace, asked: Annotated[Listed, Query()]
+) -> EscalationPage:
+    """Or, by `status`, what was decided, the newest first."""
+    return await waiting.list_waiting(workspace, asked.status, page=asked.page, page_size=asked.page_size)
+
+
+@escalation_router.get("/{escalation_id}", summary="One of them", responses=NOT_THERE)
+async def escalation(escalation_id: UUID, waiting: Escalations, workspace: Workspace) -> Escalation:
+    return await waiting.get(escalation_id, workspace)
+
+
+def sign(body: AnswerBody, caller: Caller) -> dict[str, str]:
+    """By the holder of the key, if there is one."""
+    if caller is not None and body.by not in (None, caller):
+        raise InvalidInput(SAY("rest.by_is_the_key", by=body.by, name=caller))
+    return {"by": caller or body.by or LOCAL, "reason": body.reason}
+
+
+@escalation_router.post("/{escalation_id}/approve", summary="Let it be done, once", responses=ANSWERED)
+async def approve(
+    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: Caller
+) -> Escalation:
+    return await waiting.approve(escalation_id, workspace, **sign(body, caller))
+
+
+@escalation_router.post("/{escalation_id}/reject", summary="Let it not be done", responses=ANSWERED)
+async def reject(
+    escalation_id: UUID, body: AnswerBody, waiting: Escalations, workspace: Workspace, caller: Caller
+) -> Escalation:
+    return await waiting.reject(escalation_id, workspace, **sign(body, caller))
+
+
+@escalation_router.post(
+    "/{escalation_id}/edit", summary="Let something else be done, once", responses=ANSWERED
+)
+async def edit(
+    escalation_id: UUID, body: EditBody, waiting: Escalations, workspace: Workspace, caller: Caller
+) -> Escalation:
+    """The rules have a say in it; only what needs a person is taken as settled."""
+    return await waiting.edit(escalation_id, workspace, payload=body.payload, **sign(body, caller))

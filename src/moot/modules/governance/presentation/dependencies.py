@@ -28,6 +28,8 @@ BAD_REQUEST: Responses = {
 }
 NOT_FOUND: Responses = {404: {"model": ErrorBody, "description": "there is no such thing in this workspace"}}
 NOT_KEPT: Responses = {503: {"model": ErrorBody, "description": "nothing is stored, or the database is away"}}
+NOT_THERE = BAD_REQUEST | NOT_FOUND | NOT_KEPT
+"""What may come of a question about one thing that is stored."""
 
 LOCAL = "local"
 """Who acts on this machine, where nobody needs a key."""
@@ -45,28 +47,20 @@ def governance(request: Request) -> GovernanceContainer:
 Governance = Annotated[GovernanceContainer, Depends(governance)]
 
 
-def require(part: T | None) -> T:
-    """What is only there where decisions are stored."""
-    if part is None:
-        raise Unavailable(SAY("rest.persistence_off"), code="PERSISTENCE_OFF")
-    return part
+def _require(name: str) -> Callable[[Any], Any]:
+    """A part of governance that is only there where decisions are stored."""
+
+    def find(governance: Governance) -> Any:
+        if (part := getattr(governance, name)) is None:
+            raise Unavailable(SAY("rest.persistence_off"), code="PERSISTENCE_OFF")
+        return part
+
+    return find
 
 
-def _rulesets(governance: Governance) -> RulesetService:
-    return require(governance.rulesets)
-
-
-def _decisions(governance: Governance) -> DecisionLog:
-    return require(governance.decisions)
-
-
-def _escalations(governance: Governance) -> EscalationService:
-    return require(governance.escalations)
-
-
-Rulesets = Annotated[RulesetService, Depends(_rulesets)]
-Decisions = Annotated[DecisionLog, Depends(_decisions)]
-Escalations = Annotated[EscalationService, Depends(_escalations)]
+Rulesets = Annotated[RulesetService, Depends(_require("rulesets"))]
+Decisions = Annotated[DecisionLog, Depends(_require("decisions"))]
+Escalations = Annotated[EscalationService, Depends(_require("escalations"))]
 
 
 async def own_session(request: Request, workspace: Workspace) -> Callable[[UUID], Any]:

@@ -30,6 +30,7 @@ from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,
     NOT_FOUND,
     NOT_KEPT,
+    NOT_THERE,
     By,
     Decisions,
     Governance,
@@ -223,7 +224,7 @@ async def add_rule(body: SentRule, desk: Desk) -> RuleChange:
     return await desk.edit(body.id, "added", lambda rules: rules.load(reading.rules), reading)
 
 
-@router.put("/rules/{rule_id}", summary="Change a rule", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT)
+@router.put("/rules/{rule_id}", summary="Change a rule", responses=NOT_THERE)
 async def change_rule(rule_id: str, body: SentRule, desk: Desk) -> RuleChange:
     """The whole rule is sent. If it says something else than before, it gets the next version."""
     if body.id != rule_id:
@@ -267,20 +268,14 @@ async def roll_back(stored: Rulesets, workspace: Workspace, by: By) -> Activatio
     return await stored.rollback(by=by, workspace=workspace)
 
 
-@router.get(
-    "/rulesets/{number}", summary="One ruleset with its rules", responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT
-)
+@router.get("/rulesets/{number}", summary="One ruleset with its rules", responses=NOT_THERE)
 async def ruleset(number: Number, desk: Desk) -> RulesetDetail:
     found = await desk.stored.get(number, desk.workspace)
     desk.stored.rules_of(found)  # what cannot be read as rules is refused, and says why
     return RulesetDetail.model_validate(await desk.detail(found))
 
 
-@router.post(
-    "/rulesets/{number}/activate",
-    summary="Put a ruleset in force",
-    responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
-)
+@router.post("/rulesets/{number}/activate", summary="Put a ruleset in force", responses=NOT_THERE)
 async def activate(number: Number, stored: Rulesets, workspace: Workspace, by: By) -> Activation:
     """0 are the rules that come with Moot."""
     return await stored.activate(number, by=by, workspace=workspace)
@@ -292,7 +287,7 @@ SINCE = Query(description="a day, or a moment with its zone: decisions made from
 @router.post(
     "/rulesets/{number}/simulate",
     summary="What a ruleset would have made of the decisions so far",
-    responses=BAD_REQUEST | NOT_FOUND | NOT_KEPT,
+    responses=NOT_THERE,
 )
 async def simulate_ruleset(
     number: Number, since: Annotated[From, SINCE], desk: Desk, decisions: Decisions

@@ -5,8 +5,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
-from moot.modules.governance.application.arguments import Leaf, leaves
 from moot.modules.governance.application.lexicon import name_words, singular
+from moot.modules.governance.application.tool_knowledge import Leaf, leaves
 from moot.modules.governance.domain.conditions import Facts, Finding
 from moot.modules.governance.domain.rules import NamedCondition
 from moot.modules.governance.domain.texts import SAY, join
