@@ -12,7 +12,6 @@ from moot.modules.governance.domain.workflow import (
     NodeState,
     WorkflowExecution,
     WorkflowJournal,
-    WorkflowProgress,
     WorkflowStatus,
 )
 from moot.shared.domain.clock import Clock
@@ -177,7 +176,7 @@ class ExecutionMonitor:
         own = (name for name, workflow in self._workflows.items() if workflow.workspace == workspace)
         return sum(name not in self._ended for name in own)
 
-    def get_progress(self, workflow_id: str) -> WorkflowProgress | None:
+    def get_progress(self, workflow_id: str) -> dict[str, float] | None:
         workflow = self.get_context(workflow_id)
         return workflow.progress() if workflow else None
 
