@@ -62,7 +62,7 @@ def answer(rule: EnhancedRule, facts: Facts, tools: Tools) -> str:
 
 @lru_cache(maxsize=256)
 def compiled(runnable: str, fields: frozenset[Any]) -> Any:
-    return environment(dict(fields)).compile(runnable)
+    return environment(fields).compile(runnable)
 
 
 def lacking(data: Mapping[str, Any], facts: Facts, source: str, kinds: Mapping[str, str]) -> Iterator[bool]:

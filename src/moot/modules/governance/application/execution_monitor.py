@@ -12,7 +12,6 @@ from moot.modules.governance.domain.workflow import (
     NodeState,
     WorkflowExecution,
     WorkflowJournal,
-    WorkflowProgress,
     WorkflowStatus,
 )
 from moot.shared.domain.clock import Clock
@@ -169,7 +168,7 @@ class ExecutionMonitor:
         active = (each for name, each in self._workflows.items() if name not in self._ended)
         return sum(workspace in (None, workflow.workspace) for workflow in active)
 
-    def get_progress(self, workflow_id: str) -> WorkflowProgress | None:
+    def get_progress(self, workflow_id: str) -> dict[str, float] | None:
         workflow = self.get_context(workflow_id)
         return workflow.progress() if workflow else None
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast
 
 from pydantic import Field
 
@@ -15,20 +15,18 @@ Kind = Literal["string", "number", "integer", "boolean", "strings", "list", "map
 Fields = Mapping[str, Kind]
 
 
-def _declare(names: Mapping[Kind, str]) -> dict[str, Kind]:
+def _declare(**names: str) -> dict[str, Kind]:
     """Fields by their kind."""
-    return {name: kind for kind, listed in names.items() for name in listed.split()}
+    return {name: cast(Kind, kind) for kind, listed in names.items() for name in listed.split()}
 
 
 CONTEXT = _declare(
-    {
-        "string": "decision_type goal workspace trigger_source market",
-        "time": "now",
-        "integer": "iteration_count token_used consecutive_failures running",
-        "number": "cost execution_time alignment_score",
-        "strings": "open_breakers unasked_acts",
-        "boolean": "is_demo",
-    }
+    string="decision_type goal workspace trigger_source market",
+    time="now",
+    integer="iteration_count token_used consecutive_failures running",
+    number="cost execution_time alignment_score",
+    strings="open_breakers unasked_acts",
+    boolean="is_demo",
 )
 """What the framework may know about any decision. `execution_time` is in seconds, `alignment_score` from 0 to 1.
 
@@ -37,11 +35,9 @@ CONTEXT = _declare(
 """
 
 STOCK = _declare(
-    {
-        "boolean": "st suspended at_limit_up at_limit_down",
-        "integer": "days_listed t_plus lot_size",
-        "number": "limit_percent change_percent",
-    }
+    boolean="st suspended at_limit_up at_limit_down",
+    integer="days_listed t_plus lot_size",
+    number="limit_percent change_percent",
 )
 """Trading facts of the symbol, as of the decision's moment."""
 
@@ -61,38 +57,32 @@ class DecisionType(NamedTuple):
 DECISION_TYPES: dict[str, DecisionType] = {
     "research_request": DecisionType(
         _declare(
-            {
-                "string": "symbol locale trigger_source",
-                "strings": "experts",
-                "map": "options",
-                "boolean": "skip_debate",
-                "number": "max_cost",
-            }
+            string="symbol locale trigger_source",
+            strings="experts",
+            map="options",
+            boolean="skip_debate",
+            number="max_cost",
         ),
         CONTEXT | STOCK,
         frozenset({"max_cost"}),
         frozenset({"symbol", "locale", "trigger_source"}),
     ),
     "plan": DecisionType(
-        _declare(
-            {"string": "title locale", "list": "steps", "integer": "step_count", "strings": "symbols"},
-        )
+        _declare(string="title locale", list="steps", integer="step_count", strings="symbols")
     ),
     "node": DecisionType(
-        _declare({"string": "node symbol", "map": "options"}),
+        _declare(string="node symbol", map="options"),
         CONTEXT | STOCK,
         fixed=frozenset({"node", "symbol"}),
     ),
-    "tool_call": DecisionType(_declare({"string": "tool", "map": "args"})),
+    "tool_call": DecisionType(_declare(string="tool", map="args")),
     "verdict": DecisionType(
         _declare(
-            {
-                "string": "symbol action stop_loss take_profit entry_strategy time_horizon reasoning engine",
-                "number": "position_percent confidence levels.entry levels.stop levels.target grounding.score",
-                "strings": "risk_warnings",
-            }
+            string="symbol action stop_loss take_profit entry_strategy time_horizon reasoning engine",
+            number="position_percent confidence levels.entry levels.stop levels.target grounding.score",
+            strings="risk_warnings",
         ),
-        CONTEXT | STOCK | _declare({"integer": "experts_asked experts_heard"}),
+        CONTEXT | STOCK | _declare(integer="experts_asked experts_heard"),
         frozenset({"levels.entry", "levels.stop", "levels.target", "grounding.score"}),
         frozenset({"symbol"}),
     ),

@@ -288,14 +288,12 @@ def plain(value: Any) -> Any:
 
 def digest_json(value: Any) -> str:
     """Two values have the same if, and only if, they say the same in JSON; 1 and 1.0 are one number there."""
-    said = json.dumps(_as_one_number(plain(value)), sort_keys=True, separators=(",", ":"))
+    in_one_spelling = json.loads(json.dumps(plain(value)), parse_float=_read_number)
+    said = json.dumps(in_one_spelling, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(said.encode()).hexdigest()
 
 
-def _as_one_number(value: Any) -> Any:
+def _read_number(text: str) -> float:
     """Some databases give back 1 for 1.0."""
-    if isinstance(value, dict):
-        return {name: _as_one_number(member) for name, member in value.items()}
-    if isinstance(value, list):
-        return [_as_one_number(member) for member in value]
-    return int(value) if isinstance(value, float) and value.is_integer() else value
+    number = float(text)
+    return int(number) if number.is_integer() else number

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
-from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self
+from typing import Annotated, Any, Literal, NamedTuple, Protocol, Self, cast
 
 from pydantic import AfterValidator, BaseModel, Field, model_validator
 
@@ -228,15 +228,6 @@ class ConditionEngine(Protocol):
 Declared = dict[str, Kind]
 """Of which kind the fields of a rule's decisions are: what its condition may name and its corrector change."""
 
-JSON_KINDS: dict[str, Kind] = {
-    "string": "string",
-    "number": "number",
-    "integer": "integer",
-    "boolean": "boolean",
-    "array": "list",
-    "object": "map",
-}
-
 
 def fields_for(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> Declared:
     """The fields that mean the same in every decision the rule is for."""
@@ -282,6 +273,8 @@ def _kind_of(schema: Any) -> Kind:
             return _kind_of({**schema, "type": kind})
         case {"type": "array", "items": {"type": "string"}}:
             return "strings"
-        case {"type": str() as kind}:
-            return JSON_KINDS.get(kind, "any")
+        case {"type": "array" | "object" as kind}:
+            return "list" if kind == "array" else "map"
+        case {"type": "string" | "number" | "integer" | "boolean"}:
+            return cast(Kind, schema["type"])
     return "any"

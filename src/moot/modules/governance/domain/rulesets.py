@@ -37,17 +37,13 @@ class Registered:
 
 def as_data(rule: EnhancedRule) -> dict[str, Any]:
     """The rule as JSON, as files and tables keep it; what is as usual is left out."""
+    condition = rule.condition
+    if not isinstance(condition, str):
+        name = getattr(condition, "__qualname__", type(condition).__qualname__)
+        here = f"{name}@{rule.version}"
+        condition = CALL + (condition.reference if isinstance(condition, Registered) else here)
     told = rule.model_dump(mode="json", by_alias=True, exclude_defaults=True, exclude={"condition"})
-    return told | {"condition": condition_as_text(rule)}
-
-
-def condition_as_text(rule: EnhancedRule) -> str:
-    if isinstance(rule.condition, str):
-        return rule.condition
-    if isinstance(rule.condition, Registered):
-        return CALL + rule.condition.reference
-    name = getattr(rule.condition, "__qualname__", type(rule.condition).__qualname__)
-    return f"{CALL}{name}@{rule.version}"
+    return told | {"condition": condition}
 
 
 def from_data(data: Mapping[str, Any], conditions: Mapping[str, NamedCondition]) -> EnhancedRule:

@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol, TypedDict, get_args
+from typing import Any, Literal, Protocol, get_args
 
 from pydantic import Field
 
@@ -67,18 +67,6 @@ class ExecutionMetrics:
     total_cost: float = 0.0
 
 
-class WorkflowProgress(TypedDict):
-    """Failed and skipped nodes are over too: a workflow without anything left to do is at 100 percent."""
-
-    total: int
-    completed: int
-    running: int
-    pending: int
-    failed: int
-    skipped: int
-    percentage: float
-
-
 @dataclass(slots=True)
 class WorkflowExecution:
     """Every node is in exactly one of the five lists. `workflow_id` is the id of the session, or of the turn.
@@ -124,18 +112,12 @@ class WorkflowExecution:
             return "completed"
         return "partial" if self.executed_nodes else "failed"
 
-    def progress(self) -> WorkflowProgress:
-        counts = {state: len(nodes) for state, nodes in self._lists().items()}
+    def progress(self) -> dict[str, float]:
+        """Failed and skipped nodes are over too: a workflow without anything left to do is at 100 percent."""
+        counts: dict[str, float] = {state: len(nodes) for state, nodes in self._lists().items()}
         total, left = sum(counts.values()), counts["running"] + counts["pending"]
-        return {
-            "total": total,
-            "completed": counts["executed"],
-            "running": counts["running"],
-            "pending": counts["pending"],
-            "failed": counts["failed"],
-            "skipped": counts["skipped"],
-            "percentage": round(100 * (total - left) / total, 1) if total else 0.0,
-        }
+        over = round(100 * (total - left) / total, 1) if total else 0.0
+        return {"total": total, "completed": counts.pop("executed"), **counts, "percentage": over}
 
     def _lists(self) -> dict[NodeState, list[str]]:
         return {state: getattr(self, f"{state}_nodes") for state in NODE_STATES}

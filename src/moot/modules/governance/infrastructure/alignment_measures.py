@@ -6,9 +6,8 @@ import logging
 import math
 import re
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
-from types import ModuleType
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -54,26 +53,16 @@ class EmbeddingOpinion:
 
 def word_llama() -> Embed:
     """Raises `InvalidInput` when the extra is not installed. Never downloads anything."""
-    library = _library()
-    model = library.WordLlama.load(cache_dir=Path(str(library.__file__)).parent, disable_download=True)
-
-    def embed(texts: list[str]) -> Sequence[Sequence[float]]:
-        vectors: Sequence[Sequence[float]] = model.embed(texts).tolist()
-        return vectors
-
-    return embed
-
-
-def _library() -> ModuleType:
-    """It sets up logging when it is imported, unless somebody has: that is not its to do."""
     somebody = logging.NullHandler()
-    logging.getLogger().addHandler(somebody)
+    logging.getLogger().addHandler(somebody)  # it would set up logging when it is imported: not its to do
     try:
-        return importlib.import_module("wordllama")
+        library = importlib.import_module("wordllama")
     except ImportError as e:
         raise InvalidInput(SAY("alignment_opinion.not_installed"), code="SETTINGS_INVALID") from e
     finally:
         logging.getLogger().removeHandler(somebody)
+    model = library.WordLlama.load(cache_dir=Path(str(library.__file__)).parent, disable_download=True)
+    return lambda texts: model.embed(texts).tolist()
 
 
 def _scale(cosine: float, even: float) -> float:
@@ -123,7 +112,11 @@ class ModelOpinion:
 
     async def score(self, goal: str, action: str, workspace: str = DEFAULT_WORKSPACE) -> float:
         shown = json.dumps({"goal": goal[:LONGEST], "action": action[:LONGEST]}, ensure_ascii=False)
-        with _on_record_of(workspace):
+        context = current_execution_ctx.get()
+        mine = context is not None and context.workspace == workspace
+        with (
+            nullcontext() if mine else on_behalf_of(workspace)
+        ):  # of the session, too, where one is under way
             reply = await self._llm.chat(
                 [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)],
                 response_schema=SCHEMA,
@@ -137,9 +130,3 @@ class ModelOpinion:
             return Opinion.model_validate_json(said[-1]).score
         except (IndexError, ValidationError):
             raise UpstreamFailed(f"no score in the answer: {reply.content[:200]!r}") from None
-
-
-def _on_record_of(workspace: str) -> AbstractContextManager[object]:
-    """Of the session, too, where one of the workspace is under way."""
-    context = current_execution_ctx.get()
-    return nullcontext() if context and context.workspace == workspace else on_behalf_of(workspace)

@@ -11,7 +11,6 @@ from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
 from moot.modules.governance.domain.conditions import CONTEXT, Facts, Kind
-from moot.modules.governance.domain.rules import Declared
 from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
 
 LITERALS: Final = re.compile(
@@ -106,13 +105,9 @@ FUNCTIONS: Final = [
 """What happened before, where an argument comes from; which columns a statement shows, which rows, how many."""
 
 
-def environment(fields: Declared) -> cel.Env:
-    """Rules that may name the same share one."""
-    return _environment(frozenset(fields.items()))
-
-
 @lru_cache(maxsize=1024)
-def _environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
+def environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
+    """Rules that may name the same share one."""
     variables = {name: TYPES[kind] for name, kind in fields}
     variables |= {presence_of(name): cel.Type.BOOL for name, _ in fields}
     return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])

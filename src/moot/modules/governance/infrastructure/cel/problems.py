@@ -234,7 +234,8 @@ def _mistakes(program: Program, node: Node, arguments: Declared | None) -> Itera
             if arguments is not None and name not in arguments:
                 yield _unknown("argument", name, arguments)
         case Node("call", function, (*_, Node("constant", value=str() as text))) if function in CONSTANTS:
-            value = environment({}).compile(CONSTANTS[function] % json.dumps(text, ensure_ascii=False)).eval()
+            tried = CONSTANTS[function] % json.dumps(text, ensure_ascii=False)
+            value = environment(frozenset()).compile(tried).eval()
             if value.type() == cel.Type.ERROR:
                 why = str(value.value()).rpartition("expression: ")[2]
                 key = "zone" if function in CLOCK else function

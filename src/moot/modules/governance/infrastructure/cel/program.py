@@ -52,7 +52,7 @@ class Program:
         self.source = source
         self.fields = fields
         self.runnable = resolve_has(source, fields)
-        self.expression = environment(fields).compile(self.runnable)
+        self.expression = environment(frozenset(fields.items())).compile(self.runnable)
         self.root = read_tree(self.expression.serialize())
         self.roots: dict[str, Kind] = {}
         self.paths: dict[Path, frozenset[str]] = {}

@@ -30,10 +30,9 @@ class WrongValueError(ValueError):
         self._flaw, self._kinds = flaw, sorted(kinds)
 
     def of(self, name: str) -> Message:
-        if not self._kinds:
-            return SAY(f"conditions.wrong.{self._flaw}", name=name)
-        kinds = join((SAY(f"schema.kind.{kind}") for kind in self._kinds), by="conditions.or")
-        return SAY(f"conditions.wrong.{self._flaw}", name=name, kinds=kinds)
+        kinds = [SAY(f"schema.kind.{kind}") for kind in self._kinds]
+        said = {"kinds": join(kinds, by="conditions.or")} if kinds else {}
+        return SAY(f"conditions.wrong.{self._flaw}", name=name, **said)
 
 
 def text(value: Any) -> str:

@@ -132,15 +132,10 @@ def _foreign(tree: exp.Query) -> Iterator[SqlProblem]:
                 yield SqlProblem(SAY("sql.function", name=names[0].lower()), snippet(node))
         elif not isinstance(node, STRUCTURE):
             yield SqlProblem(SAY("sql.part", name=node.key.upper()), snippet(node))
-        yield from _extras(node)
-
-
-def _extras(node: exp.Expr) -> Iterator[SqlProblem]:
-    """Parts of a query, or of an IN, that say more than which rows: INTO, locks, hints, a table after IN."""
-    parts = {name for name, part in node.args.items() if part and isinstance(part, exp.Expr | list)}
-    more = parts - SELECT_PARTS if isinstance(node, exp.Query) else parts & {"field"}
-    for name in sorted(more):
-        yield SqlProblem(SAY("sql.part", name=name.strip("_").upper()), snippet(node))
+        # parts of a query, or of an IN, that say more than which rows: INTO, locks, hints, a table after IN
+        parts = {name for name, part in node.args.items() if part and isinstance(part, exp.Expr | list)}
+        for name in sorted(parts - SELECT_PARTS if isinstance(node, exp.Query) else parts & {"field"}):
+            yield SqlProblem(SAY("sql.part", name=name.strip("_").upper()), snippet(node))
 
 
 def _find_misuse(tree: exp.Query, allowed: frozenset[str] | None) -> Iterator[SqlProblem]:
