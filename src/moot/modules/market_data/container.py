@@ -19,7 +19,6 @@ from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
-from moot.modules.market_data.infrastructure.sql_children import Children
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.guard import Guard, let_through
@@ -29,6 +28,7 @@ from moot.shared.infrastructure.execution_context import is_replay, moment_of_re
 
 if TYPE_CHECKING:
     from moot.modules.market_data.infrastructure.lake import Lake
+    from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 
 KNOWN = ("tushare", *BY_REQUEST, "files")
 REPLAY = Replay(moment_of_reading, is_replay)
@@ -76,7 +76,7 @@ class MarketDataContainer:
         guard: Guard = let_through,
     ) -> None:
         self.clock = clock
-        self._folder, self._children, self._order = lake, Children(), sources.order
+        self._folder, self._order = lake, sources.order
         self._providers = _providers(sources, calls, guard)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
@@ -88,10 +88,7 @@ class MarketDataContainer:
         return self._market_data
 
     def database(self) -> DatabaseTool:
-        from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-
-        database = LakeDatabase(self._folder, self._children)
-        return DatabaseTool(database, self._store, self._sources[Market.DEMO])
+        return DatabaseTool(self._database, self._store, self._sources[Market.DEMO])
 
     def trading_states(self) -> TradingStates:
         return TradingStates(self._market_data, trading_calendar)
@@ -107,7 +104,8 @@ class MarketDataContainer:
         )
 
     async def close(self) -> None:
-        await self._children.close()
+        if "_database" in self.__dict__:
+            await self._database.children.close()
         for providers in self._providers.values():
             for provider in providers.values():
                 if isinstance(provider, OutsideSource):
@@ -118,6 +116,12 @@ class MarketDataContainer:
         from moot.modules.market_data.infrastructure.lake import Lake
 
         return Lake(self._folder)
+
+    @cached_property
+    def _database(self) -> "LakeDatabase":
+        from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
+
+        return LakeDatabase(self._folder, Children())
 
     @cached_property
     def _syncing(self) -> SyncService:
