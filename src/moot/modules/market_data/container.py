@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.market_data.application.sql import DatabaseTool
-from moot.modules.market_data.application.sync import BY_REQUEST, Replay, SyncedSource, SyncService
+from moot.modules.market_data.application.sync import BY_REQUEST, SyncedSource, SyncService
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 
 KNOWN = ("tushare", *BY_REQUEST, "files")
-REPLAY = Replay(moment_of_reading, is_replay)
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,10 @@ class MarketDataContainer:
         self._providers = _providers(sources, calls, guard)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
-            **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._list_reachable()},
+            **{
+                m: SyncedSource(self._store, self._syncing, m, moment_of_reading, is_replay)
+                for m in self._list_reachable()
+            },
         }
         self._market_data = MarketData(self._sources)
 

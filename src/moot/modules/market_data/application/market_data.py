@@ -1,6 +1,5 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TypeVar
@@ -31,17 +30,16 @@ class MarketData:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
         listed = await source.read(facts.COMPANIES, symbol.market.value)
-        known = {company.symbol: company for company in listed}
-        company = known.get(symbol.text)
+        company = next((company for company in listed if company.symbol == symbol.text), None)
         if company is None and isinstance(source, CompanyLookup):
             company = await source.company(symbol.text)
         if company is None:
-            raise self._refuse_unknown(symbol, known)
+            raise await self.directory.refuse_unlisted(symbol)
         today = symbol.local_date(as_of)
         if today < company.list_date:
-            raise self._not_tradable("not_listed_yet", company, company.list_date)
+            raise _refuse_unlisted("not_listed_yet", company, company.list_date)
         if company.delist_date and today >= company.delist_date:
-            raise self._not_tradable("delisted", company, company.delist_date)
+            raise _refuse_unlisted("delisted", company, company.delist_date)
         return as_known(company, today)
 
     async def daily_bars(
@@ -104,25 +102,10 @@ class MarketData:
             raise InvalidInput(said, code="SYMBOL_UNSUPPORTED", field="symbol")
         return provider
 
-    @staticmethod
-    def _refuse_unknown(symbol: Symbol, known: dict[str, facts.Company]) -> InvalidInput:
-        near = difflib.get_close_matches(symbol.text, known, n=3, cutoff=0.9)
-        matches = [f"{code} {known[code].label}" for code in near]
-        hint = SAY("nearest", matches=matches) if matches else SAY("none_near")
-        return InvalidInput(
-            SAY("symbol_unknown", symbol=symbol.text, hint=hint),
-            code="SYMBOL_UNKNOWN",
-            field="symbol",
-            nearest=near,
-        )
 
-    @staticmethod
-    def _not_tradable(why: str, company: facts.Company, on: date) -> InvalidInput:
-        return InvalidInput(
-            SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat()),
-            code="SYMBOL_NOT_LISTED",
-            field="symbol",
-        )
+def _refuse_unlisted(why: str, company: facts.Company, on: date) -> InvalidInput:
+    said = SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat())
+    return InvalidInput(said, code="SYMBOL_NOT_LISTED", field="symbol")
 
 
 def as_known(company: facts.Company, today: date) -> facts.Company:
