@@ -1,6 +1,6 @@
 """Wires the sources of each market behind the one point-in-time door."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -44,18 +44,15 @@ class Sources:
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _refuse_unknown("MOOT_DATA_SOURCES", self.more, BY_REQUEST)
-        _refuse_unknown("MOOT_DATA_ORDER", self.order, list(DATASETS))
-        for names in self.order.values():
-            _refuse_unknown("MOOT_DATA_ORDER", names, KNOWN)
-
-
-def _refuse_unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise InvalidInput(
-                SAY("setting_unknown", setting=setting, name=name, known=known), code="SETTINGS_INVALID"
-            )
+        ordered = [name for names in self.order.values() for name in names]
+        for setting, names, known in (
+            ("MOOT_DATA_SOURCES", self.more, BY_REQUEST),
+            ("MOOT_DATA_ORDER", self.order, list(DATASETS)),
+            ("MOOT_DATA_ORDER", ordered, KNOWN),
+        ):
+            for name in (name for name in names if name not in known):
+                said = SAY("setting_unknown", setting=setting, name=name, known=known)
+                raise InvalidInput(said, code="SETTINGS_INVALID")
 
 
 class MarketDataContainer:

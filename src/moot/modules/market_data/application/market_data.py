@@ -46,36 +46,32 @@ class MarketData:
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
     ) -> list[facts.DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
-        bars = await self._read_known(facts.BARS, symbol, as_of, start, end)
+        bars = await self.read_known(facts.BARS, symbol, as_of, start, end)
         return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
     ) -> list[facts.DailyValuation]:
-        return await self._read_known(facts.VALUATIONS, symbol, as_of, start, end)
+        return await self.read_known(facts.VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
     ) -> list[facts.FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
-        reports = await self._read_known(facts.REPORTS, symbol, as_of)
+        reports = await self.read_known(facts.REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
-
-    async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[facts.Dividend]:
-        """Declared by `as_of`, oldest first."""
-        return await self._read_known(facts.DIVIDENDS, symbol, as_of)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
-        return await self._read_known(facts.MACRO, symbol, as_of, today - timedelta(days=days), today)
+        return await self.read_known(facts.MACRO, symbol, as_of, today - timedelta(days=days), today)
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = await self._read_known(facts.NEWS, symbol, as_of, today - timedelta(days=days), today)
+        items = await self.read_known(facts.NEWS, symbol, as_of, today - timedelta(days=days), today)
         return [
             item
             for item in items
@@ -83,7 +79,7 @@ class MarketData:
             or (item.symbol is None and item.industry in (None, company.industry))
         ]
 
-    async def _read_known(
+    async def read_known(
         self,
         dataset: facts.Dataset[F],
         symbol: Symbol,
@@ -91,6 +87,7 @@ class MarketData:
         start: date = date.min,
         end: date = date.max,
     ) -> list[F]:
+        """Everything of a kind that was known at `as_of`, oldest first."""
         subject = symbol.text if dataset.by_symbol else symbol.market.value
         found = await self._provider(symbol).read(dataset, subject, start, end)
         return [fact for fact in found if fact.known_at(as_of)]

@@ -12,6 +12,7 @@ import pickle
 import sys
 import tempfile
 import time
+from asyncio.subprocess import DEVNULL, PIPE
 from collections import Counter, defaultdict
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
@@ -58,17 +59,10 @@ class Child:
     @classmethod
     async def start(cls, seconds: float) -> Self:
         limits = MOST_MEMORY, MOST_OF_DUCKDB, LONGEST_ANSWER, int(seconds) + 2
+        command = (sys.executable, "-P", str(WORKER), *map(str, limits))
         known = {name: os.environ[name] for name in ENVIRONMENT if name in os.environ}
-        pipe, nowhere = asyncio.subprocess.PIPE, asyncio.subprocess.DEVNULL
-        return cls(
-            await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", str(WORKER), *map(str, limits)),
-                stdin=pipe,
-                stdout=pipe,
-                stderr=nowhere,
-                env=known,
-            )
-        )
+        start = asyncio.create_subprocess_exec
+        return cls(await start(*command, stdin=PIPE, stdout=PIPE, stderr=DEVNULL, env=known))
 
     async def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
         data = json.dumps(question).encode()
