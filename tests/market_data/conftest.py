@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 
-from moot.modules.market_data.infrastructure.sql_children import Children
+from moot.modules.market_data.infrastructure.lake_sql import Children
 from tests.market_data.demo import Snapshot, demo_market, snapshot
 
 

@@ -15,8 +15,7 @@ from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, Data
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, SpecialTreatment
 from moot.modules.market_data.infrastructure import sql_worker
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-from moot.modules.market_data.infrastructure.sql_children import Children
+from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.market_data import a_bar, a_company
 from tests.market_data.demo import Snapshot, demo_market

@@ -29,8 +29,7 @@ from moot.modules.market_data.domain.facts import (
 )
 from moot.modules.market_data.domain.provider import FactStore, MarketDataProvider
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-from moot.modules.market_data.infrastructure.sql_children import Children
+from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import (

@@ -13,8 +13,7 @@ from pydantic import BaseModel
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, Dataset
 from moot.modules.market_data.infrastructure import sql_worker
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-from moot.modules.market_data.infrastructure.sql_children import Children
+from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput
 from tests.fakes.market_data import SYMBOL, a_bar, a_company, a_report
 

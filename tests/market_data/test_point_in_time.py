@@ -12,6 +12,7 @@ from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
+    DIVIDENDS,
     MACRO,
     REPORTS,
     VALUATIONS,
@@ -205,8 +206,8 @@ async def test_dividends_are_seen_when_they_were_declared() -> None:
         source="fake",
     )
     data = MarketData({Market.DEMO: FakeMarketDataProvider(payouts=[payout])})
-    assert await data.dividends(SYMBOL, as_of=declared - timedelta(seconds=1)) == []
-    assert await data.dividends(SYMBOL, as_of=declared) == [payout]
+    assert await data.read_known(DIVIDENDS, SYMBOL, declared - timedelta(seconds=1)) == []
+    assert await data.read_known(DIVIDENDS, SYMBOL, declared) == [payout]
 
 
 @settings(max_examples=25)

@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from datetime import time as time_of_day
 from decimal import Decimal
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -20,9 +21,8 @@ import pytest
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.infrastructure import sql_children
-from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-from moot.modules.market_data.infrastructure.sql_children import Children
+from moot.modules.market_data.infrastructure import lake_sql
+from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, TooManyRequests, Unavailable
 
 NOW = datetime(2024, 7, 1, tzinfo=UTC)
@@ -134,7 +134,7 @@ async def stop(ask: Ask, sql: str, workspace: str) -> float:
 
 async def test_what_takes_all_memory_or_time_is_stopped(door: Door) -> None:
     """The worst have the ten seconds that everybody has, the others two, so that this comes to an end."""
-    _, ask_long = door(sql_children.MOST_SECONDS)
+    _, ask_long = door(lake_sql.MOST_SECONDS)
     _, ask = door(2.0)
     worst = [asyncio.create_task(stop(ask_long, sql, f"w{n // 2}")) for n, sql in enumerate(WORST)]
     left = list(GREEDY)
@@ -170,10 +170,10 @@ async def test_a_process_is_used_again_until_a_statement_goes_wrong(door: Door) 
 
 async def test_a_workspace_has_processes_of_its_own_and_few_are_kept(door: Door) -> None:
     _, ask = door(60.0)
-    for number in range(sql_children.MOST_IDLE + 2):
+    for number in range(lake_sql.MOST_IDLE + 2):
         assert await ask("SELECT 1", f"w{number}") == [(1,)]
     kept = descendants()
-    assert len(kept) == sql_children.MOST_IDLE
+    assert len(kept) == lake_sql.MOST_IDLE
     assert await ask("SELECT 1", "w5") == [(1,)]
     assert descendants() == kept
     assert await ask("SELECT 1", "w0") == [(1,)]
@@ -182,9 +182,9 @@ async def test_a_workspace_has_processes_of_its_own_and_few_are_kept(door: Door)
 
 async def test_who_waits_is_told_when_there_are_too_many_and_others_go_on(door: Door) -> None:
     _, ask = door(60.0)
-    most = sql_children.AT_ONCE + sql_children.MOST_WAITING
+    most = lake_sql.AT_ONCE + lake_sql.MOST_WAITING
     asked = [asyncio.create_task(ask(ENDLESS)) for _ in range(most)]
-    await until(lambda: len(descendants()) == sql_children.AT_ONCE)
+    await until(lambda: len(descendants()) == lake_sql.AT_ONCE)
     with pytest.raises(TooManyRequests, match="too many queries of this workspace") as raised:
         await ask("SELECT 1")
     assert (raised.value.code, raised.value.details) == ("SQL_BUSY", {"retry_after": 60})
@@ -239,20 +239,20 @@ async def test_a_process_is_told_nothing_and_may_do_little(
     assert "a-secret" not in Path(f"/proc/{pid}/environ").read_text()
     links = {str(link.readlink()).split(":")[0] for link in Path(f"/proc/{pid}/fd").iterdir()}
     assert links <= {"pipe", "/dev/null"}
-    assert resource.prlimit(pid, resource.RLIMIT_DATA)[1] == sql_children.MOST_MEMORY << 20
+    assert resource.prlimit(pid, resource.RLIMIT_DATA)[1] == lake_sql.MOST_MEMORY << 20
     assert resource.prlimit(pid, resource.RLIMIT_FSIZE)[1] == 0
 
 
 def test_nothing_but_values_is_read_from_a_process() -> None:
     with pytest.raises(pickle.UnpicklingError, match="is no value"):
-        sql_children.read_values(pickle.dumps({"rows": [Path("x")]}))
+        lake_sql.Values(BytesIO(pickle.dumps({"rows": [Path("x")]}))).load()
 
 
 async def test_where_no_process_can_be_started_it_says_so(
     door: Door, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     _, ask = door(60.0)
-    monkeypatch.setattr(sql_children, "WORKER", tmp_path / "gone.py")
+    monkeypatch.setattr(lake_sql, "WORKER", tmp_path / "gone.py")
     with pytest.raises(Unavailable, match="exit code 2"):
         await ask("SELECT 1")
     monkeypatch.setattr(sys, "executable", str(tmp_path / "python"))

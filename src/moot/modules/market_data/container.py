@@ -1,6 +1,6 @@
 """Wires the sources of each market behind the one point-in-time door."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -11,7 +11,7 @@ from pydantic import SecretStr
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.market_data.application.sql import DatabaseTool
-from moot.modules.market_data.application.sync import BY_REQUEST, Replay, SyncedSource, SyncService
+from moot.modules.market_data.application.sync import BY_REQUEST, SyncedSource, SyncService
 from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
@@ -19,7 +19,6 @@ from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
-from moot.modules.market_data.infrastructure.sql_children import Children
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.guard import Guard, let_through
@@ -29,9 +28,9 @@ from moot.shared.infrastructure.execution_context import is_replay, moment_of_re
 
 if TYPE_CHECKING:
     from moot.modules.market_data.infrastructure.lake import Lake
+    from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 
 KNOWN = ("tushare", *BY_REQUEST, "files")
-REPLAY = Replay(moment_of_reading, is_replay)
 
 
 @dataclass(frozen=True)
@@ -45,18 +44,15 @@ class Sources:
     order: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        _refuse_unknown("MOOT_DATA_SOURCES", self.more, BY_REQUEST)
-        _refuse_unknown("MOOT_DATA_ORDER", self.order, list(DATASETS))
-        for names in self.order.values():
-            _refuse_unknown("MOOT_DATA_ORDER", names, KNOWN)
-
-
-def _refuse_unknown(setting: str, names: Iterable[str], known: Sequence[str]) -> None:
-    for name in names:
-        if name not in known:
-            raise InvalidInput(
-                SAY("setting_unknown", setting=setting, name=name, known=known), code="SETTINGS_INVALID"
-            )
+        ordered = [name for names in self.order.values() for name in names]
+        for setting, names, known in (
+            ("MOOT_DATA_SOURCES", self.more, BY_REQUEST),
+            ("MOOT_DATA_ORDER", self.order, list(DATASETS)),
+            ("MOOT_DATA_ORDER", ordered, KNOWN),
+        ):
+            for name in (name for name in names if name not in known):
+                said = SAY("setting_unknown", setting=setting, name=name, known=known)
+                raise InvalidInput(said, code="SETTINGS_INVALID")
 
 
 class MarketDataContainer:
@@ -76,11 +72,14 @@ class MarketDataContainer:
         guard: Guard = let_through,
     ) -> None:
         self.clock = clock
-        self._folder, self._children, self._order = lake, Children(), sources.order
+        self._folder, self._order = lake, sources.order
         self._providers = _providers(sources, calls, guard)
         self._sources: dict[Market, MarketDataProvider] = {
             Market.DEMO: DemoMarket(demo_seed, clock, moment_of_reading),
-            **{m: SyncedSource(self._store, self._syncing, m, REPLAY) for m in self._list_reachable()},
+            **{
+                m: SyncedSource(self._store, self._syncing, m, moment_of_reading, is_replay)
+                for m in self._list_reachable()
+            },
         }
         self._market_data = MarketData(self._sources)
 
@@ -88,10 +87,7 @@ class MarketDataContainer:
         return self._market_data
 
     def database(self) -> DatabaseTool:
-        from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
-
-        database = LakeDatabase(self._folder, self._children)
-        return DatabaseTool(database, self._store, self._sources[Market.DEMO])
+        return DatabaseTool(self._database, self._store, self._sources[Market.DEMO])
 
     def trading_states(self) -> TradingStates:
         return TradingStates(self._market_data, trading_calendar)
@@ -107,7 +103,8 @@ class MarketDataContainer:
         )
 
     async def close(self) -> None:
-        await self._children.close()
+        if "_database" in self.__dict__:
+            await self._database.children.close()
         for providers in self._providers.values():
             for provider in providers.values():
                 if isinstance(provider, OutsideSource):
@@ -118,6 +115,12 @@ class MarketDataContainer:
         from moot.modules.market_data.infrastructure.lake import Lake
 
         return Lake(self._folder)
+
+    @cached_property
+    def _database(self) -> "LakeDatabase":
+        from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
+
+        return LakeDatabase(self._folder, Children())
 
     @cached_property
     def _syncing(self) -> SyncService:

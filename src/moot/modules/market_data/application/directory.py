@@ -111,17 +111,13 @@ class Directory:
         for failed, why in failures.items():
             if market in (failed, None):
                 return why
-        return self._refuse_unknown(text, market)
+        near = [c for m, index in self._indexed.items() if market in (m, None) for c in index.nearest(text)]
+        return _refuse_unknown("directory.unknown", _told(text), near, SAY("directory.how_to_ask"))
 
-    def _refuse_unknown(self, text: str, market: Market | None) -> InvalidInput:
-        indexes = [index for m, index in self._indexed.items() if market in (m, None)]
-        near = [company for index in indexes for company in index.nearest(text)]
-        hint = SAY("nearest", matches=_tell(near)) if near else SAY("directory.how_to_ask")
-        return _refuse(
-            SAY("directory.unknown", text=_told(text), hint=hint),
-            "SYMBOL_UNKNOWN",
-            nearest=[company.symbol for company in near],
-        )
+    async def refuse_unlisted(self, symbol: Symbol) -> InvalidInput:
+        """For a code in order that no list has."""
+        near = (await self._index(symbol.market)).nearest(symbol.text)
+        return _refuse_unknown("symbol_unknown", symbol.text, near, SAY("none_near"))
 
 
 def _meant(matches: Sequence[Match]) -> list[Match]:
@@ -145,6 +141,12 @@ def _refuse_ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
         "SYMBOL_AMBIGUOUS",
         choices=[company.symbol for company in companies],
     )
+
+
+def _refuse_unknown(key: str, text: str, near: Sequence[Company], otherwise: Message) -> InvalidInput:
+    hint = SAY("nearest", matches=_tell(near)) if near else otherwise
+    said = SAY(key, text=text, hint=hint)
+    return _refuse(said, "SYMBOL_UNKNOWN", nearest=[company.symbol for company in near])
 
 
 def _tell(companies: Sequence[Company]) -> list[Message]:

@@ -1,6 +1,5 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
-import difflib
 from collections.abc import Callable, Mapping, Sequence
 from datetime import date, datetime, timedelta
 from typing import TypeVar
@@ -31,53 +30,48 @@ class MarketData:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
         listed = await source.read(facts.COMPANIES, symbol.market.value)
-        known = {company.symbol: company for company in listed}
-        company = known.get(symbol.text)
+        company = next((company for company in listed if company.symbol == symbol.text), None)
         if company is None and isinstance(source, CompanyLookup):
             company = await source.company(symbol.text)
         if company is None:
-            raise self._refuse_unknown(symbol, known)
+            raise await self.directory.refuse_unlisted(symbol)
         today = symbol.local_date(as_of)
         if today < company.list_date:
-            raise self._not_tradable("not_listed_yet", company, company.list_date)
+            raise _refuse_unlisted("not_listed_yet", company, company.list_date)
         if company.delist_date and today >= company.delist_date:
-            raise self._not_tradable("delisted", company, company.delist_date)
+            raise _refuse_unlisted("delisted", company, company.delist_date)
         return as_known(company, today)
 
     async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
     ) -> list[facts.DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
-        bars = await self._read_known(facts.BARS, symbol, as_of, start, end)
+        bars = await self.read_known(facts.BARS, symbol, as_of, start, end)
         return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
     ) -> list[facts.DailyValuation]:
-        return await self._read_known(facts.VALUATIONS, symbol, as_of, start, end)
+        return await self.read_known(facts.VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
     ) -> list[facts.FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
-        reports = await self._read_known(facts.REPORTS, symbol, as_of)
+        reports = await self.read_known(facts.REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
-
-    async def dividends(self, symbol: Symbol, *, as_of: datetime) -> list[facts.Dividend]:
-        """Declared by `as_of`, oldest first."""
-        return await self._read_known(facts.DIVIDENDS, symbol, as_of)
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
-        return await self._read_known(facts.MACRO, symbol, as_of, today - timedelta(days=days), today)
+        return await self.read_known(facts.MACRO, symbol, as_of, today - timedelta(days=days), today)
 
     async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
-        items = await self._read_known(facts.NEWS, symbol, as_of, today - timedelta(days=days), today)
+        items = await self.read_known(facts.NEWS, symbol, as_of, today - timedelta(days=days), today)
         return [
             item
             for item in items
@@ -85,7 +79,7 @@ class MarketData:
             or (item.symbol is None and item.industry in (None, company.industry))
         ]
 
-    async def _read_known(
+    async def read_known(
         self,
         dataset: facts.Dataset[F],
         symbol: Symbol,
@@ -93,6 +87,7 @@ class MarketData:
         start: date = date.min,
         end: date = date.max,
     ) -> list[F]:
+        """Everything of a kind that was known at `as_of`, oldest first."""
         subject = symbol.text if dataset.by_symbol else symbol.market.value
         found = await self._provider(symbol).read(dataset, subject, start, end)
         return [fact for fact in found if fact.known_at(as_of)]
@@ -104,25 +99,10 @@ class MarketData:
             raise InvalidInput(said, code="SYMBOL_UNSUPPORTED", field="symbol")
         return provider
 
-    @staticmethod
-    def _refuse_unknown(symbol: Symbol, known: dict[str, facts.Company]) -> InvalidInput:
-        near = difflib.get_close_matches(symbol.text, known, n=3, cutoff=0.9)
-        matches = [f"{code} {known[code].label}" for code in near]
-        hint = SAY("nearest", matches=matches) if matches else SAY("none_near")
-        return InvalidInput(
-            SAY("symbol_unknown", symbol=symbol.text, hint=hint),
-            code="SYMBOL_UNKNOWN",
-            field="symbol",
-            nearest=near,
-        )
 
-    @staticmethod
-    def _not_tradable(why: str, company: facts.Company, on: date) -> InvalidInput:
-        return InvalidInput(
-            SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat()),
-            code="SYMBOL_NOT_LISTED",
-            field="symbol",
-        )
+def _refuse_unlisted(why: str, company: facts.Company, on: date) -> InvalidInput:
+    said = SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat())
+    return InvalidInput(said, code="SYMBOL_NOT_LISTED", field="symbol")
 
 
 def as_known(company: facts.Company, today: date) -> facts.Company:

@@ -140,20 +140,18 @@ class DatabaseTool:
         )
 
     async def _rows(self, dataset: Dataset[Any], as_of: datetime) -> Sequence[BaseModel]:
+        invented = await self.demo.read(COMPANIES, Market.DEMO.value)
         if dataset is COMPANIES:
             kept = [c for market in Market for c in await self.kept.read(COMPANIES, market.value)]
-            return _list_at([*kept, *await self._companies()], as_of)
+            return _list_at([*kept, *invented], as_of)
         end = as_of.astimezone(UTC).date() + timedelta(days=1)
-        demo = [company.symbol for company in await self._companies()]
+        demo = [company.symbol for company in invented]
         facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
         for subject in demo if dataset.by_symbol else [Market.DEMO.value]:
             for fact in await self.demo.read(dataset, subject, FIRST_DAY, end):
                 facts[tuple(getattr(fact, name, None) for name in ("symbol", *dataset.key))] = fact
             await asyncio.sleep(0)  # the demo market is worked out on the spot: let others run in between
         return list(facts.values())
-
-    async def _companies(self) -> list[Company]:
-        return await self.demo.read(COMPANIES, Market.DEMO.value)
 
 
 def _list_at(companies: Iterable[Company], as_of: datetime) -> list[Company]:

@@ -51,17 +51,6 @@ class SyncEvent:
 SyncWatch = Callable[[SyncEvent], None]
 
 
-@dataclass(frozen=True)
-class Replay:
-    """Whether a session runs again: `moment` is when it reads, and `offline` that it asks nobody outside."""
-
-    moment: Callable[[datetime], datetime]
-    offline: Callable[[], bool]
-
-
-LIVE = Replay(moment=lambda now: now, offline=lambda: False)
-
-
 @dataclass
 class SyncService:
     """`order` names the sources of a dataset, first choice first; a source that is not there is passed over."""
@@ -85,10 +74,14 @@ class SyncService:
             return event
 
         markets = sorted({symbol.market for symbol in symbols})
-        shared = [d for d in DATASETS.values() if not d.by_symbol]
-        own = [d for d in DATASETS.values() if d.by_symbol]
-        tasks = [one(d, market.value, market) for market in markets for d in shared]
-        tasks += [one(d, symbol.text, symbol.market) for symbol in symbols for d in own]
+        shared = [(market.value, market, False) for market in markets]
+        own = [(symbol.text, symbol.market, True) for symbol in symbols]
+        tasks = [
+            one(dataset, subject, market)
+            for subject, market, by_symbol in shared + own
+            for dataset in DATASETS.values()
+            if dataset.by_symbol is by_symbol
+        ]
         return list(await asyncio.gather(*tasks))
 
     async def bring(
@@ -97,10 +90,8 @@ class SyncService:
         """Fetch what is missing of one dataset and keep it."""
         now = self.clock.now()
         wanted = self._find_missing(dataset, subject, (start, min(end, last_day(market, now))), now, market)
-        if not wanted:
-            return SyncEvent(dataset, subject, "up_to_date")
         events = [await self._fetch(dataset, subject, market, part, now) for part in wanted]
-        return _merge(events)
+        return _merge(events) if events else SyncEvent(dataset, subject, "up_to_date")
 
     def _find_missing(
         self, dataset: Dataset[Any], subject: str, asked: Range, now: datetime, market: Market
@@ -150,14 +141,15 @@ class NotKept(Unavailable):
 class SyncedSource:
     """The lake, brought up to date before it is read: what nobody synced is fetched when it is first asked for.
 
-    Old data are better than none: only a dataset of which nothing is kept makes a failed fetch an error. `replay`
-    tells when a session that runs again first ran, and whether it may ask anybody outside.
+    Old data are better than none: only a dataset of which nothing is kept makes a failed fetch an error. `moment`
+    tells when a session that runs again first ran, and `offline` that it asks nobody outside.
     """
 
     lake: MarketDataProvider
     sync: SyncService
     market: Market
-    replay: Replay = LIVE
+    moment: Callable[[datetime], datetime] = lambda now: now
+    offline: Callable[[], bool] = lambda: False
 
     @property
     def name(self) -> str:
@@ -176,7 +168,7 @@ class SyncedSource:
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""
-        for source in () if self.replay.offline() else self._lookups():
+        for source in () if self.offline() else self._lookups():
             found = await source.company(symbol)
             if found is not None:
                 keep, now = self.sync.store.store, self.sync.clock.now()
@@ -188,7 +180,7 @@ class SyncedSource:
     def _reach(self, end: date) -> date:
         """A session that runs again sees no day whose figures were not out when it first ran."""
         now = self.sync.clock.now()
-        then = self.replay.moment(now)
+        then = self.moment(now)
         return end if then == now else min(end, last_day(self.market, then))
 
     def _lookups(self) -> list[CompanyLookup]:
@@ -196,7 +188,7 @@ class SyncedSource:
         return [source for source in there if isinstance(source, CompanyLookup)]
 
     async def _bring(self, dataset: Dataset[Any], subject: str, start: date, end: date) -> None:
-        if self.replay.offline():
+        if self.offline():
             if self.sync.store.coverage(dataset, subject) is None:
                 raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=subject))
             return

@@ -1,6 +1,7 @@
 """Keeping the lake: what to fetch, what is held, what was imported, and whether it can be trusted."""
 
 import asyncio
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
@@ -178,8 +179,8 @@ class MarketDataUpkeep:
     ) -> SyncPlan:
         """Who to fetch, for which days: three years up to today unless told otherwise."""
         today = self.syncing.clock.now().date()
-        named = [Symbol.parse((await self.market_data.directory.resolve(text)).symbol) for text in texts]
-        symbols = tuple(dict.fromkeys([*named, *await self._universe(universe)]))
+        codes = [*await self._resolve(texts), *await self._universe(universe)]
+        symbols = tuple(dict.fromkeys(map(Symbol.parse, codes)))
         first, last = start or (end or today) - HISTORY, end or today
         if not symbols:
             raise InvalidInput(SAY("upkeep.nobody"))
@@ -222,20 +223,20 @@ class MarketDataUpkeep:
         sources = self.syncing.providers.get(symbol.market, {})
         return examine(case) + await disagreements(symbol, sources, today)
 
-    async def _universe(self, universe: str | None) -> list[Symbol]:
+    async def _universe(self, universe: str | None) -> list[str]:
+        """The codes of everybody listed in China, of an index, or of a file with one company a line."""
+        china = self.sources.get(Market.CN)
         if universe is None:
             return []
-        if universe in INDEXES:
-            return [Symbol.parse(code) for code in await self._members(INDEXES[universe])]
         if universe == "all":
-            if Market.CN not in self.sources:
-                return []
-            companies = await self.sources[Market.CN].read(facts.COMPANIES, Market.CN.value)
-            return [Symbol.parse(company.symbol) for company in companies if company.delist_date is None]
-        return [
-            Symbol.parse((await self.market_data.directory.resolve(text)).symbol)
-            for text in _read_universe(universe)
-        ]
+            companies = await china.read(facts.COMPANIES, Market.CN.value) if china else []
+            return [company.symbol for company in companies if company.delist_date is None]
+        if universe in INDEXES:
+            return await self._members(INDEXES[universe])
+        return await self._resolve(_read_lines(universe))
+
+    async def _resolve(self, texts: Iterable[str]) -> list[str]:
+        return [(await self.market_data.directory.resolve(text)).symbol for text in texts]
 
     async def _members(self, index: str) -> list[str]:
         today = self.syncing.clock.now().date()
@@ -245,26 +246,21 @@ class MarketDataUpkeep:
         raise Unavailable(SAY("upkeep.no_members", index=index))
 
 
-def _read_universe(universe: str) -> list[str]:
-    """The symbols of a file, one a line."""
+def _read_lines(universe: str) -> list[str]:
     file = Path(universe)
     if not file.is_file():
         raise InvalidInput(SAY("upkeep.universe_unknown", universe=universe))
-    lines = (line.strip() for line in file.read_text(encoding="utf-8").splitlines())
-    return [line for line in lines if line]
+    return [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
 
 
 def _by_subject(dataset: facts.Dataset[Any], batch: Batch[Any]) -> dict[str, list[BaseModel]]:
-    groups: dict[str, list[BaseModel]] = {}
+    groups = defaultdict[str, list[BaseModel]](list)
     for fact in batch:
-        symbol = Symbol.parse(getattr(fact, "symbol", ""))
-        subject = symbol.text if dataset.by_symbol else symbol.market.value
-        groups.setdefault(subject, []).append(fact)
+        groups[fact.symbol if dataset.by_symbol else Symbol.parse(fact.symbol).market.value].append(fact)
     return groups
 
 
 def _span(imported: Sequence[BaseModel]) -> tuple[date, date] | None:
     """Imported bars and valuations are taken to be complete between their first and last day."""
-    days = [getattr(fact, "trade_date", None) for fact in imported]
-    known = [day for day in days if day is not None]
-    return (min(known), max(known)) if known else None
+    days = [day for fact in imported if (day := getattr(fact, "trade_date", None))]
+    return (min(days), max(days)) if days else None

@@ -43,21 +43,19 @@ class TradingCalendar:
         """The first session after `day`."""
         self._require(day)
         if day == self.last:
-            raise self._make_ended(day)
+            raise self._refuse("ended", day, last=self.last)
         return self._days[bisect_right(self._days, day)]
 
     def _require(self, day: date) -> None:
         if day < self.first:
-            said = SAY("calendar.not_begun", market=self.market.value, first=self.first, day=day)
-            raise Unavailable(
-                said, code="CALENDAR_NOT_BEGUN", market=self.market.value, first=self.first.isoformat()
-            )
+            raise self._refuse("not_begun", day, first=self.first)
         if day > self.last:
-            raise self._make_ended(day)
+            raise self._refuse("ended", day, last=self.last)
 
-    def _make_ended(self, day: date) -> Unavailable:
-        said = SAY("calendar.ended", market=self.market.value, last=self.last, day=day)
-        return Unavailable(said, code="CALENDAR_ENDED", market=self.market.value, last=self.last.isoformat())
+    def _refuse(self, why: str, day: date, **edge: date) -> Unavailable:
+        said = SAY(f"calendar.{why}", market=self.market.value, day=day, **edge)
+        told = {name: end.isoformat() for name, end in edge.items()}
+        return Unavailable(said, code=f"CALENDAR_{why.upper()}", market=self.market.value, **told)
 
 
 TICK = Decimal("0.01")

@@ -1,7 +1,6 @@
 """The calendars of the markets: a table of closed days for real exchanges, its own rule for the demo market."""
 
 import tomllib
-from collections.abc import Iterator
 from datetime import date, timedelta
 from functools import cache
 from pathlib import Path
@@ -21,13 +20,9 @@ def trading_calendar(market: Market) -> TradingCalendar:
 
 
 def _read(market: Market) -> list[date]:
+    """`closed` has a line for each year: the year, then its closed days as MMDD."""
     known = tomllib.loads(TABLE.read_text(encoding="utf-8"))[market.value]
-    first, last, closed = known["first"], known["last"], set(_dates(known["closed"]))
-    days = (first + timedelta(days=n) for n in range((last - first).days + 1))
-    return [day for day in days if day.weekday() < 5 and day not in closed]
-
-
-def _dates(table: str) -> Iterator[date]:
-    for line in table.splitlines():
-        year, *days = line.split()
-        yield from (date(int(year), int(day[:2]), int(day[2:])) for day in days)
+    first, last, lines = known["first"], known["last"], map(str.split, known["closed"].splitlines())
+    closed = {date.fromisoformat(year + day) for year, *days in lines for day in days}
+    every = (first + timedelta(days=n) for n in range((last - first).days + 1))
+    return [day for day in every if day.weekday() < 5 and day not in closed]

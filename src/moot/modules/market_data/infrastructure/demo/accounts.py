@@ -123,18 +123,18 @@ def _sum_trailing(told: Sequence[float | None], n: int, quarter: int) -> float |
 
 
 def _drivers(firm: Firm, seed: int, count: int) -> list[Quarter]:
-    books, key = firm.books, (seed, firm.symbol)
+    key = (seed, firm.symbol)
     years = market.FIRST_YEAR + (np.arange(count) + 0.5) / 4
     tide = noise.industry_tide(seed, firm.industry.name, 3 * count).reshape(-1, 3).mean(axis=1)
     own = noise.wander(noise.normals(count, *key, "margin"), 0.75)
     drivers = {
-        "margin": _at_years(books.margin, years) + books.cyclicality * tide + books.margin_noise * own,
-        "asset_turnover": _at_years(books.asset_turnover, years)
+        "margin": _at_years(firm.margin, years) + firm.cyclicality * tide + firm.margin_noise * own,
+        "asset_turnover": _at_years(firm.asset_turnover, years)
         * np.exp(0.04 * noise.normals(count, *key, "turnover")),
-        "equity_share": (1 - books.leverage)
+        "equity_share": (1 - firm.leverage)
         * np.exp(0.06 * noise.wander(noise.normals(count, *key, "leverage"), 0.9)),
         "one_off": ONE_OFF * noise.uniforms(count, *key, "one-off"),
-        "cash_margin": books.cash_margin + (0.02 + books.cash_margin) * noise.normals(count, *key, "cash"),
+        "cash_margin": firm.cash_margin + (0.02 + firm.cash_margin) * noise.normals(count, *key, "cash"),
         "lag_chance": noise.uniforms(count, *key, "announcement"),
     }
     rows = zip(*(values.tolist() for values in drivers.values()), strict=True)
@@ -149,12 +149,10 @@ def _opening(firm: Firm) -> Statement:
     """The balance on the eve of the first year that is told; its quarter is the one before."""
     year = max(market.FIRST_YEAR, firm.company.list_date.year - PROSPECTUS_YEARS)
     quarter = (year - market.FIRST_YEAR) * 4 - 1
-    equity = firm.books.equity * HUNDRED_MILLION
-    assets = equity / (1 - firm.books.leverage)
+    equity = firm.equity * HUNDRED_MILLION
+    assets = equity / (1 - firm.leverage)
     eve = date(year - 1, 12, 31)
-    return Statement(
-        quarter, eve, eve, round(firm.books.shares * HUNDRED_MILLION), equity, assets, equity, assets
-    )
+    return Statement(quarter, eve, eve, round(firm.shares * HUNDRED_MILLION), equity, assets, equity, assets)
 
 
 def _next(firm: Firm, driven: Quarter, last: Statement, end: date, payout: Payout | None) -> Statement:
@@ -180,7 +178,7 @@ def _next(firm: Firm, driven: Quarter, last: Statement, end: date, payout: Payou
         net_profit=so_far * last.net_profit + profit,
         one_off=so_far * last.one_off + revenue * driven["one_off"],
         operating_cash=so_far * last.operating_cash + profit + revenue * driven["cash_margin"],
-        revenue_published=end.month in (6, 12) or not firm.books.revenue_half_yearly,
+        revenue_published=end.month in (6, 12) or not firm.revenue_half_yearly,
     )
 
 
@@ -192,8 +190,8 @@ def _declare(firm: Firm, seed: int, full_year: Statement) -> list[Payout]:
     ex_date = season[int(pick_day * len(season))]
     if full_year.net_profit <= 0 or not firm.listed_on(ex_date):
         return []
-    cash = round(firm.books.payout * full_year.net_profit / full_year.shares * 10, 2)
-    with_bonus = pick_bonus < firm.books.bonus_chance and ex_date > market.FIRST_TRADING_DAY
+    cash = round(firm.payout * full_year.net_profit / full_year.shares * 10, 2)
+    with_bonus = pick_bonus < firm.bonus_chance and ex_date > market.FIRST_TRADING_DAY
     bonus = BONUS_PER_TEN[int(pick_size * len(BONUS_PER_TEN))] if with_bonus else 0
     return [Payout(year, ex_date, cash, bonus, full_year.shares)] if cash or bonus else []
 
@@ -233,7 +231,7 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
 
 def _figures(firm: Firm, s: Statement) -> dict[str, Any]:
     """The gross margin is the usual one, moved by what moved the net margin away from where it stood at first."""
-    usual, moved = firm.books.gross_margin, s.net_profit / s.revenue - firm.books.margin[0][1]
+    usual, moved = firm.gross_margin, s.net_profit / s.revenue - firm.margin[0][1]
     sold = s.published_revenue
     return {
         "eps": s.net_profit / s.shares,
@@ -257,7 +255,7 @@ def _business_figures(
 ) -> dict[str, float | None]:
     """Goods and bills lie longer, and cash is shorter, while the company earns less than is normal for it."""
     yearly = s.net_profit / s.equity * 12 / s.period_end.month
-    strain = 1 + max(firm.trading.normal_roe - yearly, 0.0)
+    strain = 1 + max(firm.normal_roe - yearly, 0.0)
     current = business.current_ratio / drift / strain
     debt = business.debt_share * (s.assets - s.equity)
     interest = debt * INTEREST * AFTER_TAX * s.period_end.month / 12

@@ -98,9 +98,15 @@ class Industry(_Row):
         return self.name_en.lower().replace(" ", "-")
 
 
-class Books(_Row):
-    """What drives the accounts. Money and shares are in hundred millions, at the start of the first year."""
+class Firm(_Row):
+    """A company and its character: what drives its accounts, and how its share trades.
 
+    Money and shares are in hundred millions, at the start of the first year. `normal_pb` is paid for `normal_roe`;
+    volatility and turnover are daily, in per cent.
+    """
+
+    company: Company
+    industry: Industry
     equity: float
     shares: float
     margin: Knots
@@ -113,11 +119,6 @@ class Books(_Row):
     cash_margin: float
     gross_margin: float | None = None
     revenue_half_yearly: bool = False
-
-
-class Trading(_Row):
-    """How the share trades: `normal_pb` is paid for `normal_roe`; volatility and turnover are daily, in per cent."""
-
     normal_pb: float
     normal_roe: float
     beta: float
@@ -125,13 +126,6 @@ class Trading(_Row):
     turnover: float
     halts_per_year: float
     special_treatment: tuple[date, date] = (date.max, date.max)
-
-
-class Firm(_Row):
-    company: Company
-    industry: Industry
-    books: Books
-    trading: Trading
 
     @property
     def symbol(self) -> str:
@@ -141,7 +135,7 @@ class Firm(_Row):
         return self.company.list_date <= day < (self.company.delist_date or date.max)
 
     def under_special_treatment(self, day: date) -> bool:
-        first, end = self.trading.special_treatment
+        first, end = self.special_treatment
         return first <= day < end
 
 
@@ -157,6 +151,6 @@ def industries() -> list[Industry]:
 
 
 def _firm(row: dict[str, Any], industry: Industry) -> Firm:
-    drawn = {"books": row.pop("books"), "trading": row.pop("trading"), "industry": industry}
+    character = {**row.pop("books"), **row.pop("trading")}
     named = {"industry": industry.name, "industry_en": industry.name_en, "synthetic": True}
-    return Firm(company=Company(**row, **named), **drawn)
+    return Firm(company=Company(**row, **named), industry=industry, **character)

@@ -103,26 +103,17 @@ def _company_stories(share: Share) -> Iterator[NewsItem]:
                 yield _item(seed, story.kind, story.id, title, times, symbol=firm.symbol)
 
 
-def _item(
-    seed: int,
-    kind: Kind,
-    key: str,
-    title: Phrase,
-    times: Times,
-    *,
-    symbol: str | None = None,
-    industry: str | None = None,
-) -> NewsItem:
-    written, visible = times
+def _item(seed: int, kind: Kind, key: str, title: Phrase, times: Times, **about: str | None) -> NewsItem:
+    """`about` is the symbol or the industry that it concerns."""
+    known = (about.get("symbol"), about.get("industry"), key, times[0].isoformat())
     return NewsItem(
         kind=kind,
         title=title.zh,
         title_en=title.en,
-        url=f"demo://news/{noise.digest(seed, symbol, industry, key, written.isoformat())[:6].hex()}",
-        symbol=symbol,
-        industry=industry,
-        event_time=written,
-        available_at=visible,
+        url=f"demo://news/{noise.digest(seed, *known)[:6].hex()}",
+        **about,
+        event_time=times[0],
+        available_at=times[1],
         source=market.SOURCE,
     )
 

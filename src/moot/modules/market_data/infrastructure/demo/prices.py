@@ -121,7 +121,7 @@ class Share:
         chances = noise.uniforms(2 * len(self._calendar), self.seed, self.firm.symbol, "halts").reshape(-1, 2)
         allowed: Flags = np.array([day.month not in NO_HALTS for day in self._calendar], dtype=bool)
         halted = np.zeros_like(allowed)
-        for start in np.flatnonzero(chances[:, 0] < self.firm.trading.halts_per_year / TRADING_DAYS_A_YEAR):
+        for start in np.flatnonzero(chances[:, 0] < self.firm.halts_per_year / TRADING_DAYS_A_YEAR):
             halted[start : start + shortest + int(chances[start, 1] * (longest - shortest + 1))] = True
         own = (halted & allowed)[self._own]
         own[:1] = False  # a share trades on its first day
@@ -170,12 +170,12 @@ class Share:
 
     def _log_fair_values(self) -> Array:
         """By statement: the books at the normal price-to-book, at more for a better return on equity."""
-        trading, statements, fair = self.firm.trading, self.accounts.statements, []
+        firm, statements, fair = self.firm, self.accounts.statements, []
         earned_by_then = books.sum_trailing_years(statements, "net_profit")
         for statement, earned in zip(statements, earned_by_then, strict=True):
-            roe = trading.normal_roe if earned is None else earned / statement.equity
-            premium = ROE_PREMIUM * (min(max(roe, ROE_RANGE[0]), ROE_RANGE[1]) - trading.normal_roe)
-            fair.append(log(statement.equity * trading.normal_pb) + premium)
+            roe = firm.normal_roe if earned is None else earned / statement.equity
+            premium = ROE_PREMIUM * (min(max(roe, ROE_RANGE[0]), ROE_RANGE[1]) - firm.normal_roe)
+            fair.append(log(statement.equity * firm.normal_pb) + premium)
         return np.array(fair)
 
     def _shocks(self) -> Array:
@@ -185,9 +185,9 @@ class Share:
         sector = _restless(noise.normals(count, self.seed, industry), self.seed, industry)
         own = _restless(noise.fat_tailed(count, self.seed, symbol, "own"), self.seed, symbol)
         moves: Array = (
-            self.firm.trading.beta * MARKET_VOLATILITY * market
+            self.firm.beta * MARKET_VOLATILITY * market
             + INDUSTRY_VOLATILITY * sector
-            + self.firm.trading.volatility / 100 * own
+            + self.firm.volatility / 100 * own
         )
         return moves[self._own]
 
@@ -217,7 +217,7 @@ class Share:
         """Open, high and low around the day's way from reference to close, within the limits."""
         drawn = noise.normals(3 * self._own.stop, self.seed, self.firm.symbol, "intraday")
         stray = drawn.reshape(-1, 3)[self._own]
-        spread = np.where(self.halted, 0.0, self.firm.trading.volatility / 100)
+        spread = np.where(self.halted, 0.0, self.firm.volatility / 100)
         open_ = pre_close * np.exp(0.4 * np.log(close / pre_close) + 0.35 * spread * stray[:, 0])
         high = np.maximum(open_, close) * np.exp(0.5 * spread * np.abs(stray[:, 1]))
         low = np.minimum(open_, close) * np.exp(-0.5 * spread * np.abs(stray[:, 2]))
@@ -230,13 +230,10 @@ class Share:
 
     def _volume(self, pre_close: Ints, close: Ints) -> Ints:
         """Whole lots; more hands change on days that move more."""
-        trading, drawn = (
-            self.firm.trading,
-            noise.normals(self._own.stop, self.seed, self.firm.symbol, "volume"),
-        )
-        mood = noise.wander(drawn, 0.9)[self._own]
-        stir = np.abs(np.log(close / pre_close)) / (trading.volatility / 100)
-        rate = trading.turnover / 100 * np.exp(0.4 * mood + 0.25 * np.minimum(stir, 4) - 0.25)
+        firm, count = self.firm, self._own.stop
+        mood = noise.wander(noise.normals(count, self.seed, firm.symbol, "volume"), 0.9)[self._own]
+        stir = np.abs(np.log(close / pre_close)) / (firm.volatility / 100)
+        rate = firm.turnover / 100 * np.exp(0.4 * mood + 0.25 * np.minimum(stir, 4) - 0.25)
         lots = np.maximum(np.rint(rate * self._shares / LOT), 1).astype(np.int64)
         return np.where(self.halted, 0, lots * LOT)
 

@@ -232,7 +232,7 @@ def read_frame(path: Path) -> pl.DataFrame:
 def read_facts(dataset: Dataset[Any], table: TableMapping, frame: pl.DataFrame, name: str) -> Batch[Any]:
     """The rows of `frame` as facts of `dataset`, by symbol and day; `name` is the file's, for messages."""
     told = [
-        rows.add_times(dataset, row, market) if (market := market_of(row["symbol"])) else row
+        rows.Source(SOURCE, market).tell(dataset, row) if (market := market_of(row["symbol"])) else row
         for row in _rows(dataset, table, frame, name)
     ]
     batch: Batch[Any] = screen(dataset, told, ("symbol", *(k for k in dataset.key if k != "symbol")))

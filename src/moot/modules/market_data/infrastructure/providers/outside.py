@@ -112,7 +112,13 @@ class OutsideSource(ABC):
     ) -> None:
         self._recorder, self._guard, self._called = recorder, guard, Dependency(f"data:{self.name}")
         self.deadline, self._pauses = deadline or self.deadline, pauses
-        self._passing: tuple[type[Exception], ...] = (ConnectionError, *self.passing)
+        self._failures: tuple[type[Exception], ...] = (
+            Trouble,
+            AppError,
+            TimeoutError,
+            ConnectionError,
+            *self.passing,
+        )
         self._now, self._sleep = now, sleep
         self._gate = _Gate(pace or self.pace, now, sleep)
         self._readers = self.readers()
@@ -148,8 +154,7 @@ class OutsideSource(ABC):
         `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
         attempt would change; anything else it raises is a defect.
         """
-        pauses = [*self._pauses, None]
-        for attempt, pause in enumerate(pauses, 1):
+        for attempt, pause in enumerate([*self._pauses, None], 1):
             try:
                 async with self._gate.slot(), self._guard(self._called, _outage):
                     call_id = await self._recorder.begin(self.name, operation, params, attempt=attempt)
@@ -161,42 +166,41 @@ class OutsideSource(ABC):
         raise AssertionError("the last attempt returns or raises")
 
     async def _attempt(self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]) -> T:
-        started = self._now()
-        outcome: T | Trouble = Trouble(Unavailable("broken off before an answer"))
-        try:
-            outcome = await self._outcome(operation, fn)
-        finally:
-            await self._record(call_id, self._now() - started, outcome)
-        if isinstance(outcome, Trouble):
-            raise outcome
-        return outcome
-
-    async def _outcome(self, operation: str, fn: Callable[[], Awaitable[T]]) -> T | Trouble:
-        said = {"source": self.name, "operation": operation}
+        """What `fn` returns, or `Trouble`; on record whichever it is."""
+        started, answer = self._now(), None
+        trouble: Trouble | None = Trouble(Unavailable("broken off before an answer"))
         try:
             async with asyncio.timeout(self.deadline):
-                return await fn()
-        except Trouble as trouble:
-            return trouble
-        except AppError as error:
-            return Trouble(error)
-        except TimeoutError:
-            return Trouble(Unavailable(SAY("outside.timeout", **said, seconds=self.deadline)), passing=True)
-        except self._passing as e:  # named by its kind only: its text may quote the request
-            unreachable = SAY("outside.unreachable", **said, error=type(e).__name__)
-            return Trouble(Unavailable(unreachable), passing=True)
+                answer = await fn()
+            trouble = None
+            return answer
+        except self._failures as e:
+            trouble = e if isinstance(e, Trouble) else self._explain(operation, e)
+            raise trouble from None
+        finally:
+            await self._record(call_id, self._now() - started, trouble, trouble.answer if trouble else answer)
 
-    async def _record(self, call_id: UUID | None, took: float, outcome: object) -> None:
-        failed = outcome if isinstance(outcome, Trouble) else None
-        answer = failed.answer if failed else outcome
+    def _explain(self, operation: str, error: Exception) -> Trouble:
+        said = {"source": self.name, "operation": operation}
+        if isinstance(error, AppError):
+            return Trouble(error)
+        if isinstance(error, TimeoutError):
+            return Trouble(Unavailable(SAY("outside.timeout", **said, seconds=self.deadline)), passing=True)
+        named = type(error).__name__  # by its kind only: its text may quote the request
+        return Trouble(Unavailable(SAY("outside.unreachable", **said, error=named)), passing=True)
+
+    async def _record(self, call_id: UUID | None, took: float, trouble: Trouble | None, answer: Any) -> None:
         http = answer if isinstance(answer, HttpAnswer) else None
+        text = http.text if http else None if answer is None else str(answer)
+        if text and len(text) > LONGEST_RESPONSE:
+            text = f"{text[:LONGEST_RESPONSE]}… ({len(text)} characters)"
         await self._recorder.end(
             call_id,
-            status="failed" if failed else "success",
+            status="failed" if trouble else "success",
             latency_ms=round(took * 1000),
             status_code=http.status_code if http else None,
-            response_data=_cut(http.text if http else (None if answer is None else str(answer))),
-            error_message=str(failed) if failed else None,
+            response_data=text,
+            error_message=str(trouble) if trouble else None,
         )
 
 
@@ -263,12 +267,6 @@ def refuse_status(source: str, operation: str, answer: HttpAnswer) -> None:
         said = SAY("outside.status", source=source, operation=operation, status=status)
         passing = status >= 500 or status == HTTPStatus.TOO_MANY_REQUESTS
         raise Trouble(Unavailable(said), passing=passing, answer=answer)
-
-
-def _cut(text: str | None) -> str | None:
-    if text is None or len(text) <= LONGEST_RESPONSE:
-        return text
-    return f"{text[:LONGEST_RESPONSE]}… ({len(text)} characters)"
 
 
 def _outage(error: Exception) -> bool:

@@ -52,7 +52,20 @@ class Source:
         return self.tell(dataset, {**read_columns(dataset, columns, raw), **given})
 
     def tell(self, dataset: Dataset[Any], fields: Row) -> dict[str, Any]:
-        return add_times(dataset, {"source": self.name, **fields}, self.market)
+        """With the two times of its kind, unless it has them; without, and so refused, where its day is none."""
+        row = {"source": self.name, **fields}
+        if dataset is COMPANIES:
+            return {"name_en": "", "industry": "", "industry_en": "", **row}
+        day = row.get("announced_on" if dataset is DIVIDENDS else dataset.day)
+        if "available_at" in row or not isinstance(day, date):
+            return row
+        if dataset is DIVIDENDS:
+            return row | known_from(self.moment(day))
+        close, release = (self.moment(day, at) for at in CLOSE_AND_RELEASE[self.market])
+        if dataset is not REPORTS:
+            return row | {"event_time": close, "available_at": release}
+        announced = row.get("announced_on") or statutory_deadline(day, self.market)
+        return row | {"announced_on": announced, "event_time": close, "available_at": self.moment(announced)}
 
     def moment(self, on: Any, at: time = ANNOUNCED_BY) -> datetime | None:
         return moment(on, at, self.market) if isinstance(on, date) else None
@@ -154,28 +167,6 @@ def moment(day: date, at: time, market: Market) -> datetime:
 def known_from(moment: datetime | None) -> dict[str, datetime]:
     """Both times of what is public as it happens; none, so that it is refused, where the moment is not told."""
     return {} if moment is None else {"event_time": moment, "available_at": moment}
-
-
-def add_times(dataset: Dataset[Any], row: dict[str, Any], market: Market) -> dict[str, Any]:
-    """With the two times of its kind, unless it has them; without, and so refused, where its day is none."""
-    if dataset is COMPANIES:
-        return {"name_en": "", "industry": "", "industry_en": "", **row}
-    day = row.get("announced_on" if dataset is DIVIDENDS else dataset.day)
-    if "available_at" in row or not isinstance(day, date):
-        return row
-    if dataset is DIVIDENDS:
-        return row | known_from(moment(day, ANNOUNCED_BY, market))
-    close, release = CLOSE_AND_RELEASE[market]
-    if dataset is not REPORTS:
-        return row | {"event_time": moment(day, close, market), "available_at": moment(day, release, market)}
-    announced = row.get("announced_on") or statutory_deadline(day, market)
-    if not isinstance(announced, date):
-        return row
-    times = {
-        "event_time": moment(day, close, market),
-        "available_at": moment(announced, ANNOUNCED_BY, market),
-    }
-    return row | {"announced_on": announced, **times}
 
 
 def statutory_deadline(period_end: date, market: Market, *, annual: bool | None = None) -> date:

@@ -4,17 +4,19 @@ The wire: one endpoint, columnar tables, and HTTP 200 whatever happened; the tex
 """
 
 import asyncio
+import math
 import re
 import time
 from collections import defaultdict
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, timedelta
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import httpx
-from pydantic import BaseModel, SecretStr, ValidationError, model_validator
+from pydantic import BaseModel, SecretStr
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
@@ -94,12 +96,6 @@ class _Table(BaseModel):
     items: list[list[Any]] | None = None
     has_more: bool | None = None
 
-    @model_validator(mode="after")
-    def _rows_fit(self) -> Self:
-        if any(len(item) != len(self.fields) for item in self.items or []):
-            raise ValueError("a row does not have one value for each field")
-        return self
-
     def rows(self) -> list[Row]:
         names = [name.lower() for name in self.fields]
         return [dict(zip(names, item, strict=True)) for item in self.items or []]
@@ -113,7 +109,8 @@ class _Envelope(BaseModel):
 
 @dataclass(frozen=True)
 class _Page(outside.HttpAnswer):
-    table: _Table
+    rows: list[Row]
+    has_more: bool | None
 
 
 @dataclass(frozen=True)
@@ -156,8 +153,7 @@ class TushareProvider(outside.OutsideSource):
         self._token, self._base_url = token, base_url
         self._open_client = client or partial(httpx.AsyncClient, trust_env=True, timeout=2 * self.deadline)
         self._opened: httpx.AsyncClient | None = None
-        self._names: Mapping[str, list[Row]] | None = None
-        self._names_until = 0.0
+        self._names: tuple[float, Mapping[str, list[Row]]] = (-math.inf, {})
         self._reading_names = asyncio.Lock()
 
     def readers(self) -> dict[Dataset[Any], Reader]:
@@ -235,16 +231,13 @@ class TushareProvider(outside.OutsideSource):
     async def _names_by_symbol(self) -> Mapping[str, list[Row]]:
         """Every name every company ever had, read once a while; nothing where the token may not read it."""
         async with self._reading_names:
-            if self._names is None or time.monotonic() > self._names_until:
-                try:
-                    found = await self._rows("namechange", {})
-                except NotOffered:
-                    found = []
-                self._names = defaultdict(list)
-                for row in found:
-                    self._names[row.get("ts_code", "")].append(row)
-                self._names_until = time.monotonic() + NAMES_HOLD
-            return self._names
+            if time.monotonic() > self._names[0]:
+                names = defaultdict[str, list[Row]](list)
+                with suppress(NotOffered):
+                    for row in await self._rows("namechange", {}):
+                        names[row.get("ts_code", "")].append(row)
+                self._names = (time.monotonic() + NAMES_HOLD, names)
+            return self._names[1]
 
     async def _rows(self, api: str, params: Mapping[str, Any]) -> list[Row]:
         """Every row there is; a page that comes twice is refused, for the rest would be missing in silence."""
@@ -256,11 +249,11 @@ class TushareProvider(outside.OutsideSource):
         while True:
             asked = {**params, "limit": page_rows, "offset": len(found)}
             answer = await self.call(api, asked, partial(self._page, api, asked))
-            last, page = page, answer.table.rows()
+            last, page = page, answer.rows
             if page and page == last:
                 raise Unavailable(SAY("tushare.same_page", api=api))
             found += page
-            if not page or not (answer.table.has_more or len(page) == page_rows):
+            if not page or not (answer.has_more or len(page) == page_rows):
                 return found
 
     async def _page(self, api: str, params: Mapping[str, Any]) -> _Page:
@@ -287,11 +280,13 @@ def _read(api: str, answer: outside.HttpAnswer) -> _Page:
     said = {"source": TUSHARE.name, "operation": api, "status": answer.status_code}
     try:
         envelope = _Envelope.model_validate_json(answer.text)
-    except ValidationError:
+        table = envelope.data or _Table()
+        rows = table.rows()
+    except ValueError:  # no envelope, or a row that has not one value for each field
         raise outside.Trouble(Unavailable(SAY("outside.unreadable", **said)), answer=answer) from None
     if envelope.code != OK:
         raise _refusal(api, envelope, answer)
-    return _Page(answer.status_code, answer.text, envelope.data or _Table())
+    return _Page(answer.status_code, answer.text, rows, table.has_more)
 
 
 def _refusal(api: str, envelope: _Envelope, answer: outside.HttpAnswer) -> outside.Trouble:

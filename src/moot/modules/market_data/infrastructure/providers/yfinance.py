@@ -177,13 +177,10 @@ def bars(symbol: str, history: list[Row]) -> Iterator[Row]:
         factor *= row["Stock Splits"] or 1.0
         before = row["Close"] if row["Close"] is not None else before
         told = {"symbol": symbol, "trade_date": row["Date"], "pre_close": _times(reference, later)}
-        yield YAHOO.tell(BARS, {**told, "adj_factor": factor, **_restore_traded(row, later)})
-
-
-def _restore_traded(row: Row, later: float) -> Row:
-    prices = {ours: _times(row[theirs], later) for ours, theirs in PRICES.items()}
-    traded = {**prices, "volume": None if row["Volume"] is None else round(row["Volume"] / later)}
-    return {**traded, "amount": rows.estimate_amount(traded)}
+        prices = {ours: _times(row[theirs], later) for ours, theirs in PRICES.items()}
+        traded = {**prices, "volume": None if row["Volume"] is None else round(row["Volume"] / later)}
+        amount = rows.estimate_amount(traded)
+        yield YAHOO.tell(BARS, {**told, "adj_factor": factor, **traded, "amount": amount})
 
 
 def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
