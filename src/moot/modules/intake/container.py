@@ -76,6 +76,7 @@ class IntakeContainer:
         prompts = PromptTemplates(metrics=self.metrics)
         directory = self._market_data.directory()
         mentions = partial(find_mentions, directory)
+        review = GovernedPlanReview(self._governance, clock, mentions)
         toolbox = GovernedToolbox(
             ToolCalls(self._governance, clock),
             search=self._llm_platform.web_to_search(),
@@ -97,7 +98,7 @@ class IntakeContainer:
             planner=Planner(
                 llm,
                 prompts,
-                GovernedPlanReview(self._governance, clock, mentions),
+                review,
                 clock,
                 directory,
                 repairs=self._plan_repairs,
@@ -109,6 +110,7 @@ class IntakeContainer:
                 Processor(llm, prompts),
                 ResearchGraphDesk(self._research),
                 StepWatch(self._governance),
+                review.find_symbols,
             ),
             reporter=Reporter(llm, prompts),
         )

@@ -8,7 +8,7 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits, Mention, reading_language
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
@@ -46,7 +46,7 @@ class GovernedPlanReview:
 
     async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
         session_id = UUID(errand.record) if errand.record else None
-        payload = _payload(plan, await self.find_symbols(plan))
+        payload = _payload(plan, await self.find_symbols(plan.steps))
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
@@ -65,18 +65,18 @@ class GovernedPlanReview:
         if decision.payload == payload:
             return PlanRuling(plan, advice=" ".join(result.suggestions))
         allowed = _as_allowed(plan, decision.payload)
-        left = await self.find_symbols(allowed.plan) if allowed.plan else []
+        left = await self.find_symbols(allowed.plan.steps) if allowed.plan else []
         if set(left) <= set(decision.payload["symbols"]):
             return allowed
         return PlanRuling(None, explain(decision.record).in_locale(reading_language(plan.locale)))
 
-    async def find_symbols(self, plan: Plan) -> list[str]:
-        """Those of its steps, and those that the words of what is to be looked up name beyond doubt."""
-        looked_up = [step for step in plan.steps if step.type == "research"]
-        words = "\n".join(f"{step.title}\n{step.description}" for step in looked_up)
+    async def find_symbols(self, steps: Sequence[Step]) -> list[str]:
+        """Those of the steps, and those that the words of what is to be looked up name beyond doubt."""
+        looked_up = [f"{step.title}\n{step.description}" for step in steps if step.type == "research"]
+        words = "\n".join(looked_up)
         named = await self._find_mentions(words) if self._find_mentions and words else ()
         mentioned = [mention.symbols[0] for mention in named if mention.certain]
-        return list(dict.fromkeys([*_symbols(plan), *mentioned]))
+        return list(dict.fromkeys([*_symbols(steps), *mentioned]))
 
 
 def _payload(plan: Plan, symbols: Sequence[str]) -> dict[str, Any]:
@@ -101,10 +101,7 @@ def _facts(plan: Plan, errand: Errand, goal: str, iteration: int) -> dict[str, A
 
 
 def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
-    """What the rules have changed is read like any other plan; they may take away, and never add.
-
-    A rule that lowers the count means the steps.
-    """
+    """What the rules have changed is read like any other plan; they may take away, and never add."""
     if not plan.steps:
         return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
     # A rule that lowers the count means the steps.
@@ -114,12 +111,12 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
             {**allowed, "thought": plan.thought},
             Limits(max_step_num=most),
             locale=str(allowed["locale"]),
-            known_symbols=[symbol for symbol in _symbols(plan) if symbol in allowed["symbols"]],
+            known_symbols=[symbol for symbol in _symbols(plan.steps) if symbol in allowed["symbols"]],
         )
     except InvalidInput as e:
         return PlanRuling(None, e.in_locale(reading_language(plan.locale)))
     return PlanRuling(changed)
 
 
-def _symbols(plan: Plan) -> list[str]:
-    return list(dict.fromkeys(step.symbol for step in plan.steps if step.symbol))
+def _symbols(steps: Sequence[Step]) -> list[str]:
+    return list(dict.fromkeys(step.symbol for step in steps if step.symbol))

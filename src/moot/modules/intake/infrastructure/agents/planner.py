@@ -126,7 +126,7 @@ class Planner:
     async def _rule_on(self, draft: Planned, state: IntakeState, errand: Errand) -> PlanRuling:
         """A company that the rules refused to research is not planned in another way."""
         assert draft.plan is not None
-        for symbol in await self._review.find_symbols(draft.plan) if state.refused else ():
+        for symbol in await self._review.find_symbols(draft.plan.steps) if state.refused else ():
             if symbol in state.refused:
                 return PlanRuling(None, state.refused[symbol])
         return await self._review.review(
