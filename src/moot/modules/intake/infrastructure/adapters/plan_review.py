@@ -45,20 +45,34 @@ class GovernedPlanReview:
         self._agent, self._clock, self._find_mentions = agent, clock, find_mentions
 
     async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
-        session_id = UUID(errand.record) if errand.record else None
-        payload = _payload(plan, await self.find_symbols(plan.steps))
+        session_id, reader = UUID(errand.record) if errand.record else None, reading_language(plan.locale)
+        payload = {
+            "title": plan.title,
+            "locale": plan.locale,
+            "steps": [step.model_dump(mode="json") for step in plan.steps],
+            "step_count": len(plan.steps),
+            "symbols": await self.find_symbols(plan.steps),
+        }
+        facts = {
+            "goal": goal,
+            "iteration_count": iteration,
+            "token_used": errand.tally.tokens,
+            "cost": errand.tally.cost,
+            "workspace": errand.workspace,
+            "locale": reader,
+        }
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
             payload,
-            _facts(plan, errand, goal, iteration),
+            facts,
             errand.caller or REQUESTER,
             self._clock.now(),
         )
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         result = decision.result
         if not decision.may_proceed:
-            why = explain(decision.record).in_locale(reading_language(plan.locale))
+            why = explain(decision.record).in_locale(reader)
             asked = str(decision.escalation.id) if decision.escalation else None
             kind = LastWord if result.terminates else PlanRuling
             return kind(None, why, " ".join(result.suggestions), asked)
@@ -68,7 +82,7 @@ class GovernedPlanReview:
         left = await self.find_symbols(allowed.plan.steps) if allowed.plan else []
         if set(left) <= set(decision.payload["symbols"]):
             return allowed
-        return PlanRuling(None, explain(decision.record).in_locale(reading_language(plan.locale)))
+        return PlanRuling(None, explain(decision.record).in_locale(reader))
 
     async def find_symbols(self, steps: Sequence[Step]) -> list[str]:
         """Those of the steps, and those that the words of what is to be looked up name beyond doubt."""
@@ -77,27 +91,6 @@ class GovernedPlanReview:
         named = await self._find_mentions(words) if self._find_mentions and words else ()
         mentioned = [mention.symbols[0] for mention in named if mention.certain]
         return list(dict.fromkeys([*_symbols(steps), *mentioned]))
-
-
-def _payload(plan: Plan, symbols: Sequence[str]) -> dict[str, Any]:
-    return {
-        "title": plan.title,
-        "locale": plan.locale,
-        "steps": [step.model_dump(mode="json") for step in plan.steps],
-        "step_count": len(plan.steps),
-        "symbols": list(symbols),
-    }
-
-
-def _facts(plan: Plan, errand: Errand, goal: str, iteration: int) -> dict[str, Any]:
-    return {
-        "goal": goal,
-        "iteration_count": iteration,
-        "token_used": errand.tally.tokens,
-        "cost": errand.tally.cost,
-        "workspace": errand.workspace,
-        "locale": reading_language(plan.locale),
-    }
 
 
 def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
