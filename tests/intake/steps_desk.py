@@ -45,7 +45,7 @@ class StepsDesk:
         )
 
     def researcher(self) -> Researcher:
-        return Researcher(self.llm, self.toolbox(), PromptTemplates(), self._clock)
+        return Researcher(self.llm, self.toolbox(), PromptTemplates())
 
     def processor(self) -> Processor:
         return Processor(self.llm, PromptTemplates())

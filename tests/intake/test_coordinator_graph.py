@@ -79,8 +79,8 @@ class Desk:
         return LLMService(registry, self.model.complete, CallJournal(), Budget(Limits()), sleep=_no_pause)
 
     def coordinator(self, **also: Any) -> Coordinator:
-        prompts = PromptTemplates(self.prompts, metrics=self.metrics)
-        return Coordinator(self.llm(), prompts, self.rules, CLOCK, self.metrics, **also)
+        prompts = PromptTemplates(self.prompts, metrics=self.metrics, clock=CLOCK)
+        return Coordinator(self.llm(), prompts, self.rules, self.metrics, **also)
 
     async def ask(self, text: str, **state: Any) -> dict[str, Any]:
         given: Any = {"messages": [{"role": "user", "content": text}], **state}
@@ -461,7 +461,7 @@ class TestFailure:
     @pytest.mark.accepts("A4-05")
     async def test_no_prompt_at_all_is_the_sub_graphs_error(self, desk: Desk, tmp_path: Path):
         prompts = PromptTemplates(tmp_path, built_in={})
-        coordinator = Coordinator(desk.llm(), prompts, desk.rules, CLOCK, desk.metrics)
+        coordinator = Coordinator(desk.llm(), prompts, desk.rules, desk.metrics)
         state: Any = {"messages": [{"role": "user", "content": ENGLISH}]}
         with capture_logs(), pytest.raises(PromptMissing, match=r"coordinator\.md: no such file"):
             await coordinator.run(state, DEFAULT_WORKSPACE)

@@ -82,7 +82,6 @@ async def test_a_new_route_of_the_coordinator_leads_to_a_new_node(ruled):
         coordinator._llm,
         coordinator._prompts,
         coordinator._rules,
-        coordinator._clock,
         coordinator._metrics,
         routes=(lambda _: "macro",),
     )

@@ -74,7 +74,7 @@ async def planner(llm_server: LLMServer) -> AsyncIterator[Build]:
     def build(review: Reviewer | None = None, *, alone: bool = False, **more: Any) -> Planner:
         registry = ModelRegistry(None, [] if alone else [asked])
         llm = LLMService(registry, model.complete, CallJournal(), Budget(Spending()), sleep=no_pause)
-        return Planner(llm, PromptTemplates(), review or Reviewer(), HOURS, Directory(), **more)
+        return Planner(llm, PromptTemplates(clock=HOURS), review or Reviewer(), Directory(), **more)
 
     yield build
     await model.aclose()

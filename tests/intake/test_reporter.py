@@ -10,6 +10,7 @@ from markdown_it import MarkdownIt
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.domain.conversation import Answer, Style
@@ -164,8 +165,13 @@ async def written(
     errand: Errand | None = None,
     **also: Any,
 ) -> Answer:
-    given = {"locale": locale, "style": style, "errand": errand or Errand(), **also}
-    return await reporter.write(QUESTION, plan or a_plan(locale), findings, **given)
+    state = asked(plan or a_plan(locale), findings, locale=locale, **also)
+    return await reporter.write(state, style, errand or Errand())
+
+
+def asked(plan: Plan | None, findings: Sequence[Finding], **also: Any) -> IntakeState:
+    given = {"plan": plan, "findings": list(findings), "locale": "en-US", **also}
+    return IntakeState(messages=[{"role": "user", "content": QUESTION}], **given)
 
 
 GOLDEN_EN = """\
@@ -861,12 +867,12 @@ async def test_what_is_missing_for_the_same_reason_is_told_together(ruled: Repor
         Finding(step_id=name, status="failed", error=why) for name, why in zip("abc", "XYX", strict=True)
     ]
     plan = Plan(locale="en-US", title="AI", steps=steps)
-    answer = await ruled.write(QUESTION, plan, failed, locale="en-US", style="brief", errand=Errand())
+    answer = await ruled.write(asked(plan, failed), "brief", Errand())
     assert answer.sections[-1].text == "- A · C: X\n- B: Y"
 
 
 async def test_without_any_research_the_answer_says_that(ruled: Reporter):
-    answer = await ruled.write(QUESTION, None, [], locale="en-US", style="brief", errand=Errand())
+    answer = await ruled.write(asked(None, []), "brief", Errand())
     assert answer.title == QUESTION
     assert [section.text for section in answer.sections] == ["No research was carried out on this question."]
 

@@ -87,6 +87,11 @@ def step(name: str, *after: str, kind: str = "research") -> Step:
     return Step.model_validate({"id": name, "type": kind, "title": f"Step {name}", "after": after})
 
 
+async def find_symbols(steps: Sequence[Step]) -> list[str]:
+    """Words that look like one."""
+    return [word for each in steps for word in each.title.split() if word.endswith(".DEMO")]
+
+
 async def work(
     mates: FakeTeamMates,
     *steps: Step,
@@ -102,7 +107,9 @@ async def work(
     task = Task(GOAL, "en-US", Errand(), Limits(**(limits or {})), background)
     with on_behalf_of(DEFAULT_WORKSPACE, session_id=turn):
         async with watch.turn():
-            found = await Team(mates, mates, mates, watch).work(plan, task, on_step=on_step, **more)
+            found = await Team(mates, mates, mates, watch, find_symbols).work(
+                plan, task, on_step=on_step, **more
+            )
     return {finding.step_id: finding for finding in found}
 
 

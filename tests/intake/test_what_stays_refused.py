@@ -16,6 +16,7 @@ from tests.intake.whole_desk import (
     Asking,
     Heard,
     Parts,
+    about_plans,
     asking,
     hands_over,
     plans,
@@ -148,6 +149,39 @@ async def test_a_company_the_rules_refuse_is_not_brought_back_by_another_plan(de
     assert (ended.status, ended.last.answer.engine) == ("nothing_found", "rules")
     assert "Buy it" not in ended.last.answer.markdown and "test.symbol" in ended.last.answer.markdown
     assert "researcher" not in parts.asked and "reporter" not in parts.asked
+
+
+async def test_a_step_beside_a_refused_one_looks_up_everything_but_the_company(desk, parts, web):
+    """Whichever stands first in the plan; what depends on them is left out, what is about something else is not."""
+    desk.forbid(refusing(MIRAGE))
+    parts.play("coordinator", hands_over(f"Research {MIRAGE}", "en-US"))
+    steps = [
+        researching("around", "Mirage Hill Distillers on the web"),
+        {"id": "share", "type": "equity", "title": "It", "symbol": MIRAGE},
+        researching("more", "What follows", after=["around"]),
+        researching("trends", "Latest AI trends"),
+    ]
+    parts.play("planner", plans(*steps, title=f"Buy {MIRAGE}?", locale="en-US"))
+    parts.play("researcher", LOOKED_UP, Say("Small models run on phones."))
+    ended = await desk.ask(f"Should I buy {MIRAGE}?", auto_accepted_plan=True, max_step_num=4)
+    told = {finding.step_id: finding for finding in ended.last.findings}
+    assert {name: (each.status, each.refused) for name, each in told.items()} == {
+        "around": ("skipped", True),
+        "share": ("failed", True),
+        "more": ("skipped", False),
+        "trends": ("completed", False),
+    }
+    assert told["around"].error == told["share"].error and "test.symbol" in told["around"].error
+    assert len(parts.asked["researcher"]) == 2
+
+
+async def test_a_plan_that_the_rules_refuse_has_no_step_that_runs(desk, parts):
+    desk.forbid(about_plans("payload.step_count > 0"))
+    parts.play("coordinator", hands_over(**ALIKE))
+    parts.play("planner", *[plans(researching("a", "Latest AI trends"), **ALIKE)] * 3)
+    ended = await desk.ask(TRENDS, auto_accepted_plan=True)
+    assert (ended.status, ended.last.findings) == ("waiting", ())
+    assert "researcher" not in parts.asked and "test.plan" in " ".join(ended.last.warnings)
 
 
 async def test_nothing_found_is_not_an_answer(desk, parts, web):

@@ -73,9 +73,10 @@ class IntakeContainer:
     @cached_property
     def parts(self) -> Parts:
         llm, clock = self._llm_platform.llm_service(), self._clock
-        prompts = PromptTemplates(metrics=self.metrics)
+        prompts = PromptTemplates(metrics=self.metrics, clock=clock)
         directory = self._market_data.directory()
         mentions = partial(find_mentions, directory)
+        review = GovernedPlanReview(self._governance, clock, mentions)
         toolbox = GovernedToolbox(
             ToolCalls(self._governance, clock),
             search=self._llm_platform.web_to_search(),
@@ -89,7 +90,6 @@ class IntakeContainer:
                 llm,
                 prompts,
                 Understander(mentions, partial(find_near, directory)),
-                clock,
                 self.metrics,
                 default_locale=self._default_locale,
             ),
@@ -97,18 +97,18 @@ class IntakeContainer:
             planner=Planner(
                 llm,
                 prompts,
-                GovernedPlanReview(self._governance, clock, mentions),
-                clock,
+                review,
                 directory,
                 repairs=self._plan_repairs,
                 can_search=self._llm_platform.web_to_search() is not None,
                 choice=self._llm_platform.engine_choice(),
             ),
             team=Team(
-                Researcher(llm, toolbox, prompts, clock),
+                Researcher(llm, toolbox, prompts),
                 Processor(llm, prompts),
                 ResearchGraphDesk(self._research),
                 StepWatch(self._governance),
+                review.find_symbols,
             ),
             reporter=Reporter(llm, prompts),
         )

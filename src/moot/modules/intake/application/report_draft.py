@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, StringConstraints
 
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.report_text import (
     clip,
@@ -156,20 +157,13 @@ class Material:
         }
 
 
-def gather(
-    question: str,
-    plan: Plan | None,
-    findings: Sequence[Finding],
-    background: Sequence[Citation],
-    *,
-    locale: str,
-    style: Style,
-) -> Material:
+def gather(state: IntakeState, style: Style) -> Material:
     """What a step cites by numbers of its own goes by the answer's numbers from here on.
 
     Where the rules refused a step, what strangers say of it takes its place no more than a model does.
     """
-    background = () if any(found.refused for found in findings) else background
+    plan, findings = state.plan, state.findings
+    background = [] if any(found.refused for found in findings) else state.background
     steps = {step.id: step for step in plan.steps} if plan else {}
     usable = [found for found in findings if found.usable]
     read = [citation for found in usable for citation in found.citations[:MOST_SOURCES]]
@@ -182,7 +176,7 @@ def gather(
         for each in usable
     )
     gaps = tuple(_gaps(steps, findings))
-    return Material(question, plan, found, tuple(sources.values()), gaps, locale, style)
+    return Material(state.question, plan, found, tuple(sources.values()), gaps, state.locale, style)
 
 
 def _gaps(steps: Mapping[str, Step], findings: Sequence[Finding]) -> Iterator[tuple[str, str | Message]]:

@@ -18,6 +18,7 @@ from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.llm_platform.application.llm_service import ChatMessage
+from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import Unavailable
 
 logger = structlog.get_logger(__name__)
@@ -54,15 +55,20 @@ class PromptTemplates:
         *,
         built_in: Mapping[str, str] = BUILT_IN,
         metrics: IntakeMetrics | None = None,
+        clock: Clock | None = None,
     ) -> None:
         self._jinja = SandboxedEnvironment(undefined=StrictUndefined, autoescape=False)
-        self._folder, self._metrics = folder, metrics or IntakeMetrics()
+        self._folder, self._metrics, self._clock = folder, metrics or IntakeMetrics(), clock or SystemClock()
         self._files = {path: self._read(path) for path in folder.rglob("*.md")}
         self._built_in = {name: self._jinja.from_string(text) for name, text in built_in.items()}
 
     def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
-        """The prompt as system message, then the messages of `user_input`, if there are any."""
-        values, problems = dict(variables), list[str]()
+        """The prompt as system message, then the messages of `user_input`, if there are any.
+
+        Each prompt may tell the time: `CURRENT_TIME`.
+        """
+        values = {"CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}", **variables}
+        problems: list[str] = []
         conversation: Sequence[ChatMessage] = values.pop("user_input", ())
         for label, source in self._sources(name, str(values.get("locale", ""))).items():
             try:

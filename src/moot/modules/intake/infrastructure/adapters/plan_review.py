@@ -8,7 +8,7 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.plan_rules import read_plan
 from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.plan import Plan
+from moot.modules.intake.domain.plan import Plan, Step
 from moot.modules.intake.domain.question import Limits, Mention, reading_language
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
@@ -45,66 +45,56 @@ class GovernedPlanReview:
         self._agent, self._clock, self._find_mentions = agent, clock, find_mentions
 
     async def review(self, plan: Plan, *, goal: str, iteration: int, errand: Errand) -> PlanRuling:
-        session_id = UUID(errand.record) if errand.record else None
-        payload = _payload(plan, await self.find_symbols(plan))
+        session_id, reader = UUID(errand.record) if errand.record else None, reading_language(plan.locale)
+        payload = {
+            "title": plan.title,
+            "locale": plan.locale,
+            "steps": [step.model_dump(mode="json") for step in plan.steps],
+            "step_count": len(plan.steps),
+            "symbols": await self.find_symbols(plan.steps),
+        }
+        facts = {
+            "goal": goal,
+            "iteration_count": iteration,
+            "token_used": errand.tally.tokens,
+            "cost": errand.tally.cost,
+            "workspace": errand.workspace,
+            "locale": reader,
+        }
         request = DecisionRequest(
             f"plan:{session_id or 'unstored'}:{iteration}",
             "plan",
             payload,
-            _facts(plan, errand, goal, iteration),
+            facts,
             errand.caller or REQUESTER,
             self._clock.now(),
         )
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         result = decision.result
         if not decision.may_proceed:
-            why = explain(decision.record).in_locale(reading_language(plan.locale))
+            why = explain(decision.record).in_locale(reader)
             asked = str(decision.escalation.id) if decision.escalation else None
             kind = LastWord if result.terminates else PlanRuling
             return kind(None, why, " ".join(result.suggestions), asked)
         if decision.payload == payload:
             return PlanRuling(plan, advice=" ".join(result.suggestions))
         allowed = _as_allowed(plan, decision.payload)
-        left = await self.find_symbols(allowed.plan) if allowed.plan else []
+        left = await self.find_symbols(allowed.plan.steps) if allowed.plan else []
         if set(left) <= set(decision.payload["symbols"]):
             return allowed
-        return PlanRuling(None, explain(decision.record).in_locale(reading_language(plan.locale)))
+        return PlanRuling(None, explain(decision.record).in_locale(reader))
 
-    async def find_symbols(self, plan: Plan) -> list[str]:
-        """Those of its steps, and those that the words of what is to be looked up name beyond doubt."""
-        looked_up = [step for step in plan.steps if step.type == "research"]
-        words = "\n".join(f"{step.title}\n{step.description}" for step in looked_up)
+    async def find_symbols(self, steps: Sequence[Step]) -> list[str]:
+        """Those of the steps, and those that the words of what is to be looked up name beyond doubt."""
+        looked_up = [f"{step.title}\n{step.description}" for step in steps if step.type == "research"]
+        words = "\n".join(looked_up)
         named = await self._find_mentions(words) if self._find_mentions and words else ()
         mentioned = [mention.symbols[0] for mention in named if mention.certain]
-        return list(dict.fromkeys([*_symbols(plan), *mentioned]))
-
-
-def _payload(plan: Plan, symbols: Sequence[str]) -> dict[str, Any]:
-    return {
-        "title": plan.title,
-        "locale": plan.locale,
-        "steps": [step.model_dump(mode="json") for step in plan.steps],
-        "step_count": len(plan.steps),
-        "symbols": list(symbols),
-    }
-
-
-def _facts(plan: Plan, errand: Errand, goal: str, iteration: int) -> dict[str, Any]:
-    return {
-        "goal": goal,
-        "iteration_count": iteration,
-        "token_used": errand.tally.tokens,
-        "cost": errand.tally.cost,
-        "workspace": errand.workspace,
-        "locale": reading_language(plan.locale),
-    }
+        return list(dict.fromkeys([*_symbols(steps), *mentioned]))
 
 
 def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
-    """What the rules have changed is read like any other plan; they may take away, and never add.
-
-    A rule that lowers the count means the steps.
-    """
+    """What the rules have changed is read like any other plan; they may take away, and never add."""
     if not plan.steps:
         return PlanRuling(plan.model_copy(update={"title": str(allowed["title"])}))
     # A rule that lowers the count means the steps.
@@ -114,12 +104,12 @@ def _as_allowed(plan: Plan, allowed: Payload) -> PlanRuling:
             {**allowed, "thought": plan.thought},
             Limits(max_step_num=most),
             locale=str(allowed["locale"]),
-            known_symbols=[symbol for symbol in _symbols(plan) if symbol in allowed["symbols"]],
+            known_symbols=[symbol for symbol in _symbols(plan.steps) if symbol in allowed["symbols"]],
         )
     except InvalidInput as e:
         return PlanRuling(None, e.in_locale(reading_language(plan.locale)))
     return PlanRuling(changed)
 
 
-def _symbols(plan: Plan) -> list[str]:
-    return list(dict.fromkeys(step.symbol for step in plan.steps if step.symbol))
+def _symbols(steps: Sequence[Step]) -> list[str]:
+    return list(dict.fromkeys(step.symbol for step in steps if step.symbol))

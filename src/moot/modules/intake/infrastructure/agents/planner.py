@@ -30,7 +30,6 @@ from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.modules.llm_platform.application.speaker import EngineChoice
 from moot.modules.market_data.application.directory import Directory
-from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
 
@@ -80,7 +79,6 @@ class Planner:
         llm: LLMService,
         prompts: PromptTemplates,
         review: GovernedPlanReview,
-        clock: Clock,
         directory: Directory,
         *,
         repairs: int = REPAIRS,
@@ -88,8 +86,7 @@ class Planner:
         choice: EngineChoice | None = None,
     ) -> None:
         self._llm, self._prompts, self._review = llm, prompts, review
-        self._clock, self._directory = clock, directory
-        self._repairs, self._can_search = repairs, can_search
+        self._directory, self._repairs, self._can_search = directory, repairs, can_search
         self._choice = choice or EngineChoice(llm)
 
     async def plan(self, state: IntakeState, errand: Errand) -> Planned:
@@ -126,7 +123,7 @@ class Planner:
     async def _rule_on(self, draft: Planned, state: IntakeState, errand: Errand) -> PlanRuling:
         """A company that the rules refused to research is not planned in another way."""
         assert draft.plan is not None
-        for symbol in await self._review.find_symbols(draft.plan) if state.refused else ():
+        for symbol in await self._review.find_symbols(draft.plan.steps) if state.refused else ():
             if symbol in state.refused:
                 return PlanRuling(None, state.refused[symbol])
         return await self._review.review(
@@ -230,7 +227,6 @@ class Planner:
             "locale": state.understood.locale,
             "max_step_num": state.limits.max_step_num,
             "max_plan_iterations": state.most_plans,
-            "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "experts": [expert.value for expert in ExpertType],
             "symbols": state.understood.symbols,
             "can_search": self._can_search,

@@ -6,6 +6,7 @@ from typing import Literal, NamedTuple
 
 import structlog
 
+from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.ports import Errand
 from moot.modules.intake.application.report_draft import (
     MOST_POINTS,
@@ -29,7 +30,7 @@ from moot.modules.intake.application.report_text import (
     tame,
 )
 from moot.modules.intake.domain.conversation import Answer, Section, Style
-from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
+from moot.modules.intake.domain.plan import Citation, Spent
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.agents.json_answers import Problems, ask_twice
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
@@ -61,21 +62,10 @@ class Reporter:
     def __init__(self, llm: LLMService, prompts: PromptTemplates) -> None:
         self._llm, self._prompts = llm, prompts
 
-    async def write(
-        self,
-        question: str,
-        plan: Plan | None,
-        findings: Sequence[Finding],
-        *,
-        locale: str,
-        style: Style,
-        background: Sequence[Citation] = (),
-        warnings: Sequence[str] = (),
-        errand: Errand,
-    ) -> Answer:
+    async def write(self, state: IntakeState, style: Style, errand: Errand) -> Answer:
         """The answer. Its Markdown is told in pieces, once all of it is checked."""
-        material = gather(question, plan, findings, background, locale=locale, style=style)
-        answer = _finish(await self._write(material), material, warnings, errand.spent)
+        material = gather(state, style)
+        answer = _finish(await self._write(material), material, state.warnings, errand.spent)
         for piece in split_blocks(answer.markdown):
             errand.tell("message_chunk", text=piece)
         return answer

@@ -16,7 +16,6 @@ from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt
 from moot.modules.llm_platform.application.llm_service import ChatMessage, ChatResult, LLMService, Tool
-from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.messages import Locale
 from moot.shared.infrastructure.execution_context import current_context
@@ -107,10 +106,8 @@ class Notebook:
 
 
 class Researcher:
-    def __init__(
-        self, llm: LLMService, toolbox: GovernedToolbox, prompts: PromptTemplates, clock: Clock
-    ) -> None:
-        self._llm, self._toolbox, self._prompts, self._clock = llm, toolbox, prompts, clock
+    def __init__(self, llm: LLMService, toolbox: GovernedToolbox, prompts: PromptTemplates) -> None:
+        self._llm, self._toolbox, self._prompts = llm, toolbox, prompts
 
     async def research(self, step: Step, task: Task) -> Finding:
         """What could be found out; what is known already is read as words of strangers."""
@@ -130,7 +127,6 @@ class Researcher:
             AGENT,
             {
                 "locale": task.locale,
-                "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
                 "max_tool_calls": task.limits.max_tool_calls,
                 "need_web_search": step.need_web_search,
                 "user_input": [ChatMessage(role="user", content="\n\n".join([asked, *known]))],

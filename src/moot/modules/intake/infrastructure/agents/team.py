@@ -79,44 +79,69 @@ class StepWatch:
 
 
 class Team:
+    """`find_symbols`: companies that steps are about, by their symbol or their words."""
+
     def __init__(
-        self, researcher: Researcher, processor: Processor, equity: ResearchGraphDesk, watch: StepWatch
+        self,
+        researcher: Researcher,
+        processor: Processor,
+        equity: ResearchGraphDesk,
+        watch: StepWatch,
+        find_symbols: Callable[[Sequence[Step]], Awaitable[Sequence[str]]],
     ) -> None:
         self._researcher, self._processor, self._equity = researcher, processor, equity
-        self.watch = watch
+        self.watch, self._find_symbols = watch, find_symbols
 
     async def work(
         self, plan: Plan, task: Task, *, done: Mapping[str, Finding] | None = None, on_step: OnStep
     ) -> list[Finding]:
         """A finding for each step, in the plan's order. Steps in `done` are not run again.
 
-        A step waits for the earlier steps that it names; what it names and is not there counts as failed.
+        A step waits for the earlier steps that it names; what it names and is not there counts as failed. What is to
+        be looked up about a company waits for its research: where the rules refuse that, it is refused as well.
         """
         places = asyncio.Semaphore(task.limits.steps_at_once)
+        found: dict[str, asyncio.Task[Finding]] = {}
 
         async def finish(step: Step, needed: Sequence[asyncio.Task[Finding] | None]) -> Finding:
             before = [await each if each else None for each in needed]
             usable = [finding for finding in before if finding and finding.usable]
             enough = bool(usable) if step.type == "processing" else len(usable) == len(needed)
-            if enough:
+            why = await self._find_refusal(step, plan, found) if enough else task.say("steps.skipped")
+            if why is None:
                 async with places:
                     on_step(step, None)
                     finding = await self._safely(step, usable, task)
             else:
-                finding = Finding(step_id=step.id, status="skipped", error=task.say("steps.skipped"))
+                finding = Finding(step_id=step.id, status="skipped", error=why, refused=enough)
             await self.watch.ended(finding)
             on_step(step, finding)
             return finding
 
         await self.watch.expect(plan.steps, (done or {}).values(), task.reader)
         async with asyncio.TaskGroup() as group:
-            found = {
-                name: group.create_task(asyncio.sleep(0, finding)) for name, finding in (done or {}).items()
-            }
+            for name, finding in (done or {}).items():
+                found[name] = group.create_task(asyncio.sleep(0, finding))
             for step in plan.steps:
                 if step.id not in found:
                     found[step.id] = group.create_task(finish(step, [found.get(name) for name in step.after]))
         return [found[step.id].result() for step in plan.steps]
+
+    async def _find_refusal(
+        self, step: Step, plan: Plan, found: Mapping[str, asyncio.Task[Finding]]
+    ) -> str | None:
+        """Why the rules do not want a company researched that the step is to look up.
+
+        Research that itself rests on something looked up is not waited for: they could wait for each other.
+        """
+        named = await self._find_symbols([step]) if step.type == "research" else ()
+        looked_up: set[str] = set()
+        for other in plan.steps:
+            if other.type == "research" or looked_up.intersection(other.after):
+                looked_up.add(other.id)
+            elif other.symbol in named and (finding := await found[other.id]).refused:
+                return finding.error or ""
+        return None
 
     async def _safely(self, step: Step, before: Sequence[Finding], task: Task) -> Finding:
         seconds = task.limits.step_timeout

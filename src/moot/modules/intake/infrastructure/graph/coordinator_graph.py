@@ -22,7 +22,6 @@ from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
-from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import UpstreamFailed
 
 logger = structlog.get_logger(__name__)
@@ -101,14 +100,12 @@ class Coordinator:
         llm: LLMService,
         prompts: PromptTemplates,
         rules: Understander,
-        clock: Clock,
         metrics: IntakeMetrics,
         *,
         default_locale: str = "en-US",
         routes: Sequence[Route] = ROUTES,
     ) -> None:
-        self._llm, self._prompts, self._rules = llm, prompts, rules
-        self._clock, self._metrics = clock, metrics
+        self._llm, self._prompts, self._rules, self._metrics = llm, prompts, rules, metrics
         self._default_locale, self._routes = default_locale, routes
         self.graph = self._compile()
 
@@ -144,7 +141,6 @@ class Coordinator:
             "locale": locale,
             "max_step_num": state.limits.max_step_num,
             "max_plan_iterations": state.limits.max_plan_iterations,
-            "CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}",
             "user_input": [ChatMessage(**turn) for turn in state.messages],
         }
         prompt = self._prompts.messages(AGENT, variables)

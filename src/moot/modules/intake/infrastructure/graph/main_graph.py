@@ -184,16 +184,8 @@ class LangGraphIntake(IntakeGraph):
 
     async def _report(self, state: IntakeState, runtime: Run) -> Update:
         errand = runtime.context.errand
-        answer = await self._parts.reporter.write(
-            state.question,
-            state.plan,
-            state.findings,
-            locale=state.locale,
-            style=runtime.context.conversation.last.style,
-            background=state.background,
-            warnings=state.warnings,
-            errand=errand,
-        )
+        style = runtime.context.conversation.last.style
+        answer = await self._parts.reporter.write(state, style, errand)
         told = answer.model_dump(mode="json")
         errand.tell("report", **told)
         return {"answer": told, "goto": END}

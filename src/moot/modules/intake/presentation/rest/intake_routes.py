@@ -1,19 +1,18 @@
 """Questions over HTTP: answered as JSON, or told as server-sent events while they are being answered."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
-from typing import Annotated, Any, Protocol
+from collections.abc import AsyncIterator, Callable, Coroutine
+from functools import partial
+from typing import Annotated, Any
 from uuid import UUID
 
 import structlog
 from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
-from pydantic import BaseModel
 from pydantic_core import to_json
 
 from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
 from moot.modules.intake.application.metrics import IntakeMetrics, IntakeSnapshot
-from moot.modules.intake.application.ports import Tell
 from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
@@ -51,27 +50,33 @@ def metrics_of(request: Request) -> IntakeMetrics:
     return found
 
 
-class CallLogs(Protocol):
-    """The model platform's, as far as a conversation is concerned."""
-
-    async def get_by_session_id(self, session_id: UUID, *, include_text: bool) -> Sequence[BaseModel]: ...
-
-
 Intake = Annotated[IntakeService, Depends(intake_of)]
 Metrics = Annotated[IntakeMetrics, Depends(metrics_of)]
-Run = Callable[[Tell | None], Coroutine[Any, Any, Conversation]]
+Run = Callable[..., Coroutine[Any, Any, Conversation]]
+
+
+class Asker:
+    """Whoever asks, and how they want to be answered."""
+
+    def __init__(self, request: Request, workspace: Workspace, caller: Caller, reader: Reader) -> None:
+        self._request, self._reader = request, reader
+        self.workspace, self.caller = workspace, caller
+
+    async def answer(self, run: Run, *given: Any, **by: Any) -> Conversation | Response:
+        """Whoever hangs up stops the question, whichever way it is told; `resume` goes on with it."""
+        working = partial(run, *given, **by, workspace=self.workspace)
+        if STREAM in self._request.headers.get("accept", ""):
+            return await _stream(working, self._reader)
+        return await unless_gone(self._request, working())
+
+
+By = Annotated[Asker, Depends()]
 
 
 @router.post("", summary="Ask in your own language", response_model=Conversation, responses=ANSWERS)
-async def ask(
-    request: Request, body: Question, intake: Intake, workspace: Workspace, caller: Caller, reader: Reader
-) -> Conversation | Response:
+async def ask(body: Question, intake: Intake, by: By) -> Conversation | Response:
     """Until it is answered, replied to, or waits for a person to accept its plan (`status`: waiting)."""
-    return await _answer(
-        request,
-        lambda tell: intake.ask(body, workspace=workspace, requested_by=caller, listener=tell),
-        reader,
-    )
+    return await by.answer(intake.ask, body, requested_by=by.caller)
 
 
 @router.post(
@@ -80,20 +85,8 @@ async def ask(
     response_model=Conversation,
     responses=ANSWERS,
 )
-async def feedback(
-    request: Request,
-    thread: UUID,
-    body: Feedback,
-    intake: Intake,
-    workspace: Workspace,
-    caller: Caller,
-    reader: Reader,
-) -> Conversation | Response:
-    return await _answer(
-        request,
-        lambda tell: intake.feedback(thread, body, workspace=workspace, requested_by=caller, listener=tell),
-        reader,
-    )
+async def feedback(thread: UUID, body: Feedback, intake: Intake, by: By) -> Conversation | Response:
+    return await by.answer(intake.feedback, thread, body, requested_by=by.caller)
 
 
 @router.post(
@@ -102,12 +95,8 @@ async def feedback(
     response_model=Conversation,
     responses=ANSWERS,
 )
-async def resume(
-    request: Request, thread: UUID, intake: Intake, workspace: Workspace, reader: Reader
-) -> Conversation | Response:
-    return await _answer(
-        request, lambda tell: intake.resume(thread, workspace=workspace, listener=tell), reader
-    )
+async def resume(thread: UUID, intake: Intake, by: By) -> Conversation | Response:
+    return await by.answer(intake.resume, thread)
 
 
 @router.get("/metrics", summary="How well questions are received, since the process began")
@@ -156,7 +145,7 @@ async def api_calls(request: Request, found: Found, include_text: IncludeText = 
     return await _calls(request.app.state.desk.intake.other_calls, found, include_text)
 
 
-async def _calls(logs: CallLogs | None, found: Conversation, include_text: bool) -> list[dict[str, Any]]:
+async def _calls(logs: Any, found: Conversation, include_text: bool) -> list[dict[str, Any]]:
     if logs is None:
         raise Unavailable(SAY_HERE("calls.none_kept"), code="PERSISTENCE_OFF")
     of_each = [await logs.get_by_session_id(turn.id, include_text=include_text) for turn in found.turns]
@@ -170,68 +159,49 @@ async def conversations(
     return await intake.conversations(workspace, limit=limit)
 
 
-async def _answer(request: Request, run: Run, reader: Locale) -> Conversation | Response:
-    """Whoever hangs up stops the question, whichever way it is told; `resume` goes on with it."""
-    if STREAM not in request.headers.get("accept", ""):
-        return await unless_gone(request, run(None))
-    turn = _ToldTurn(run, reader)
-    first = await turn.first()
-    headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
-    return EventSourceResponse(turn.frames(first), headers=headers)
+async def _stream(run: Run, reader: Locale) -> Response:
+    """What is refused tells nothing: it raises here, while the answer can still have a status of its own."""
+    events: asyncio.Queue[bytes | None] = asyncio.Queue()
+    work = asyncio.create_task(run(listener=lambda *told: events.put_nowait(_frame(*told))))
+    work.add_done_callback(lambda _: events.put_nowait(None))
+    try:
+        first = await _next(events)
+    except asyncio.CancelledError:
+        work.cancel()
+        raise
+    if first is None:
+        await work
 
-
-class _ToldTurn:
-    """A turn under way, and what it has told that nobody has read yet."""
-
-    def __init__(self, run: Run, reader: Locale) -> None:
-        self._events: asyncio.Queue[bytes | None] = asyncio.Queue()
-        self._reader, self._begun = reader, False
-        self._task = asyncio.create_task(self._work(run))
-
-    async def first(self) -> bytes | None:
-        """What is refused tells nothing: it raises here, while the answer can still have a status of its own."""
-        try:
-            frame = await self._next()
-        except asyncio.CancelledError:
-            self._task.cancel()
-            raise
-        if frame is None:
-            await self._task
-        return frame
-
-    async def frames(self, first: bytes | None) -> AsyncIterator[bytes]:
+    async def frames() -> AsyncIterator[bytes]:
         try:
             frame = first
             while frame is not None:
                 yield frame
-                frame = await self._next()
+                frame = await _next(events)
+            if error := work.exception():  # a stream that has begun ends with its error, not in the middle
+                yield _tell_failure(error, reader)
         finally:
-            self._task.cancel()
+            work.cancel()
 
-    async def _next(self) -> bytes | None:
-        """None after the last."""
-        try:
-            async with asyncio.timeout(QUIET_SECONDS):
-                return await self._events.get()
-        except TimeoutError:
-            self._begun = True
-            return KEEPALIVE_COMMENT
+    return EventSourceResponse(frames(), headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"})
 
-    def _tell(self, what: str, about: dict[str, Any]) -> None:
-        self._begun = True
-        told = to_json(about, fallback=str).decode()
-        self._events.put_nowait(format_sse_event(event=what, data_str=told))
 
-    async def _work(self, run: Run) -> None:
-        try:
-            await run(self._tell)
-        except Exception as e:  # bulkhead: a stream that has begun ends with its error, not in the middle
-            if not self._begun:
-                raise
-            logger.warning("stream failed", exc_info=not isinstance(e, AppError))
-            error = e if isinstance(e, AppError) else AppError(SAY("unexpected"))
-            said = ErrorBody(code=error.code, message=error.in_locale(self._reader), details=error.details)
-            self._tell("error", said.model_dump(mode="json", exclude={"success"}))
-            self._tell("done", {"status": "failed"})
-        finally:
-            self._events.put_nowait(None)
+async def _next(events: "asyncio.Queue[bytes | None]") -> bytes | None:
+    """None after the last."""
+    try:
+        async with asyncio.timeout(QUIET_SECONDS):
+            return await events.get()
+    except TimeoutError:
+        return KEEPALIVE_COMMENT
+
+
+def _frame(what: str, about: dict[str, Any]) -> bytes:
+    return format_sse_event(event=what, data_str=to_json(about, fallback=str).decode())
+
+
+def _tell_failure(e: BaseException, reader: Locale) -> bytes:
+    error = e if isinstance(e, AppError) else AppError(SAY("unexpected"))
+    logger.warning("stream failed", exc_info=None if error is e else e)
+    said = ErrorBody(code=error.code, message=error.in_locale(reader), details=error.details)
+    told = said.model_dump(mode="json", exclude={"success"})
+    return _frame("error", told) + _frame("done", {"status": "failed"})
