@@ -6,10 +6,10 @@ from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.infrastructure.session_repository import SqlResearchSessionRepository
 from moot.modules.governance.container import GovernanceContainer
 from moot.shared.domain.clock import SystemClock

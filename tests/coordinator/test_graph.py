@@ -9,18 +9,16 @@ from langgraph.types import Send
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import (
+    aggregator_node,
     build_research_graph,
+    create_debate_node,
+    create_judge_node,
     route_to_experts,
 )
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     ResearchGraphState,
     initial_state,
     merge_dicts,
-)
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
-    aggregator_node,
-    create_debate_node,
-    create_judge_node,
 )
 from tests.fakes.coordinator import OUTCOME, FakeDebate, FakeJudge, FakeResearch
 

@@ -14,14 +14,14 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import SessionEvent
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
-from moot.modules.coordinator.infrastructure.orchestration.graph_builder import build_research_graph
-from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import (
     NodeLayers,
+    build_research_graph,
     create_expert_node,
     persist_node_execution,
     retry,
 )
+from moot.modules.coordinator.infrastructure.orchestration.graph_state import initial_state
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx

@@ -11,10 +11,10 @@ from moot.modules.coordinator.domain.exceptions import Abstention
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
 from moot.modules.coordinator.infrastructure.orchestration import langgraph_orchestrator
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from tests.fakes.asyncio_orchestrator import AsyncioResearchOrchestrator

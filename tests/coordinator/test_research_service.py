@@ -16,10 +16,10 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES

@@ -18,10 +18,10 @@ from moot.modules.coordinator.domain.exceptions import (
 )
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionFilter
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )

@@ -24,6 +24,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import LOCALES
 from tests.fakes.debate import (
+    BY_RULE,
     CATALYST,
     TECHNICAL,
     VALUATION,
@@ -249,7 +250,7 @@ async def hold(llm: FakeLLM, debate: DebateInput | None = None, **choice: Any) -
 
 
 async def by_rule(debate: DebateInput | None = None) -> DebateOutcomeDTO:
-    return await DebateContainer().debate_service().run(debate or a_panel())
+    return await DebateContainer(*BY_RULE).debate_service().run(debate or a_panel())
 
 
 @pytest.mark.parametrize("locale", LOCALES)

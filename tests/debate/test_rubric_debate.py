@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from moot.modules.debate.application.debate_service import DebateInput, DebateOutcomeDTO, UnknownSignal
 from moot.modules.debate.container import DebateContainer
 from moot.shared.domain.experts import STANCES
-from tests.fakes.debate import CATALYST, FINANCIAL, MACRO, TECHNICAL, VALUATION, findings, found
+from tests.fakes.debate import BY_RULE, CATALYST, FINANCIAL, MACRO, TECHNICAL, VALUATION, findings, found
 
 PANEL = {
     TECHNICAL: found("BULLISH", 0.8, "Price is above the 20-day average.", "A close below 9.40."),
@@ -40,7 +40,7 @@ PANELS = st.dictionaries(
 
 
 async def hold(debate: DebateInput) -> DebateOutcomeDTO:
-    return await DebateContainer().debate_service().run(debate)
+    return await DebateContainer(*BY_RULE).debate_service().run(debate)
 
 
 async def test_five_experts_are_weighed_and_the_arithmetic_is_shown():

@@ -1,6 +1,7 @@
 """Looking back over HTTP: filters, what is refused, and the report of a stored session in its three forms."""
 
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import httpx
 import pytest
@@ -11,13 +12,14 @@ from moot.modules.coordinator.application.dtos.research_dtos import ExpertResult
 from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 from moot.modules.coordinator.presentation.rest.research_routes import research_service
 from moot.modules.coordinator.presentation.rest.session_routes import choose_type
 from moot.shared.infrastructure.settings import Settings
+from tests.coordinator.test_session_repository import a_session
 from tests.fakes.clock import TickingClock
 from tests.fakes.coordinator import MACRO, TECHNICAL, FakeDebate, FakeJudge, FakeResearch
 
@@ -95,6 +97,42 @@ async def test_a_session_is_shown_with_its_verdict_and_every_node(client):
     assert (detail["parent_session_id"], detail["retries"]) == (None, [])
     assert {node["node_type"] for node in detail["nodes"]} == {*ALL, "debate", "judge"}
     assert {node["status"] for node in detail["nodes"]} == {"success"}
+
+
+async def test_a_session_is_found_by_the_beginning_of_its_id_and_as_the_last(client):
+    first, last = [(await ask(client, experts=[MACRO])).json()["session_id"] for _ in range(2)]
+    same = next((n for n in range(36) if first[n] != last[n]), 36)
+    for name, meant in ((first[: same + 1], first), (first.upper(), first), ("last", last)):
+        assert (await client.get(f"{SESSIONS}/{name}")).json()["id"] == meant
+        assert (await client.get(f"{SESSIONS}/{name}/report")).status_code == 200
+        decided = (await client.get(f"{SESSIONS}/{name}/decisions")).json()
+        assert {decision["session_id"] for decision in decided} == {meant}
+    told = [event async for event in read_events(client, f"{SESSIONS}/last/events")]
+    assert told[-1] == "done"
+    retried = await client.post(f"{SESSIONS}/{first[: same + 1]}/retry")
+    assert (retried.status_code, retried.json()["code"]) == (400, "SESSION_NOT_RETRYABLE")
+
+
+async def read_events(client, path):
+    async with client.stream("GET", path) as stream:
+        async for line in stream.aiter_lines():
+            if line.startswith("event: "):
+                yield line.removeprefix("event: ")
+
+
+async def test_a_beginning_that_several_ids_share_names_them_and_one_of_none_is_a_404(app, client):
+    repository = app.state.coordinator.session_history()._repository
+    ids = [UUID(f"7d3c8a52-0000-4000-8000-00000000000{n}") for n in range(2)]
+    for session_id in ids:
+        await repository.save_session(a_session(id=session_id, workspace_id="default"))
+    shared = await client.get(f"{SESSIONS}/7d3c")
+    assert (shared.status_code, shared.json()["code"]) == (400, "INVALID_REQUEST")
+    assert all(str(session_id) in shared.json()["message"] for session_id in ids)
+    missed = await client.get(f"{SESSIONS}/7d3d")
+    assert (missed.status_code, missed.json()["code"]) == (404, "SESSION_NOT_FOUND")
+    slip = await client.get(f"{SESSIONS}/7d3c8a52-0000-4000-8000-000000000009")
+    assert (slip.status_code, slip.json()["code"]) == (404, "SESSION_NOT_FOUND")
+    assert str(ids[0]) in slip.json()["message"]
 
 
 @pytest.mark.accepts("A2-40")

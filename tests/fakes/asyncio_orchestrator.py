@@ -9,19 +9,19 @@ from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
+from moot.modules.coordinator.infrastructure.orchestration.graph_builder import (
+    NodeLayers,
+    aggregator_node,
+    create_debate_node,
+    create_expert_node,
+    create_judge_node,
+)
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     Node,
     ResearchGraphState,
     StateUpdate,
     initial_state,
     merge_dicts,
-)
-from moot.modules.coordinator.infrastructure.orchestration.node_layers import (
-    NodeLayers,
-    aggregator_node,
-    create_debate_node,
-    create_expert_node,
-    create_judge_node,
 )
 from moot.shared.infrastructure.execution_context import current_context
 

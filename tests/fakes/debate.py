@@ -1,11 +1,14 @@
 """Experts' findings to argue over, and advocates and a resolver that say what they are told."""
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from moot.modules.debate.application.debate_service import DebateInput, ExpertSummary
 from moot.modules.debate.domain.debate import Argument, Resolution, Side
+from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 
+BY_RULE = (EngineChoice(cast(Any, None), "rubric"), Speaker(cast(Any, None)))
+"""Whoever has this voice never asks a model."""
 TECHNICAL = "technical_analyst"
 FINANCIAL = "financial_auditor"
 VALUATION = "valuation_modeler"

@@ -15,7 +15,7 @@ from moot.modules.coordinator.application.report import render_report
 from moot.modules.coordinator.container import workflow_journal
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, DecisionRejected, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.coordinator.infrastructure.orchestration import node_layers
+from moot.modules.coordinator.infrastructure.orchestration import graph_builder
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer, RuleBook
@@ -161,7 +161,7 @@ async def test_each_attempt_waits_for_the_pause_of_its_number(database: Database
         await sleep(0, *more)
 
     desk = Desk(database, hours, research=Flaky(*[TimeoutError("slow")] * 3))
-    monkeypatch.setattr(node_layers.asyncio, "sleep", note)
+    monkeypatch.setattr(graph_builder.asyncio, "sleep", note)
     result = await desk.ask()
     assert result.overall_status == "completed"
     first = QUICK.retry_delay_seconds

@@ -224,3 +224,6 @@ async def test_a_session_that_waits_says_why_and_for_which_escalation(client):
     [item] = (await client.get(ESCALATIONS)).json()["items"]
     assert (receipt.status_code, body["status"], body["escalation_id"]) == (202, "waiting", item["id"])
     assert body["reason"].startswith("waits for a person: Ask first (house.asks@1: payload.symbol == ")
+    session = (await client.get(f"{V1}/research/sessions/{body['session_id']}")).json()
+    assert (session["status"], session["reason"]) == ("waiting", item["why"][0])
+    assert session["escalation_id"] == item["id"]

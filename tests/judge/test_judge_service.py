@@ -11,6 +11,8 @@ from moot.modules.judge.application.judge_service import (
 )
 from moot.modules.judge.container import JudgeContainer
 from moot.shared.domain.evidence import Evidence
+from moot.shared.infrastructure.settings import Settings
+from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import DEBATE, VERDICT, FakeVerdictAgent, a_debate, a_verdict
 
 
@@ -31,7 +33,11 @@ async def test_what_the_agent_raises_passes_through():
 )
 async def test_the_judge_abstains_when_too_few_of_a_panel_were_heard(asked, heard, quorum):
     with pytest.raises(VerdictAbstained) as abstained:
-        await JudgeContainer(quorum).judge_service().run(a_debate(experts_asked=asked, experts_heard=heard))
+        await (
+            JudgeContainer(quorum, *BY_RULE)
+            .judge_service()
+            .run(a_debate(experts_asked=asked, experts_heard=heard))
+        )
     assert abstained.value.code == "VERDICT_ABSTAINED"
     assert abstained.value.details == {"heard": heard, "asked": asked, "quorum": quorum}
 
@@ -42,11 +48,11 @@ async def test_the_judge_abstains_when_too_few_of_a_panel_were_heard(asked, hear
 )
 async def test_the_judge_rules_with_a_quorum_a_small_panel_or_an_unknown_one(asked, heard, quorum):
     debate = a_debate(experts_asked=asked, experts_heard=heard)
-    assert (await JudgeContainer(quorum).judge_service().run(debate)).action == "BUY"
+    assert (await JudgeContainer(quorum, *BY_RULE).judge_service().run(debate)).action == "BUY"
 
 
-async def test_the_quorum_is_two_unless_told_otherwise():
-    judge = JudgeContainer().judge_service()
+async def test_the_quorum_is_two_unless_told_otherwise(tmp_path):
+    judge = JudgeContainer(Settings(home=tmp_path).judge_quorum, *BY_RULE).judge_service()
     await judge.run(a_debate(experts_asked=3, experts_heard=2))
     with pytest.raises(VerdictAbstained):
         await judge.run(a_debate(experts_asked=3, experts_heard=1))

@@ -13,6 +13,7 @@ from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError, NoA
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.grounding import Grounding
 from moot.shared.domain.messages import LOCALES
+from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import a_debate, evidence
 from tests.fakes.llm import FakeLLM, spoken
 
@@ -86,7 +87,7 @@ async def rule(llm: FakeLLM, locale: str = "en-US", *, fallback: str = "none", *
 
 
 async def by_rule(**changes: Any) -> VerdictDTO:
-    return await JudgeContainer().judge_service().run(a_debate(**DEBATES["en-US"] | changes))
+    return await JudgeContainer(2, *BY_RULE).judge_service().run(a_debate(**DEBATES["en-US"] | changes))
 
 
 @pytest.mark.parametrize("locale", LOCALES)

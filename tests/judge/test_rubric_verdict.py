@@ -8,13 +8,14 @@ from hypothesis import strategies as st
 
 from moot.modules.judge.application.judge_service import VerdictDTO
 from moot.modules.judge.container import JudgeContainer
+from tests.fakes.debate import BY_RULE
 from tests.fakes.judge import a_debate, evidence
 
 PRICED = evidence(current_price=10.0, atr_value=0.5, support=9.4, resistance=12.2)
 
 
 async def rule(**changes) -> VerdictDTO:
-    return await JudgeContainer().judge_service().run(a_debate(**changes))
+    return await JudgeContainer(2, *BY_RULE).judge_service().run(a_debate(**changes))
 
 
 @pytest.mark.parametrize(

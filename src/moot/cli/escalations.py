@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from moot.cli.decide import json_values
-from moot.cli.options import AsJson, argument, find_id, group, option, read_file, user_name
+from moot.cli.options import AsJson, argument, group, option, read_file, user_name
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import list_facts, minute, tell
 from moot.cli.texts import SAY, say
@@ -22,6 +22,7 @@ from moot.modules.governance.application.escalations import (
     Wanted,
 )
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.ids import find_id
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 import getpass
 import os
-import re
 import sys
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,9 +14,8 @@ from pydantic import BaseModel
 
 from moot.cli.help import Commands, Group
 from moot.cli.texts import SAY, say
-from moot.shared.domain.errors import InvalidInput, NotFound
+from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import nearest
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -72,29 +70,6 @@ def uuid_of(field: str, text: str) -> UUID:
         return UUID(text)
     except ValueError:
         raise refuse_field("uuid_parsing", field, text) from None
-
-
-Ids = Callable[[UUID, UUID], Awaitable[Sequence[UUID]]]
-"""Ids from one to another, both included, the newest first; of very many some."""
-ALL_IDS = (UUID(int=0), UUID(int=2**128 - 1))
-NEARLY_THE_SAME_ID = 0.85
-
-
-async def find_id(field: str, text: str, among: Ids) -> UUID:
-    """The id that somebody typed: in full, by its beginning if only one begins so, or `last` for the newest."""
-    digits = text.strip().lower().replace("-", "")
-    if digits != "last" and not re.fullmatch("[0-9a-f]{1,32}", digits):
-        raise refuse_field("uuid_parsing", field, text)
-    by_range = (UUID(digits.ljust(32, "0")), UUID(digits.ljust(32, "f"))) if digits != "last" else ALL_IDS
-    found, told = await among(*by_range), {"what": SAY(f"ids.{field}"), "text": text}
-    if len(found) > 1 and digits != "last":
-        raise InvalidInput(SAY("ids.ambiguous", **told, choices=list(map(str, found[:5]))), field=field)
-    if not found:
-        near = nearest(text, map(str, await among(*ALL_IDS)), NEARLY_THE_SAME_ID)
-        if len(digits) == len(ALL_IDS[0].hex) and not near:
-            return UUID(digits)  # whole: whoever keeps them says that there is none
-        raise NotFound(SAY("ids.near" if near else "ids.unknown", **told, near=near), field=field)
-    return found[0]
 
 
 def list_typed(words: Sequence[str]) -> list[str]:

@@ -2,7 +2,6 @@
 
 import os
 from datetime import date
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 from uuid import UUID
@@ -17,7 +16,6 @@ from moot.cli.options import (
     check_typed,
     confirm,
     day,
-    find_id,
     group,
     option,
     require_day,
@@ -257,8 +255,7 @@ def replay(session_id: SessionId, as_json: AsJson = False) -> None:
 
 
 async def _find(desk: "Moot", text: str) -> UUID:
-    history = desk.coordinator.session_history()
-    return await find_id("session_id", text, partial(history.ids, DEFAULT_WORKSPACE))
+    return await desk.coordinator.session_history().find(text, DEFAULT_WORKSPACE)
 
 
 async def _session(desk: "Moot", text: str) -> SessionDetail:

@@ -11,7 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
+from moot.modules.coordinator.application.replay import ReplayService
+from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.session_history import SessionHistory
+from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks, check_pack
+from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
     NOTHING_KEPT,
@@ -25,18 +29,9 @@ from moot.shared.domain.audit import Seal
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from moot.modules.coordinator.application.replay import ReplayService
-    from moot.modules.coordinator.application.research_orchestration_service import (
-        ResearchOrchestrationService,
-    )
-    from moot.modules.coordinator.application.session_pack import PackVerification, SessionPacks
-    from moot.modules.coordinator.application.sessions import Sessions
     from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
     from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
     from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import SessionFactory
-    from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
-        LangGraphResearchOrchestrator,
-    )
     from moot.modules.debate.container import DebateContainer
     from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
     from moot.modules.governance.application.execution_monitor import WorkflowJournal
@@ -84,14 +79,15 @@ class CoordinatorContainer:
         clock: Clock,
         settings: Settings,
     ) -> None:
-        self._repository = _repository(trail, llm_platform)
+        llm, external = llm_platform.llm_call_logs(), llm_platform.external_call_logs()
+        self._repository: IResearchSessionRepository = NOTHING_KEPT
+        if trail and llm and external:
+            self._repository = SqlSessionRecord(trail, llm, external, llm_platform.close_calls_of)
         self._trail, self._find_neighbours = trail, neighbours
         self._clock, self._settings = clock, settings
 
     @cached_property
     def sessions(self) -> Sessions:
-        from moot.modules.coordinator.application.sessions import Sessions
-
         return Sessions(
             Late(self),
             repository=self._repository,
@@ -114,25 +110,25 @@ class CoordinatorContainer:
         return GovernanceAdapter(self._neighbours.governance, self._clock, self._neighbours.trading)
 
     @cached_property
-    def _orchestrator(self) -> LangGraphResearchOrchestrator:
+    def _orchestrator(self) -> IResearchOrchestrationPort:
         return self._engine(self._repository)
 
-    async def engine(self) -> LangGraphResearchOrchestrator:
+    async def engine(self) -> IResearchOrchestrationPort:
         """Loaded in a thread: it takes a second or two, in which everybody else goes on."""
         if "_orchestrator" not in vars(self):
             await asyncio.to_thread(lambda: self._orchestrator)
         return self._orchestrator
 
-    def _engine(self, repository: IResearchSessionRepository) -> LangGraphResearchOrchestrator:
+    def _engine(self, repository: IResearchSessionRepository) -> IResearchOrchestrationPort:
         from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import (
             DebateGatewayAdapter,
             JudgeGatewayAdapter,
             ResearchGatewayAdapter,
         )
+        from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
         from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
             LangGraphResearchOrchestrator,
         )
-        from moot.modules.coordinator.infrastructure.orchestration.node_layers import NodeLayers
 
         sessions: SessionFactory = self._trail.database.session if self._trail else nullcontext
         near = self._neighbours
@@ -153,10 +149,6 @@ class CoordinatorContainer:
             await self.sessions.close()
 
     def research_orchestration_service(self) -> ResearchOrchestrationService:
-        from moot.modules.coordinator.application.research_orchestration_service import (
-            ResearchOrchestrationService,
-        )
-
         return ResearchOrchestrationService(
             Late(self),
             directory=self._neighbours.market_data,
@@ -166,16 +158,12 @@ class CoordinatorContainer:
         )
 
     def replay_service(self) -> ReplayService:
-        from moot.modules.coordinator.application.replay import ReplayService
-
         return ReplayService(self._engine, self._repository)
 
     def session_history(self) -> SessionHistory:
-        return SessionHistory(self._repository, self._settings.currency)
+        return SessionHistory(self._repository, self._settings.currency, lambda: self._policy)
 
     def session_packs(self) -> SessionPacks:
-        from moot.modules.coordinator.application.session_pack import SessionPacks
-
         return SessionPacks(self._repository, self._settings.currency, examine_record)
 
     def session_pruning(self) -> SessionPruning:
@@ -193,13 +181,4 @@ def workflow_journal(trail: AuditTrail) -> WorkflowJournal:
 
 def check_session_pack(data: bytes, locale: Locale, key: str = "") -> PackVerification:
     """Needs no desk: a pack is examined wherever it is, its signature with the desk's `key`. Raises `BrokenPack`."""
-    from moot.modules.coordinator.application.session_pack import check_pack
-
     return check_pack(data, partial(examine_record, seal=Seal(key) if key else None), locale)
-
-
-def _repository(trail: AuditTrail | None, platform: LLMPlatformContainer) -> IResearchSessionRepository:
-    llm, external = platform.llm_call_logs(), platform.external_call_logs()
-    if not (trail and llm and external):
-        return NOTHING_KEPT
-    return SqlSessionRecord(trail, llm, external, platform.close_calls_of)

@@ -9,8 +9,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field
 from pydantic_core import to_json
 
-from moot.modules.coordinator.application.journal import request_of
-from moot.modules.coordinator.application.results import from_columns
+from moot.modules.coordinator.application.results import from_columns, request_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionEvent
@@ -90,18 +89,14 @@ class ReplayService:
         past = await self._repository.past_session(session_id, workspace_id)
         calls = await self._repository.llm_calls(session_id, include_text=True)
         others = await self._repository.api_calls(session_id, include_text=False)
-        _refuse(past, calls)
+        if not past.nodes:
+            raise Conflict(SAY("replay.nothing", session_id=session_id), code="NOTHING_ON_RECORD")
+        if any(call["status"] == "success" and call["completion_text"] is None for call in calls):
+            raise Conflict(SAY("replay.pruned", session_id=session_id), code="BODIES_PRUNED")
         rerun = Rerun()
         with _context(past, calls, others).active() as context:
             result = await self._engine(rerun).run(_request(past))
         return _compare(past, result, rerun.nodes, context.tally.failures)
-
-
-def _refuse(past: Past, calls: Iterable[Mapping[str, Any]]) -> None:
-    if not past.nodes:
-        raise Conflict(SAY("replay.nothing", session_id=past.session.id), code="NOTHING_ON_RECORD")
-    if any(call["status"] == "success" and call["completion_text"] is None for call in calls):
-        raise Conflict(SAY("replay.pruned", session_id=past.session.id), code="BODIES_PRUNED")
 
 
 def _request(past: Past) -> ResearchRequest:
@@ -170,7 +165,7 @@ def _compare_node(
         return NodeReplay(node_type=name, outcome="failed_alike")
     sides = (_state(then), _state(now))
     if now and then.status == now.status == "success":
-        sides = (_result(then), _result(now))
+        sides = (from_columns(then), from_columns(now))
     found = [] if then.reused else list(differences(*sides))
     return NodeReplay(
         node_type=name,
@@ -180,10 +175,6 @@ def _compare_node(
         more=len(found[SHOWN:]),
         prompt=prompt,
     )
-
-
-def _result(node: NodeExecution) -> dict[str, Any]:
-    return from_columns(node) | {"narrative_report": node.narrative_report}
 
 
 def _state(node: NodeExecution | None) -> dict[str, Any]:
@@ -202,11 +193,8 @@ def _compare_ending(session: ResearchSession, now: ResearchResult) -> Iterator[D
 
 def differences(then: Any, now: Any) -> Iterator[Difference]:
     """Where two results differ, once both are what a database makes of them: JSON, without secrets."""
-    return _differences(_as_kept(then), _as_kept(now), "")
-
-
-def _as_kept(value: Any) -> Any:
-    return json.loads(to_json(REDACT(value), inf_nan_mode="null"))
+    kept = [json.loads(to_json(REDACT(value), inf_nan_mode="null")) for value in (then, now)]
+    return _differences(kept[0], kept[1], "")
 
 
 def _differences(then: Any, now: Any, path: str) -> Iterator[Difference]:

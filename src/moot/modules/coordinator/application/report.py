@@ -35,7 +35,14 @@ def render_report(result: ResearchResult) -> str:
     say = Wording(result.locale)
     sections = [
         [f"# {say('report.title', symbol=result.symbol)}", *(f"> {notice}" for notice in result.notices)],
-        [_tell_asked(result, say)],
+        [
+            say(
+                "report.asked",
+                as_of=f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—",
+                status=say.literal(result.overall_status),
+                verdict_status=say.literal(result.verdict_status),
+            )
+        ],
         [f"## {say('report.verdict')}", *_verdict(result, say)],
         [f"## {say('report.debate')}", *_debate(result.debate_outcome, say)] if result.debate_outcome else [],
         [f"## {say('report.experts')}", *_experts(result.expert_results.values(), say)],
@@ -43,15 +50,6 @@ def render_report(result: ResearchResult) -> str:
         [f"## {say('report.record')}", *_record(result, say)],
     ]
     return "\n\n".join(block for section in sections for block in section) + "\n"
-
-
-def _tell_asked(result: ResearchResult, say: Wording) -> str:
-    return say(
-        "report.asked",
-        as_of=f"{result.as_of:%Y-%m-%d %H:%M} UTC" if result.as_of else "—",
-        status=say.literal(result.overall_status),
-        verdict_status=say.literal(result.verdict_status),
-    )
 
 
 def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:

@@ -7,7 +7,7 @@ from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody
-from moot.modules.coordinator.application.journal import request_again
+from moot.modules.coordinator.application.results import request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
@@ -66,13 +66,13 @@ class ResearchOrchestrationService:
 
         Raises `InvalidInput` before anything starts, `AllExpertsFailed` when no expert had a result.
         """
-        asked, digest = await self._accept(request, by)
-        return await self._sessions.answer(asked, key=_key(by, digest), watch=watch)
+        asked, key = await self._accept(request, by)
+        return await self._sessions.answer(asked, key=key, watch=watch)
 
     async def start(self, request: ResearchRequest | Mapping[str, Any], **by: Unpack[By]) -> ResearchSession:
         """Have `request` run in the background; the session is stored when this returns."""
-        asked, digest = await self._accept(request, by)
-        return await self._sessions.start(asked, key=_key(by, digest))
+        asked, key = await self._accept(request, by)
+        return await self._sessions.start(asked, key=key)
 
     async def retry(
         self,
@@ -88,25 +88,27 @@ class ResearchOrchestrationService:
         Raises `SessionNotFound`, `SessionRunning` or `SessionNotRetryable` before anything starts,
         `AllExpertsFailed` when there is still no result.
         """
-        again, digest = await self._again(session_id, by, skip_debate)
-        return await self._sessions.answer(again, key=_key(by, digest), watch=watch)
+        again, key = await self._again(session_id, by, skip_debate)
+        return await self._sessions.answer(again, key=key, watch=watch)
 
     async def start_retry(
         self, session_id: UUID, *, skip_debate: bool | None = None, **by: Unpack[By]
     ) -> ResearchSession:
         """The same in the background."""
-        again, digest = await self._again(session_id, by, skip_debate)
-        return await self._sessions.start(again, key=_key(by, digest))
+        again, key = await self._again(session_id, by, skip_debate)
+        return await self._sessions.start(again, key=key)
 
-    async def _again(self, session_id: UUID, by: By, skip_debate: bool | None) -> tuple[ResearchRequest, str]:
+    async def _again(
+        self, session_id: UUID, by: By, skip_debate: bool | None
+    ) -> tuple[ResearchRequest, IdempotencyKey | None]:
         past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
         request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
-        return request, _digest(f"retry {session_id} {skip_debate}")
+        return request, _key(by, f"retry {session_id} {skip_debate}")
 
     async def _accept(
         self, request: ResearchRequest | Mapping[str, Any], by: By
-    ) -> tuple[ResearchRequest, str]:
-        """The question as it can be run, and what is the same for the same question."""
+    ) -> tuple[ResearchRequest, IdempotencyKey | None]:
+        """The question as it can be run, and the key that was given to it."""
         raw: Any = request
         given = _who(by) | {"workspace_id": by.get("workspace", DEFAULT_WORKSPACE)}
         if isinstance(request, ResearchRequest):
@@ -121,7 +123,7 @@ class ResearchOrchestrationService:
         if directory is not None:
             await directory.company(symbol, as_of=as_of)
         meant = body.model_dump() | {"symbol": symbol.text, "as_of": as_of}
-        return ResearchRequest(**meant, **given), _digest(body.model_dump_json())
+        return ResearchRequest(**meant, **given), _key(by, body.model_dump_json())
 
     def _moment(self, asked: date | datetime | None, symbol: Symbol) -> datetime:
         """The frozen clock of the session. A day means all that was known when it ended on the exchange."""
@@ -139,14 +141,10 @@ def _who(by: By) -> dict[str, Any]:
     return {"trigger_source": by.get("trigger_source", "api"), "requested_by": by.get("requested_by")}
 
 
-def _key(by: By, digest: str) -> IdempotencyKey | None:
+def _key(by: By, question: str) -> IdempotencyKey | None:
     text = by.get("idempotency_key")
     if text is None:
         return None
     if not 0 < len(text) <= LONGEST_KEY or not (text.isascii() and text.isprintable() and text.strip()):
         raise InvalidInput(SAY("key_malformed"), field="Idempotency-Key")
-    return IdempotencyKey(text, digest)
-
-
-def _digest(question: str) -> str:
-    return hashlib.sha256(question.encode()).hexdigest()
+    return IdempotencyKey(text, hashlib.sha256(question.encode()).hexdigest())

@@ -1,7 +1,12 @@
-"""The answer of a session: what a run ends in, and the same from its record; and of an expert, in four fields."""
+"""The answer of a session: what a run ends in, and the same from its record; of an expert, in four fields.
 
-from collections.abc import Iterable, Mapping, Sequence
+And from its record what it was asked, to be asked again.
+"""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
 from typing import Any, NamedTuple
+from uuid import UUID, uuid4
 
 from moot.modules.coordinator.domain.dtos.research_dtos import (
     ExpertResultItem,
@@ -9,7 +14,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import (
     ResearchRequest,
     ResearchResult,
 )
-from moot.modules.coordinator.domain.exceptions import Abstention
+from moot.modules.coordinator.domain.exceptions import Abstention, SessionNotRetryable
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
@@ -17,8 +22,8 @@ from moot.modules.coordinator.domain.model.session import (
     ResearchSession,
     VerdictStatus,
 )
+from moot.modules.coordinator.domain.ports.research_session_repository import Past
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.errors import AppError
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.texts import SAY as COMMON
@@ -68,7 +73,7 @@ def past_result(
         )
         for name in dict.fromkeys([*reused, *session.experts])
     ]
-    return ResearchResult(
+    result = ResearchResult(
         symbol=session.symbol,
         overall_status=_overall(session, experts),
         expert_results=experts,
@@ -76,14 +81,29 @@ def past_result(
         verdict=_read_result(rows.get("judge")),
         verdict_status=session.verdict_status or "failed",
         reason=session.reason,
-        session_id=str(session.id),
         retry_count=session.retry_count,
-        as_of=session.as_of,
-        locale=session.locale,
-        audit_gaps=session.audit_gaps,
-        usage=usage(tally_of(calls), currency),
-        notices=notices(session.symbol, session.locale),
     )
+    return complete(result, session, tally_of(calls), currency)
+
+
+def complete(result: ResearchResult, session: ResearchSession, tally: Tally, currency: str) -> ResearchResult:
+    """With what the session knows beside its answer."""
+    used = ModelUsage(
+        requests=tally.requests,
+        tokens=tally.tokens,
+        cost=None if tally.unpriced else tally.cost,
+        currency=currency,
+        uncounted=tally.uncounted,
+    )
+    known = {
+        "session_id": str(session.id),
+        "as_of": session.as_of,
+        "locale": session.locale,
+        "audit_gaps": session.audit_gaps + tally.audit_gaps,
+        "usage": used,
+        "notices": notices(session.symbol, session.locale),
+    }
+    return result.model_copy(update=known)
 
 
 def tally_of(calls: Iterable[Mapping[str, Any]]) -> Tally:
@@ -98,26 +118,10 @@ def tally_of(calls: Iterable[Mapping[str, Any]]) -> Tally:
     )
 
 
-def usage(tally: Tally, currency: str) -> ModelUsage:
-    cost = None if tally.unpriced else tally.cost
-    return ModelUsage(
-        requests=tally.requests,
-        tokens=tally.tokens,
-        cost=cost,
-        currency=currency,
-        uncounted=tally.uncounted,
-    )
-
-
 def notices(symbol: str, locale: Locale) -> list[str]:
     """What a reader must know whatever the result says."""
     about = [COMMON("synthetic")] if Symbol.parse(symbol).synthetic else []
     return [message.in_locale(locale) for message in (*about, COMMON("not_advice"))]
-
-
-def error_type(error: Exception) -> str:
-    """What kind of error it is, on the record: ours by their code, others by their class."""
-    return error.code if isinstance(error, AppError) else type(error).__name__
 
 
 def to_columns(result: dict[str, Any]) -> dict[str, Any]:
@@ -172,6 +176,70 @@ def _explain_ending(
     return "skipped", SAY("no_verdict.no_debate")
 
 
+def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
+    """What the session was asked."""
+    reused = [node for node in nodes if node.reused]
+    return ResearchRequest(
+        **session.pick_asked(),
+        pre_populated_results=dict(_answers(reused)) or None,
+        debate_outcome=_debate(reused),
+    )
+
+
+def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchRequest:
+    """The same question, as of the same moment, to those who owe an answer: failed, or never heard of again.
+
+    The debate is skipped if it was, unless told; it is held again where an expert was missing in it. Where all had
+    answered and no verdict could be reached, it runs alone, or the judge does if the debate had come to its end.
+    """
+    session, reused = past.session, dict(_answers(past.nodes))
+    skip_debate = session.skip_debate if skip_debate is None else skip_debate
+    owing = [expert for expert in session.experts if expert not in reused]
+    no_verdict = session.verdict_status == "failed" and bool(reused)
+    if not owing and (skip_debate or not no_verdict):
+        raise SessionNotRetryable(session.id)
+    return request_of(session, ()).model_copy(
+        update={
+            "experts": owing,
+            "skip_debate": skip_debate,
+            "pre_populated_results": reused,
+            "debate_outcome": None if owing else _debate(past.nodes),
+            "parent_session_id": session.id,
+            "retry_count": session.retry_count + 1,
+        }
+    )
+
+
+def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> Iterator[NodeExecution]:
+    """Reused results as rows of the session that reuses them, so that it can be retried without its parents."""
+    debate = {"debate": request.debate_outcome} if request.debate_outcome else {}
+    for node_type, result in {**(request.pre_populated_results or {}), **debate}.items():
+        yield NodeExecution(
+            id=uuid4(),
+            session_id=session_id,
+            node_type=node_type,
+            status="success",
+            reused=True,
+            started_at=now,
+            completed_at=now,
+            duration_ms=0,
+            **to_columns(result),
+        )
+
+
+def _debate(nodes: Iterable[NodeExecution]) -> dict[str, Any] | None:
+    held = (node for node in nodes if node.node_type == "debate" and node.status == "success")
+    return next(map(from_columns, held), None)
+
+
+def _answers(nodes: Iterable[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """In the order of the desk, not of the clock: the debate must not depend on who was quicker."""
+    stored = {node.node_type: node for node in nodes if node.status == "success" and node.result_data}
+    for expert in ExpertType:
+        if expert in stored:
+            yield expert.value, from_columns(stored[expert])
+
+
 class Summary(NamedTuple):
     """What the debate, the report and the progress display know of an expert's result."""
 
@@ -194,16 +262,8 @@ def summarise(expert: ExpertType, result: dict[str, Any]) -> Summary:
 
 
 def _as_text(risks: str | list[str] | list[dict[str, str]]) -> str:
-    """Risks as one string: a sentence as it is, a list joined, a catalyst by its parts."""
+    """Risks as one string: a sentence as it is, a list joined, a catalyst by its event and impact."""
     if isinstance(risks, str):
         return risks
-    return "; ".join(_catalyst(item) if isinstance(item, dict) else _clause(item) for item in risks)
-
-
-def _catalyst(item: dict[str, str]) -> str:
-    """`event: impact`, or the event alone where the impact is unknown."""
-    return ": ".join(_clause(item[part]) for part in ("event", "expected_impact") if item[part])
-
-
-def _clause(sentence: str) -> str:
-    return sentence.rstrip(" .。")
+    told = [[item["event"], item["expected_impact"]] if isinstance(item, dict) else [item] for item in risks]
+    return "; ".join(": ".join(said.rstrip(" .。") for said in parts if said) for parts in told)

@@ -9,6 +9,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 
 from moot.modules.coordinator.application.results import notices, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
+from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.modules.coordinator.domain.model.session import (
     LAST_PAGE,
     MOST_PER_PAGE,
@@ -20,10 +21,12 @@ from moot.modules.coordinator.domain.model.session import (
     SessionStatus,
     VerdictAction,
 )
+from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.ids import find_id
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.moments import Day, read_moment
 from moot.shared.domain.symbol import Symbol
@@ -57,12 +60,17 @@ class NodeProgress(BaseModel, frozen=True):
 
 
 class SessionDetail(ResearchSession):
-    """A session with its nodes, in the order in which they started; `retries` are the sessions that retried it."""
+    """A session with its nodes, in the order in which they started; `retries` are the sessions that retried it,
+    oldest first; of very many, the newest page.
+
+    Where it waits for a person, `reason` says for what, and `escalation_id` under which number.
+    """
 
     nodes: list[NodeExecution]
     progress: list[NodeProgress]
     retries: list[UUID]
     notices: list[str]
+    escalation_id: UUID | None = None
 
 
 class Pruned(BaseModel):
@@ -76,26 +84,43 @@ class Pruned(BaseModel):
 
 
 class SessionHistory:
-    def __init__(self, repository: IResearchSessionRepository, currency: str = "") -> None:
-        self._repository, self._currency = repository, currency
+    """`policy` is asked what a session that waits was put before a person for."""
+
+    def __init__(
+        self,
+        repository: IResearchSessionRepository,
+        currency: str = "",
+        policy: Callable[[], NodePolicy] = NodePolicy,
+    ) -> None:
+        self._repository, self._currency, self._policy = repository, currency, policy
 
     async def sessions(self, wanted: SessionFilter) -> SessionPage:
         return await self._repository.list_sessions(wanted)
 
-    async def ids(self, workspace_id: str, first: UUID, last: UUID) -> list[UUID]:
-        """The newest sessions with ids from `first` to `last`."""
-        wanted = SessionFilter(workspace_id=workspace_id, ids=(first, last), page_size=MOST_PER_PAGE)
-        return [session.id for session in (await self._repository.list_sessions(wanted)).items]
+    async def find(self, text: str, workspace_id: str) -> UUID:
+        """The session that somebody means by its id, by the beginning of it, or by `last`."""
+
+        async def newest(first: UUID, last: UUID) -> list[UUID]:
+            wanted = SessionFilter(workspace_id=workspace_id, ids=(first, last), page_size=MOST_PER_PAGE)
+            return [session.id for session in (await self._repository.list_sessions(wanted)).items]
+
+        return await find_id("session_id", text, newest)
 
     async def session(self, session_id: UUID, workspace_id: str) -> SessionDetail:
         session = await self._repository.require_session(session_id, workspace_id)
         nodes = await self._repository.get_node_executions_by_session(session_id)
         events = await self._repository.events_after(session_id, 0)
+        children = SessionFilter(
+            workspace_id=workspace_id, parent_session_id=session_id, page_size=MOST_PER_PAGE
+        )
+        retries = (await self._repository.list_sessions(children)).items
+        waits = session.status == "waiting"
+        needed = await self._policy().waits_for(session_id, workspace_id) if waits else None
         return SessionDetail(
-            **session.model_dump(),
+            **session.model_dump() | SessionWaiting(session_id, needed).asked(session.locale),
             nodes=nodes,
             progress=progress_of(session, events),
-            retries=await self._retries(session),
+            retries=[retry.id for retry in reversed(retries)],
             notices=notices(session.symbol, session.locale),
         )
 
@@ -152,13 +177,6 @@ class SessionHistory:
         """The same of all sessions of the workspace: one that was removed, or cut off, is named."""
         return await self._repository.verify_all(workspace_id, locale, sign=sign)
 
-    async def _retries(self, session: ResearchSession) -> list[UUID]:
-        """Oldest first; of very many, the newest page."""
-        children = SessionFilter(
-            workspace_id=session.workspace_id, parent_session_id=session.id, page_size=MOST_PER_PAGE
-        )
-        return [child.id for child in reversed((await self._repository.list_sessions(children)).items)]
-
 
 def _moment_in_utc(value: Any) -> datetime:
     """A day begins at midnight UTC."""
@@ -202,8 +220,15 @@ class SessionQuery(Strict):
 
     def of(self, workspace_id: str) -> SessionFilter:
         """Raises `InvalidInput` for what no single field can be blamed for."""
-        self._refuse_both_forms()
-        start, end = self._period()
+        given = self.model_fields_set
+        for other, field in TWO_FORMS.items():
+            if other in given and field in given:
+                raise InvalidInput(SAY("sessions.both_forms", field=other, other=field), field=other)
+        start = _midnight(self.start_date) if self.start_date else self.created_after
+        end = _midnight(self.end_date) + timedelta(days=1) if self.end_date else self.created_before
+        if start and end and start >= end:
+            field = "end_date" if self.end_date else "created_before"
+            raise InvalidInput(SAY("sessions.ends_first", field=field), field=field)
         return SessionFilter(
             workspace_id=workspace_id,
             symbol=None if self.symbol is None else Symbol.parse(self.symbol).text,
@@ -212,20 +237,6 @@ class SessionQuery(Strict):
             page_size=self.limit or self.page_size,
             **self.model_dump(include={"status", "verdict_action", "trigger_source", "page", "skip"}),
         )
-
-    def _refuse_both_forms(self) -> None:
-        given = self.model_fields_set
-        for other, field in TWO_FORMS.items():
-            if other in given and field in given:
-                raise InvalidInput(SAY("sessions.both_forms", field=other, other=field), field=other)
-
-    def _period(self) -> tuple[datetime | None, datetime | None]:
-        start = _midnight(self.start_date) if self.start_date else self.created_after
-        end = _midnight(self.end_date) + timedelta(days=1) if self.end_date else self.created_before
-        if start and end and start >= end:
-            field = "end_date" if self.end_date else "created_before"
-            raise InvalidInput(SAY("sessions.ends_first", field=field), field=field)
-        return start, end
 
 
 def _midnight(day: date) -> datetime:

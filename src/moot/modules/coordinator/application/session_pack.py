@@ -112,18 +112,13 @@ class SessionPacks:
         await self._repository.past_session(session_id, workspace_id)
         chain = await self._repository.chain(session_id)
         answers = answer_files(chain, self._currency)
-        if found.intact:
-            chain = await self._bind(chain, _digest(answers))
+        digests = _digest(answers)
+        if found.intact and not _is_bound(chain, version("moot"), digests):
+            await self._repository.bind_answer(session_id, version("moot"), digests)
+            chain = await self._repository.chain(session_id)
         files = {**record_files(chain), **answers}
         files[MANIFEST] = manifest_file(chain, files, self._currency, version("moot"))
         return SessionPack(zip_files(files), found if not found.intact else self._examine(chain, locale))
-
-    async def _bind(self, chain: Chain, digests: dict[str, str]) -> Chain:
-        """The chain with these answers in it, once."""
-        if not _is_bound(chain, version("moot"), digests):
-            await self._repository.bind_answer(chain.session_id, version("moot"), digests)
-            return await self._repository.chain(chain.session_id)
-        return chain
 
 
 def record_files(chain: Chain) -> dict[str, bytes]:

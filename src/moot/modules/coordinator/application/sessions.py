@@ -11,10 +11,9 @@ from uuid import UUID
 
 import structlog
 
-from moot.modules.coordinator.application.journal import Journal
-from moot.modules.coordinator.application.results import notices, usage
-from moot.modules.coordinator.application.run import Reason, Run, Watch
-from moot.modules.coordinator.application.session_history import SessionHistory
+from moot.modules.coordinator.application.results import complete
+from moot.modules.coordinator.application.run import Journal, Reason, Run, Watch
+from moot.modules.coordinator.application.session_history import LOOK_AGAIN, SessionHistory
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.exceptions import (
     AllExpertsFailed,
@@ -46,8 +45,6 @@ MOST_OWNERS = 10
 """A session is taken to be the cause when so many processes in a row died while they worked on it."""
 SUSPICIOUS = 2
 """After so many it works alone among its like: when the next one dies, it is known which of them was there."""
-LOOK_AGAIN = 1.0
-"""Seconds between two looks at a session that runs elsewhere."""
 AT_MOST_LEFT_BEHIND = 500
 STARTING = 16
 """So many begin at a time. A session begins with a burst of work and then waits for its experts: when hundreds come
@@ -254,29 +251,22 @@ class Sessions:
         return _require_answer(await self._journal.keep(run, self._research(run)))
 
     async def _research(self, run: Run) -> ResearchResult:
-        request, session = run.request, run.session
         with ExitStack() as suspicion:
             await self._set_to_work(run, suspicion)
-            await self._policy.session_begins(request.node_types)
+            await self._policy.session_begins(run.request.node_types)
             try:
-                result = await self._orchestrator.run(await self._policy.admit(request))
+                result = await self._orchestrator.run(await self._policy.admit(run.request))
             finally:
                 await self._policy.session_ends()
         await run.wait_until_stored()
-        return result.model_copy(
-            update={
-                "session_id": str(session.id) if self._repository.lasting else "",
-                "as_of": session.as_of,
-                "locale": request.locale,
-                "audit_gaps": run.tally.audit_gaps,
-                "usage": usage(run.tally, self._currency),
-                "notices": notices(request.symbol, request.locale),
-            }
-        )
+        completed = complete(result, run.session, run.tally, self._currency)
+        return completed if self._repository.lasting else completed.model_copy(update={"session_id": ""})
 
     async def _set_to_work(self, run: Run, suspicion: ExitStack) -> None:
         """Note that a session is taken up again before it works: a process that dies of it at once counts too."""
-        if run.recorded is None or run.lease_token is None or not run.unfinished:
+        if run.recorded is None or run.lease_token is None:
+            return
+        if run.recorded.keys() >= set(run.session.node_types):  # nothing is left to die of
             return
         if run.session.begun >= MOST_OWNERS:
             raise SessionGivenUp(run.session_id, attempts=MOST_OWNERS)

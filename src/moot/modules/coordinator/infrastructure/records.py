@@ -1,8 +1,10 @@
 """What a session's record can hold, read back and verified; and taking the texts of its calls out."""
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime, time
+from functools import cache
 from typing import Any
 from uuid import UUID, uuid4
 
@@ -16,7 +18,6 @@ from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
 from moot.modules.coordinator.infrastructure.tables import ResearchSessionRow
-from moot.modules.governance.container import DECISION_KINDS
 from moot.modules.llm_platform.application.call_logs import (
     ExternalAPICallLogQueryService,
     LLMCallLogQueryService,
@@ -44,13 +45,26 @@ BATCH = 500
 
 ROW = ResearchSessionRow
 
-KINDS = (*SESSION_KINDS, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
-RECORD_KINDS: dict[str, Kind] = {kind.name: kind for kind in KINDS}
-"""Everything a session's record can hold, known without a database: so that a pack can be examined anywhere."""
+
+@cache
+def record_kinds() -> dict[str, Kind]:
+    """Everything a session's record can hold, known without a database: so that a pack can be examined anywhere.
+
+    Who only lists sessions does not need governance loaded for it.
+    """
+    from moot.modules.governance.container import DECISION_KINDS  # noqa: PLC0415
+
+    kinds = (*SESSION_KINDS, *CALL_KINDS, *EXTERNAL_KINDS, *DECISION_KINDS)
+    return {kind.name: kind for kind in kinds}
 
 
 def examine_record(chain: Chain, locale: Locale, seal: Seal | None = None) -> Verification:
-    return examine(chain, RECORD_KINDS, locale, seal)
+    return examine(chain, record_kinds(), locale, seal)
+
+
+async def read_record(trail: AuditTrail, session_id: UUID) -> Chain:
+    trail.vouches_for(*record_kinds().values())
+    return await read_chain(trail, session_id)
 
 
 class SessionPruning:
@@ -58,18 +72,11 @@ class SessionPruning:
 
     def __init__(self, trail: AuditTrail, clock: Clock) -> None:
         self._trail, self._database, self._clock = trail, trail.database, clock
-        trail.vouches_for(*RECORD_KINDS.values())
 
     async def plan(self, before: date, workspace: str) -> Pruned:
         """How many sessions and calls would lose their texts."""
-        moment = self._moment(before)
-        calls = [
-            select(func.count()).select_from(bodies.kind.rows).where(*_old(bodies, moment, workspace))
-            for bodies in ALL_BODIES
-        ]
-        async with transaction(self._database.session) as db:
-            counts = [await db.scalar(count) or 0 for count in calls]
-        return Pruned(sessions=len(await self._sessions(moment, workspace)), calls=sum(counts))
+        calls = await self._count_calls(self._moment(before), workspace)
+        return Pruned(sessions=len(calls.keys() - {None}), calls=calls.total())
 
     async def prune(
         self, before: date, workspace: str, watch: Callable[[int], None] = lambda _calls: None
@@ -80,20 +87,19 @@ class SessionPruning:
         each is examined first.
         """
         moment, total = self._moment(before), Pruned()
-        for session_id in await self._sessions(moment, workspace):
-            if examine_record(await read_chain(self._trail, session_id), LOG_LOCALE).intact:
-                await self._empty_session(session_id, total)
+        for owner in await self._count_calls(moment, workspace):
+            if owner is not None:
+                if not examine_record(await read_record(self._trail, owner), LOG_LOCALE).intact:
+                    total.broken.append(owner)
+                    continue
                 total.sessions += 1
-            else:
-                total.broken.append(session_id)
-            watch(total.calls)
-        for bodies in ALL_BODIES:
-            loose = (*_old(bodies, moment, workspace), bodies.kind.rows.c.session_id.is_(None))
-            while rows := await self._some(bodies, *loose):
-                await self._empty_loose(bodies, [row["id"] for row in rows])
-                total.calls += len(rows)
-                total.size += bodies.weigh(rows)
-                watch(total.calls)
+            for bodies in ALL_BODIES:
+                mine = (*_old(bodies, moment, workspace), bodies.kind.rows.c.session_id == owner)
+                while rows := await self._some(bodies, *mine):
+                    await self._empty(bodies, rows, owner)
+                    total.calls += len(rows)
+                    total.size += bodies.weigh(rows)
+                    watch(total.calls)
         return total
 
     def _moment(self, before: date) -> datetime:
@@ -102,40 +108,35 @@ class SessionPruning:
             raise refuse_field("in_future", "before", before.isoformat())
         return datetime.combine(before, time.min, UTC)
 
-    async def _sessions(self, before: datetime, workspace: str) -> list[UUID]:
-        """Those that ended before that moment and have texts left."""
-        found: dict[UUID, None] = {}
+    async def _count_calls(self, before: datetime, workspace: str) -> Counter[UUID | None]:
+        """Those that have texts left, by the session that ended before that moment; None: they have no session."""
+        found: Counter[UUID | None] = Counter()
         async with transaction(self._database.session) as db:
             for bodies in ALL_BODIES:
                 owner = bodies.kind.rows.c.session_id
-                old = select(owner).where(*_old(bodies, before, workspace), owner.is_not(None))
-                found |= dict.fromkeys(await db.scalars(old.distinct()))
-        return list(found)
+                old = select(owner, func.count()).where(*_old(bodies, before, workspace)).group_by(owner)
+                for session_id, calls in await db.execute(old):
+                    found[session_id] += calls
+        return found
 
-    async def _empty_session(self, session_id: UUID, total: Pruned) -> None:
-        for bodies in ALL_BODIES:
-            while rows := await self._some(bodies, bodies.kind.rows.c.session_id == session_id):
-                vouched = ({name: row[name] for name in bodies.kind.columns} for row in rows)
-                await asyncio.gather(
-                    *(
-                        self._trail.append(
-                            bodies.kind, {**row, **bodies.emptied}, session_id=session_id, write="update"
-                        )
-                        for row in vouched
-                    )
-                )
-                total.calls += len(rows)
-                total.size += bodies.weigh(rows)
-
-    async def _empty_loose(self, bodies: Bodies, ids: Sequence[UUID]) -> None:
-        calls = bodies.kind.rows
-        emptied = update(calls).where(calls.c.id.in_(ids)).values(dict(bodies.emptied))
-        await self._database.write(lambda db: db.execute(emptied))
+    async def _empty(self, bodies: Bodies, rows: Sequence[RowMapping], owner: UUID | None) -> None:
+        """On the record of their session, if they have one."""
+        if owner is None:
+            calls = bodies.kind.rows
+            loose = update(calls).where(calls.c.id.in_([row["id"] for row in rows]))
+            await self._database.write(lambda db: db.execute(loose.values(dict(bodies.emptied))))
+            return
+        emptied = [{name: row[name] for name in bodies.kind.columns} | dict(bodies.emptied) for row in rows]
+        appending = (
+            self._trail.append(bodies.kind, row, session_id=owner, write="update") for row in emptied
+        )
+        await asyncio.gather(*appending)
 
     async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
-        some = select(bodies.kind.rows).where(bodies.remain(), *conditions).limit(BATCH)
         async with transaction(self._database.session) as db:
-            return (await db.execute(some)).mappings().all()
+            return (
+                (await db.execute(select(bodies.kind.rows).where(*conditions).limit(BATCH))).mappings().all()
+            )
 
 
 def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:
@@ -161,7 +162,6 @@ class SqlSessionRecord(SqlResearchSessionRepository):
     ) -> None:
         super().__init__(trail)
         self._llm, self._external, self._close_calls = llm, external, close_calls
-        trail.vouches_for(*RECORD_KINDS.values())
 
     async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
         calls = await self._llm.get_by_session_id(session_id, include_text=include_text)
@@ -183,11 +183,13 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         if not listed or (row is not None and row.workspace_id != workspace_id):
             raise SessionNotFound(session_id)
         spoken = locale or locale_of(row and row.locale)
+        self._trail.vouches_for(*record_kinds().values())
         return await verify(self._trail, session_id, spoken, workspace=workspace_id)
 
     async def verify_all(self, workspace_id: str, locale: Locale, *, sign: bool) -> WorkspaceVerification:
         async with transaction(self._database.session) as db:
             stored = list(await db.scalars(select(ROW.id).where(ROW.workspace_id == workspace_id)))
+        self._trail.vouches_for(*record_kinds().values())
         ledger, found = await verify_workspace(self._trail, workspace_id, stored, locale)
         broken = [one for one in found if not one.intact]
         problems = {one.first_break.problem for one in (ledger, *broken) if one.first_break}
@@ -206,7 +208,7 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         )
 
     async def chain(self, session_id: UUID) -> Chain:
-        return await read_chain(self._trail, session_id)
+        return await read_record(self._trail, session_id)
 
     async def bind_answer(self, session_id: UUID, moot: str, files: Mapping[str, str]) -> None:
         row = {"id": uuid4(), "session_id": session_id, "moot": moot, "files": dict(files)}

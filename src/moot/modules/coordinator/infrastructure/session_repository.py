@@ -41,7 +41,8 @@ from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
 
-COLUMNS = set(ResearchSessionRow.__table__.columns.keys())
+ROW = ResearchSessionRow
+COLUMNS = set(ROW.__table__.columns.keys())
 NAMES = {name: field.alias or name for name, field in ResearchSession.model_fields.items()}
 LOOSE = {name for name in NAMES if NAMES[name] not in COLUMNS}
 """Of what was asked, what has no column of its own, and is kept in `question`."""
@@ -58,16 +59,16 @@ ENDING = (
     "completed_at",
     "duration_ms",
 )
-SESSION = Kind("session_opened", ResearchSessionRow, FIXED, opens=True)
-SESSION_END = Kind("session_outcome", ResearchSessionRow, ENDING, fixed=frozenset(FIXED), closes=True)
+SESSION = Kind("session_opened", ROW, FIXED, opens=True)
+SESSION_END = Kind("session_outcome", ROW, ENDING, fixed=frozenset(FIXED), closes=True)
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))
 EVENT = Kind("event", SessionEventRow, ("id", "session_id", "seq", "type", "at", "data"))
 ANSWER = Kind("answer", SessionAnswerRow, ("id", "session_id", "moot", "files"))
 SESSION_KINDS = (SESSION, SESSION_END, NODE, EVENT, ANSWER)
-COUNT = Kind("count", ResearchSessionRow, ())
+COUNT = Kind("count", ROW, ())
 """Has no link of its own."""
 
-TO_DO = ResearchSessionRow.status.in_(GOING_ON)
+TO_DO = ROW.status.in_(GOING_ON)
 
 
 class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
@@ -78,9 +79,9 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     def __init__(self, trail: AuditTrail) -> None:
         super().__init__(
             trail.database,
-            ResearchSessionRow,
+            ROW,
             to_do=TO_DO,
-            cancel_requested=ResearchSessionRow.cancel_requested,
+            cancel_requested=ROW.cancel_requested,
             taking={"status": "running"},
             leaving={"begun": 0},
         )
@@ -158,9 +159,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             news.set()
 
     async def get_session_by_key(self, workspace_id: str, key: IdempotencyKey) -> ResearchSession | None:
-        wanted = select(ResearchSessionRow).where(
-            ResearchSessionRow.workspace_id == workspace_id, ResearchSessionRow.idempotency_key == key.key
-        )
+        wanted = select(ROW).where(ROW.workspace_id == workspace_id, ROW.idempotency_key == key.key)
         async with transaction(self._database.session) as db:
             row = await db.scalar(wanted)
         if row is not None and row.request_digest != key.digest:
@@ -168,9 +167,9 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         return _session(row) if row else None
 
     async def get_session_by_id(self, session_id: UUID, workspace_id: str | None) -> ResearchSession | None:
-        wanted = select(ResearchSessionRow).where(ResearchSessionRow.id == session_id)
+        wanted = select(ROW).where(ROW.id == session_id)
         if workspace_id is not None:
-            wanted = wanted.where(ResearchSessionRow.workspace_id == workspace_id)
+            wanted = wanted.where(ROW.workspace_id == workspace_id)
         async with transaction(self._database.session) as db:
             row = await db.scalar(wanted)
         return _session(row) if row else None
@@ -178,13 +177,13 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
     async def list_sessions(self, wanted: SessionFilter) -> SessionPage:
         conditions = list(_conditions(wanted))
         newest_first = (
-            select(ResearchSessionRow)
+            select(ROW)
             .where(*conditions)
-            .order_by(ResearchSessionRow.created_at.desc(), ResearchSessionRow.id.desc())
+            .order_by(ROW.created_at.desc(), ROW.id.desc())
             .limit(wanted.page_size)
             .offset(wanted.offset)
         )
-        counted = select(ResearchSessionRow.id).where(*conditions)
+        counted = select(ROW.id).where(*conditions)
         up_to = select(func.count()).select_from(counted.limit(COUNTED_TO + 1).subquery())
         async with transaction(self._database.session) as db:
             total = await db.scalar(up_to) or 0
@@ -208,43 +207,31 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             return [NodeExecution.model_validate(row, from_attributes=True) for row in rows]
 
     async def find_left_behind(self, now: datetime, at_most: int) -> list[UUID]:
-        oldest_first = (
-            select(ResearchSessionRow.id)
-            .where(self.free(now))
-            .order_by(ResearchSessionRow.created_at)
-            .limit(at_most)
-        )
+        oldest_first = select(ROW.id).where(self.free(now)).order_by(ROW.created_at).limit(at_most)
         async with transaction(self._database.session) as db:
             return list(await db.scalars(oldest_first))
 
     async def pause(self, session_id: UUID, token: int) -> None:
         await self._trail.finish()
-        held = self._update(
-            ResearchSessionRow.id == session_id, ResearchSessionRow.lease_token == token, TO_DO
-        )
+        held = self._update(ROW.id == session_id, ROW.lease_token == token, TO_DO)
         await self._write(held.values(status="waiting", lease_expires_at=None, begun=0))
 
     async def begin(self, session_id: UUID, token: int) -> None:
-        row = ResearchSessionRow
-        mine = self._update(row.id == session_id, row.lease_token == token)
-        await self._write(mine.values(begun=row.begun + 1))
+        mine = self._update(ROW.id == session_id, ROW.lease_token == token)
+        await self._write(mine.values(begun=ROW.begun + 1))
 
     async def wake(self, session_id: UUID) -> bool:
-        waking = self._update(
-            ResearchSessionRow.id == session_id, ResearchSessionRow.status == "waiting"
-        ).values(status="queued")
+        waking = self._update(ROW.id == session_id, ROW.status == "waiting").values(status="queued")
         woken: list[UUID] = []
 
         def wake(db: Connection) -> None:
-            woken[:] = db.scalars(waking.returning(ResearchSessionRow.id))
+            woken[:] = db.scalars(waking.returning(ROW.id))
 
         await self._database.write(wake)
         return bool(woken)
 
     async def request_cancel(self, session_id: UUID) -> None:
-        await self._write(
-            self._update(ResearchSessionRow.id == session_id, TO_DO).values(cancel_requested=True)
-        )
+        await self._write(self._update(ROW.id == session_id, TO_DO).values(cancel_requested=True))
 
 
 def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
@@ -262,15 +249,14 @@ def _session(row: ResearchSessionRow) -> ResearchSession:
 
 
 def _conditions(wanted: SessionFilter) -> Iterator[ColumnElement[bool]]:
-    row = ResearchSessionRow
-    yield row.workspace_id == wanted.workspace_id
+    yield ROW.workspace_id == wanted.workspace_id
     if wanted.ids is not None:
-        yield row.id.between(*wanted.ids)
-    for column in (row.symbol, row.status, row.verdict_action, row.trigger_source, row.parent_session_id):
+        yield ROW.id.between(*wanted.ids)
+    for column in (ROW.symbol, ROW.status, ROW.verdict_action, ROW.trigger_source, ROW.parent_session_id):
         value = getattr(wanted, column.key)
         if value is not None:
             yield column == value
     if wanted.created_from is not None:
-        yield row.created_at >= wanted.created_from
+        yield ROW.created_at >= wanted.created_from
     if wanted.created_before is not None:
-        yield row.created_at < wanted.created_before
+        yield ROW.created_at < wanted.created_before

@@ -74,11 +74,6 @@ class Opinion:
         return SAY("label", expert=self.name, signal=signal, confidence=confidence)
 
     @property
-    def weight(self) -> Message:
-        confidence = self.summary.confidence
-        return SAY("weight", expert=self.name, stance=self.stance, confidence=confidence, pull=self.pull)
-
-    @property
     def argues(self) -> Message:
         return SAY("says", who=self.label, text=self.summary.reasoning)
 

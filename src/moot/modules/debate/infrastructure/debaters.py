@@ -36,34 +36,27 @@ SIGNS: dict[Side, int] = {"BULLISH": 1, "BEARISH": -1}
 Opinions = Sequence[Opinion]
 
 
-class RubricAdvocate:
-    """Speaks for one side, from the experts who lean its way."""
-
-    def __init__(self, direction: Side) -> None:
-        self._direction: Side = direction
-
-    async def advocate(self, debate_input: DebateInput) -> Argument:
-        direction, locale = self._direction, debate_input.locale
-        opinions = weigh(debate_input.expert_summaries)
-        backers = [opinion for opinion in opinions if opinion.stance * SIGNS[direction] > 0]
-        others = [opinion for opinion in opinions if opinion not in backers]
-        plead = _plead_bull if direction == "BULLISH" else _plead_bear
-        lines = {
-            part: [message.in_locale(locale) for message in said]
-            for part, said in plead(backers, others).items()
-        }
-        lead = {"lead": backers[0].argues} if backers else {}
-        thesis = SAY(f"{'thesis' if backers else 'unbacked'}.{direction}", **lead).in_locale(locale)
-        weight = round(sum(abs(backer.pull) for backer in backers) / len(opinions), 2)
-        listed = {part: bullets(said, locale) for part, said in lines.items()}
-        narrative = SAY(f"plea.{direction}", thesis=thesis, weight=weight, **listed)
-        return Argument(
-            direction=direction,
-            confidence=weight,
-            core_thesis=thesis,
-            narrative_report=narrative.in_locale(locale),
-            **lines,
-        )
+async def plead_by_rule(direction: Side, debate_input: DebateInput) -> Argument:
+    locale = debate_input.locale
+    opinions = weigh(debate_input.expert_summaries)
+    backers = [opinion for opinion in opinions if opinion.stance * SIGNS[direction] > 0]
+    others = [opinion for opinion in opinions if opinion not in backers]
+    plead = _plead_bull if direction == "BULLISH" else _plead_bear
+    lines = {
+        part: [message.in_locale(locale) for message in said] for part, said in plead(backers, others).items()
+    }
+    lead = {"lead": backers[0].argues} if backers else {}
+    thesis = SAY(f"{'thesis' if backers else 'unbacked'}.{direction}", **lead).in_locale(locale)
+    weight = round(sum(abs(backer.pull) for backer in backers) / len(opinions), 2)
+    listed = {part: bullets(said, locale) for part, said in lines.items()}
+    narrative = SAY(f"plea.{direction}", thesis=thesis, weight=weight, **listed)
+    return Argument(
+        direction=direction,
+        confidence=weight,
+        core_thesis=thesis,
+        narrative_report=narrative.in_locale(locale),
+        **lines,
+    )
 
 
 def _plead_bull(backers: Opinions, others: Opinions) -> dict[str, list[Message]]:
@@ -87,33 +80,36 @@ def _warnings(opinions: Opinions) -> list[Message]:
     return [opinion.warns for opinion in opinions if opinion.summary.risk_warning.strip()]
 
 
-class RubricResolver:
-    async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
-        locale = debate_input.locale
-        opinions = weigh(debate_input.expert_summaries)
-        net = round(bull.confidence - bear.confidence, 2)
-        ruled = {"direction": _direction(net), "confidence": round(EVEN_ODDS + abs(net) / 2, 2)}
-        sides = {"bull": bull.confidence, "bear": bear.confidence, "net": net, "band": NEUTRAL_BAND}
-        weights = [opinion.weight for opinion in opinions]
-        weighed = SAY("weighed", weights=weights, count=len(weights), **sides, **ruled)
-        few, many = camps(opinions)
-        others = [other.label for other in many]
-        disagreements = [SAY("disagreement", one=one.label, others=others).in_locale(locale) for one in few]
-        risks = list(_risks(opinions, _direction(net), locale))
-        narrative = SAY(
-            "resolution",
-            weighed=weighed,
-            disagreements=bullets(disagreements, locale),
-            risks=bullets([SAY("risk_line", **dict(risk)).in_locale(locale) for risk in risks], locale),
-        )
-        return Resolution(
-            **ruled,
-            risk_matrix=risks,
-            key_disagreements=disagreements,
-            conflict_resolution=weighed.in_locale(locale),
-            narrative_report=narrative.in_locale(locale),
-            engine="rubric",
-        )
+async def resolve_by_rule(debate_input: DebateInput) -> Resolution:
+    bull, bear = [await plead_by_rule(side, debate_input) for side in SIGNS]
+    locale = debate_input.locale
+    opinions = weigh(debate_input.expert_summaries)
+    net = round(bull.confidence - bear.confidence, 2)
+    ruled = {"direction": _direction(net), "confidence": round(EVEN_ODDS + abs(net) / 2, 2)}
+    sides = {"bull": bull.confidence, "bear": bear.confidence, "net": net, "band": NEUTRAL_BAND}
+    weights = [
+        SAY("weight", expert=o.name, stance=o.stance, confidence=o.summary.confidence, pull=o.pull)
+        for o in opinions
+    ]
+    weighed = SAY("weighed", weights=weights, count=len(weights), **sides, **ruled)
+    few, many = camps(opinions)
+    others = [other.label for other in many]
+    disagreements = [SAY("disagreement", one=one.label, others=others).in_locale(locale) for one in few]
+    risks = list(_risks(opinions, _direction(net), locale))
+    narrative = SAY(
+        "resolution",
+        weighed=weighed,
+        disagreements=bullets(disagreements, locale),
+        risks=bullets([SAY("risk_line", **dict(risk)).in_locale(locale) for risk in risks], locale),
+    )
+    return Resolution(
+        **ruled,
+        risk_matrix=risks,
+        key_disagreements=disagreements,
+        conflict_resolution=weighed.in_locale(locale),
+        narrative_report=narrative.in_locale(locale),
+        engine="rubric",
+    )
 
 
 def _direction(net: float) -> Direction:
@@ -220,16 +216,15 @@ PLEAS: dict[Side, tuple[str, type[Plea]]] = {
 }
 
 
-class LLMAdvocate(RubricAdvocate):
-    """Speaks by rule where the desk has no model, or where rules stand in for one that failed."""
+class PanelAdvocate:
+    """Speaks for one side; by rule where the desk has no model, or where rules stand in for one that failed."""
 
-    def __init__(self, direction: Side, speaker: Speaker, choice: EngineChoice) -> None:
-        super().__init__(direction)
-        self._speaker, self._choice = speaker, choice
+    def __init__(self, direction: Side, choice: EngineChoice, speaker: Speaker) -> None:
+        self._direction, self._choice, self._speaker = direction, choice, speaker
         self._agent, self._plea = PLEAS[direction]
 
     async def advocate(self, debate_input: DebateInput) -> Argument:
-        by_rule = partial(super().advocate, debate_input)
+        by_rule = partial(plead_by_rule, self._direction, debate_input)
         return await self._choice.make(self._agent, partial(self._plead, debate_input), by_rule)
 
     async def _plead(self, debate_input: DebateInput) -> Argument:
@@ -245,19 +240,15 @@ class LLMAdvocate(RubricAdvocate):
         )
 
 
-class LLMResolver(RubricResolver):
+class PanelResolver:
     """The rule weighs pleas made by rule only: a model's confidence is no weight of experts."""
 
-    def __init__(self, speaker: Speaker, choice: EngineChoice) -> None:
-        self._speaker, self._choice = speaker, choice
+    def __init__(self, choice: EngineChoice, speaker: Speaker) -> None:
+        self._choice, self._speaker = choice, speaker
 
     async def resolve(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
         by_model = partial(self._weigh, debate_input, bull, bear)
-        return await self._choice.make(RESOLUTION, by_model, partial(self._calculate, debate_input))
-
-    async def _calculate(self, debate_input: DebateInput) -> Resolution:
-        bull, bear = [await RubricAdvocate(side).advocate(debate_input) for side in PLEAS]
-        return await super().resolve(debate_input, bull, bear)
+        return await self._choice.make(RESOLUTION, by_model, partial(resolve_by_rule, debate_input))
 
     async def _weigh(self, debate_input: DebateInput, bull: Argument, bear: Argument) -> Resolution:
         locale = debate_input.locale
@@ -290,13 +281,12 @@ def _brief(
 
 def _panel(debate_input: DebateInput) -> str:
     locale = debate_input.locale
-    experts = [_expert(opinion, locale) for opinion in weigh(debate_input.expert_summaries)]
+    experts = []
+    for opinion in weigh(debate_input.expert_summaries):
+        risk = opinion.summary.risk_warning.strip() or SAY("none")
+        told = SAY("case.expert", expert=opinion.name, **dict(opinion.summary) | {"risk_warning": risk})
+        experts.append(told.in_locale(locale))
     return SAY("case.panel", symbol=debate_input.symbol, experts="\n\n".join(experts)).in_locale(locale)
-
-
-def _expert(opinion: Opinion, locale: Locale) -> str:
-    summary = dict(opinion.summary) | {"risk_warning": opinion.summary.risk_warning.strip() or SAY("none")}
-    return SAY("case.expert", expert=opinion.name, **summary).in_locale(locale)
 
 
 def _plea(role: str, plea: Argument, locale: Locale) -> str:

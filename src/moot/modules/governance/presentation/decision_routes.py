@@ -176,10 +176,10 @@ async def decisions(
     responses=NOT_THERE,
 )
 async def decisions_of_session(
-    session_id: UUID, kept: Decisions, workspace: Workspace, reader: Reader, own_session: OwnSession
+    session_id: str, kept: Decisions, workspace: Workspace, reader: Reader, own_session: OwnSession
 ) -> list[ExplainedDecision]:
-    await own_session(session_id)
-    return [ExplainedDecision.of(record, reader) for record in await kept.of_session(session_id, workspace)]
+    session = await own_session(session_id)
+    return [ExplainedDecision.of(record, reader) for record in await kept.of_session(session.id, workspace)]
 
 
 def _answer(decision: Decision, reader: Locale, record_id: UUID | None = None) -> DecisionAnswer:
@@ -235,7 +235,7 @@ async def rules(
 async def workflow_context(
     workflow_id: UUID, governance: Governance, own_session: OwnSession
 ) -> WorkflowExecution:
-    await own_session(workflow_id)
+    await own_session(str(workflow_id))
     found = await governance.agent.monitor.context_of(str(workflow_id))
     if found is None:
         said: dict[str, Any] = {"workflow_id": str(workflow_id)}

@@ -5,7 +5,6 @@ import re
 from collections.abc import Callable
 from functools import partial
 from typing import Annotated, Any, TypeVar
-from uuid import UUID
 
 from fastapi import Depends, Request
 from pydantic import AfterValidator
@@ -63,13 +62,17 @@ Decisions = Annotated[DecisionLog, Depends(_require("decisions"))]
 Escalations = Annotated[EscalationService, Depends(_require("escalations"))]
 
 
-async def own_session(request: Request, workspace: Workspace) -> Callable[[UUID], Any]:
-    """Whoever calls it with the id of a session learns whether that is one of the workspace; `NotFound` if not."""
+async def own_session(request: Request, workspace: Workspace) -> Callable[[str], Any]:
+    """Whoever calls it with what a path calls a session gets that of the workspace; `NotFound` if there is none."""
     history = request.app.state.coordinator.session_history()
-    return lambda session_id: history.session(session_id, workspace)
+
+    async def find(text: str) -> Any:
+        return await history.session(await history.find(text, workspace), workspace)
+
+    return find
 
 
-OwnSession = Annotated[Callable[[UUID], Any], Depends(own_session)]
+OwnSession = Annotated[Callable[[str], Any], Depends(own_session)]
 
 
 def name_actor(name: Caller) -> str:

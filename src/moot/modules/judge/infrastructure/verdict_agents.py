@@ -32,27 +32,22 @@ LEFT_BY_EACH_RISK = 0.95
 FEWEST_WARNINGS = 2
 
 
-class RubricVerdictAgent:
-    async def judge(self, judge_input: JudgeInput) -> Verdict:
-        action = _action(judge_input)
-        position = _position(judge_input) if action == "BUY" else 0.0
-        levels = levels_for(action, judge_input.evidence)
-        warnings = _warnings(judge_input)
-        ruled = {"action": action, "position_percent": position, "confidence": judge_input.confidence}
-        said = word_ruling(action, position, levels) | {"reasoning": _reasoning(judge_input, action)}
-        told = {"symbol": judge_input.symbol, "risk_warnings": warnings, **ruled, **said}
-        said["narrative_report"] = narrate(told)
-        return Verdict(
-            **ruled,
-            **{field: message.in_locale(judge_input.locale) for field, message in said.items()},
-            risk_warnings=warnings,
-            levels=levels,
-            engine="rubric",
-        )
-
-
-def _action(judge_input: JudgeInput) -> Action:
-    return ACTION_FOR[judge_input.direction] if judge_input.confidence >= ENOUGH_TO_ACT else "HOLD"
+async def rule_by_rubric(judge_input: JudgeInput) -> Verdict:
+    action = ACTION_FOR[judge_input.direction] if judge_input.confidence >= ENOUGH_TO_ACT else "HOLD"
+    position = _position(judge_input) if action == "BUY" else 0.0
+    levels = levels_for(action, judge_input.evidence)
+    warnings = _warnings(judge_input)
+    ruled = {"action": action, "position_percent": position, "confidence": judge_input.confidence}
+    said = word_ruling(action, position, levels) | {"reasoning": _reasoning(judge_input, action)}
+    told = {"symbol": judge_input.symbol, "risk_warnings": warnings, **ruled, **said}
+    said["narrative_report"] = narrate(told)
+    return Verdict(
+        **ruled,
+        **{field: message.in_locale(judge_input.locale) for field, message in said.items()},
+        risk_warnings=warnings,
+        levels=levels,
+        engine="rubric",
+    )
 
 
 def _position(judge_input: JudgeInput) -> float:
@@ -95,14 +90,14 @@ AGENT = "verdict"
 ACTIONS: tuple[Action, ...] = get_args(Action)
 
 
-class LLMVerdictAgent(RubricVerdictAgent):
+class DebateJudge:
     """Rules by rule where the desk has no model, or where rules stand in for one that failed."""
 
-    def __init__(self, speaker: Speaker, choice: EngineChoice) -> None:
-        self._speaker, self._choice = speaker, choice
+    def __init__(self, choice: EngineChoice, speaker: Speaker) -> None:
+        self._choice, self._speaker = choice, speaker
 
     async def judge(self, judge_input: JudgeInput) -> Verdict:
-        by_rule = partial(super().judge, judge_input)
+        by_rule = partial(rule_by_rubric, judge_input)
         return await self._choice.make(AGENT, partial(self._rule, judge_input), by_rule)
 
     async def _rule(self, judge_input: JudgeInput) -> Verdict:

@@ -14,11 +14,12 @@ from pydantic import (
 )
 
 from moot.modules.coordinator.domain.dtos.research_dtos import (
+    Debate,
     ExpertResultItem,
     ResearchRequest,
     ResearchResult,
+    Verdict,
 )
-from moot.modules.coordinator.domain.dtos.result_parts import Debate, Verdict
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Question
 from moot.shared.domain.messages import Locale
@@ -64,12 +65,8 @@ class AuditorOptions(Options):
     )
 
 
-class NoOptions(Options):
-    """This expert has nothing to set."""
-
-
 OPTIONS: Mapping[ExpertType, type[Options]] = {
-    **dict.fromkeys(ExpertType, NoOptions),
+    **dict.fromkeys(ExpertType, Options),
     ExpertType.TECHNICAL_ANALYST: TechnicalOptions,
     ExpertType.FINANCIAL_AUDITOR: AuditorOptions,
 }

@@ -1,19 +1,16 @@
-"""What is asked of the desk and what it answers: the shapes that cross `IResearchOrchestrationPort`."""
+"""What is asked of the desk and what it answers: the shapes that cross `IResearchOrchestrationPort`.
+
+The parts of a result are dictionaries as in JSON, whose names are attributes too, so that an editor knows them.
+"""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from pydantic import (
-    AwareDatetime,
-    BaseModel,
-    Field,
-    field_serializer,
-    field_validator,
-)
+from pydantic import AwareDatetime, BaseModel, Field, field_serializer, field_validator
+from pydantic_core import CoreSchema, core_schema
 
-from moot.modules.coordinator.domain.dtos.result_parts import Debate, Part, Verdict
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.session import Asked, OverallStatus, VerdictStatus
+from moot.modules.coordinator.domain.model.session import Asked, OverallStatus, VerdictAction, VerdictStatus
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.frames import Table
 
@@ -30,6 +27,77 @@ class ResearchRequest(Asked):
     def panel(self) -> list[ExpertType]:
         """Everybody whose answer counts: those who gave it before, and those who are asked."""
         return list(dict.fromkeys([*map(ExpertType, self.pre_populated_results or {}), *self.experts]))
+
+
+class Part(dict[str, Any]):
+    """What is inside a part is a part as well. The judge and the debate have checked what they wrote."""
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in self:
+            raise AttributeError(f"there is no {name!r} here, only {', '.join(self)}")
+        return _as_part(self[name])
+
+    @classmethod
+    def __get_pydantic_core_schema__(cls, *_of: Any) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(cls, core_schema.dict_schema())
+
+
+def _as_part(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_as_part(member) for member in value]
+    return Part(value) if isinstance(value, dict) else value
+
+
+class Levels(Part):
+    entry: float | None
+    stop: float | None
+    target: float | None
+
+
+class Verdict(Part):
+    symbol: str
+    action: VerdictAction
+    position_percent: float
+    confidence: float
+    entry_strategy: str
+    stop_loss: str
+    take_profit: str
+    time_horizon: str
+    risk_warnings: list[str]
+    reasoning: str
+    narrative_report: str
+    levels: Levels
+    engine: Literal["rubric", "llm"]
+    warnings: list[str]
+
+
+class Case(Part):
+    """Of one side; the bull acknowledges risks, the bear strengths."""
+
+    core_thesis: str
+    supporting_arguments: list[str]
+
+
+class Risk(Part):
+    risk: str
+    probability: str
+    impact: str
+    mitigation: str
+
+
+class Debate(Part):
+    symbol: str
+    direction: Literal["BULLISH", "BEARISH", "NEUTRAL"]
+    confidence: float
+    bull_case: Case
+    bear_case: Case
+    risk_matrix: list[Risk]
+    key_disagreements: list[str]
+    conflict_resolution: str
+    narrative_report: str
+    engine: Literal["rubric", "llm"]
+    experts: list[str]
+    warnings: list[str]
 
 
 class ExpertResultItem(BaseModel):
@@ -93,13 +161,15 @@ class ResearchResult(BaseModel, Table):
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
         """What an expert says, where the others say it too."""
         rows = [
-            (expert.value, item.status, *_view(expert, item.data or {}), item.error)
+            (expert.value, item.status, *view_of(expert, item.data or {}).values(), item.error)
             for expert, item in self.expert_results.items()
         ]
         return ("expert", "status", "signal", "confidence", "error"), rows
 
 
-def _view(expert: ExpertType, data: Mapping[str, Any]) -> tuple[Any, Any]:
+def view_of(expert: ExpertType, result: Mapping[str, Any]) -> dict[str, Any]:
+    """Which way an expert's result points, and how sure they are of it; None where it does not say."""
     where = expert.fields
-    fields = data.get(where.inside, {}) if where.inside else data
-    return fields.get(where.signal), fields.get(where.confidence)
+    fields = result.get(where.inside) if where.inside else result
+    known = fields if isinstance(fields, Mapping) else {}
+    return {"signal": known.get(where.signal), "confidence": known.get(where.confidence)}

@@ -12,7 +12,6 @@ from moot.modules.coordinator.application.run import Run
 from moot.modules.coordinator.application.session_history import Progress, progress_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.exceptions import ApprovalNeeded, SessionNotFound, SessionStopped
-from moot.modules.coordinator.domain.model.session import NodeExecution
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
@@ -21,7 +20,6 @@ from moot.modules.governance.application.coordinator_agent import (
     Decision,
     DecisionRecord,
     DecisionRequest,
-    RecordedResult,
 )
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.governance.application.error_handler import ErrorHandlingAction
@@ -75,7 +73,8 @@ class GovernanceAdapter(NodePolicy):
             return {**allowed, "warnings": [*allowed.get("warnings", []), *notes]} if notes else allowed
         locale = current_context().locale
         verdict = restate(result, allowed, locale)
-        warning = SAY("changed_by_rules", how=explain(record), why=" ".join(_advice(record)))
+        advice = [v.suggestion for v in record.result.violations if v.corrected and v.suggestion]
+        warning = SAY("changed_by_rules", how=explain(record), why=" ".join(dict.fromkeys(advice)))
         return {**verdict, "warnings": [*verdict["warnings"], warning.in_locale(locale).strip()]}
 
     async def waits_for(self, session_id: UUID, workspace: str) -> ApprovalNeeded | None:
@@ -139,7 +138,7 @@ class GovernanceAdapter(NodePolicy):
         if context.answers != "live" and (known := await self._find_decision(context, decision_id)):
             if known.status in ("approved", "modified"):
                 return known.result.modified_payload or asked, known
-            raise _refusal(explain(known), known.result, context)
+            raise _refusal(known, context)
         if context.answers == "replay":
             return asked, None
         request = DecisionRequest(
@@ -153,7 +152,11 @@ class GovernanceAdapter(NodePolicy):
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         _tell(decision, decision_id, context)
-        return _obey(decision, context), decision.record
+        if decision.may_proceed:
+            return dict(decision.payload), decision.record
+        if decision.escalation is not None:
+            raise ApprovalNeeded(explain(decision.record), decision.escalation.id)
+        raise _refusal(decision.record, context)
 
     async def _find_decision(self, context: ExecutionContext, decision_id: str) -> DecisionRecord | None:
         if self._agent.log is None or not context.session_id:
@@ -165,7 +168,7 @@ class GovernanceAdapter(NodePolicy):
     async def _facts(self, context: ExecutionContext, asked: Symbol, kind: str) -> Payload:
         """What the desk knows by itself; of a verdict also how the share trades, which no source is asked for before
         the experts have asked. Trading facts that cannot be had are missing: rules say what follows."""
-        known = {
+        known: Payload = {
             "workspace": context.workspace,
             "locale": context.locale,
             "market": asked.market.value,
@@ -173,17 +176,13 @@ class GovernanceAdapter(NodePolicy):
             "experts_asked": len(context.experts),
             "experts_heard": len([name for name in context.experts if name not in context.tally.failures]),
         }
-        return known | (await self._trading_facts(asked, context) if kind == "verdict" else {})
-
-    async def _trading_facts(self, symbol: Symbol, context: ExecutionContext) -> Payload:
-        if self._trading is None or context.as_of is None:
-            return {}
-        try:
-            state = await self._trading.of(symbol, as_of=context.as_of)
-        except AppError as e:
-            logger.warning("trading facts not known", symbol=symbol.text, error=str(e))
-            return {}
-        return state.model_dump(exclude_none=True) if state else {}
+        if kind == "verdict" and self._trading is not None and context.as_of is not None:
+            try:
+                state = await self._trading.of(asked, as_of=context.as_of)
+                known |= state.model_dump(exclude_none=True) if state else {}
+            except AppError as e:
+                logger.warning("trading facts not known", symbol=asked.text, error=str(e))
+        return known
 
 
 def _request_under_way() -> ResearchRequest | None:
@@ -191,30 +190,14 @@ def _request_under_way() -> ResearchRequest | None:
     return run.request if run else None
 
 
-def _obey(decision: Decision, context: ExecutionContext) -> Payload:
-    if decision.may_proceed:
-        return dict(decision.payload)
-    if decision.escalation is not None:
-        raise ApprovalNeeded(explain(decision.record), decision.escalation.id)
-    raise _refusal(explain(decision.record), decision.record.result, context)
-
-
-def _advice(record: DecisionRecord) -> list[str]:
-    """What the rules that changed something say about it, each once."""
-    said = [v.suggestion for v in record.result.violations if v.corrected and v.suggestion]
-    return list(dict.fromkeys(said))
-
-
-def _refusal(
-    why: Any, result: RecordedResult, context: ExecutionContext
-) -> DecisionRejected | SessionStopped:
+def _refusal(record: DecisionRecord, context: ExecutionContext) -> DecisionRejected | SessionStopped:
     rejection = DecisionRejected(
-        SAY("decision_rejected", why=why),
-        violations=[asdict(violation) for violation in result.violations],
-        suggestions=list(result.suggestions),
+        SAY("decision_rejected", why=explain(record)),
+        violations=[asdict(violation) for violation in record.result.violations],
+        suggestions=list(record.result.suggestions),
         session_id=context.session_id,
     )
-    return SessionStopped(rejection) if result.terminates else rejection
+    return SessionStopped(rejection) if record.result.terminates else rejection
 
 
 def _tell(decision: Decision, decision_id: str, context: ExecutionContext) -> None:
@@ -250,7 +233,15 @@ class SessionWorkflows(WorkflowJournal):
             workflow.place(step.node, PLACES[step.status])
         for node in await self._repository.get_node_executions_by_session(session.id):
             if node.status == "failed":
-                workflow.error_log.append(_error(node))
+                failure = ErrorEntry(
+                    node_id=node.node_type,
+                    error_type=node.error_type or "",
+                    error_message=node.error_message or "",
+                    timestamp=node.completed_at or node.started_at,
+                    attempt=node.attempts,
+                    action_taken=ErrorHandlingAction.ABORT,
+                )
+                workflow.error_log.append(failure)
             elif node.status == "success":
                 workflow.node_outputs[node.node_type] = from_columns(node)
         workflow.status = session.status
@@ -266,14 +257,3 @@ PLACES: dict[Progress, NodeState] = {
     "success": "executed",
     "skipped": "skipped",
 }
-
-
-def _error(node: NodeExecution) -> ErrorEntry:
-    return ErrorEntry(
-        node_id=node.node_type,
-        error_type=node.error_type or "",
-        error_message=node.error_message or "",
-        timestamp=node.completed_at or node.started_at,
-        attempt=node.attempts,
-        action_taken=ErrorHandlingAction.ABORT,
-    )

@@ -27,6 +27,9 @@ from moot.shared.infrastructure.execution_context import current_context
 SessionFactory = Callable[[], AbstractAsyncContextManager[AsyncSession | None]]
 C = TypeVar("C")
 
+CONCLUSIONS = ("direction", "confidence", "key_disagreements", "conflict_resolution")
+"""What the judge is told of a debate as it is."""
+
 
 class Gateway(Generic[C]):
     """Its container is made for each call. Whoever in it needs the database opens a session of its own."""
@@ -60,53 +63,35 @@ class DebateGatewayAdapter(Gateway[DebateContainer], IDebateGateway):
     """The debate may know four fields of each expert and the evidence, no raw dumps."""
 
     async def run_debate(self, symbol: str, expert_results: dict[str, Any]) -> dict[str, Any]:
-        outcome = await self._container().debate_service().run(_debate_input(symbol, expert_results))
-        return outcome.model_dump(mode="json")
-
-
-def _debate_input(symbol: str, expert_results: dict[str, Any]) -> DebateInput:
-    """Successful experts only; one that failed has no result."""
-    succeeded = {name: result for name, result in expert_results.items() if result}
-    return DebateInput(
-        symbol=symbol,
-        expert_summaries={
-            name: ExpertSummary(**summarise(ExpertType(name), result)._asdict())
-            for name, result in succeeded.items()
-        },
-        evidence=[
-            Evidence.model_validate(item)
-            for result in succeeded.values()
-            for item in result.get("evidence", [])
-        ],
-        **_setting(),
-    )
+        succeeded = {ExpertType(name): result for name, result in expert_results.items() if result}
+        summaries = {expert.value: summarise(expert, result) for expert, result in succeeded.items()}
+        found = [item for result in succeeded.values() for item in result.get("evidence", [])]
+        debate = DebateInput(
+            symbol=symbol,
+            expert_summaries={name: ExpertSummary(**said._asdict()) for name, said in summaries.items()},
+            evidence=[Evidence.model_validate(item) for item in found],
+            **_setting(),
+        )
+        return (await self._container().debate_service().run(debate)).model_dump(mode="json")
 
 
 class JudgeGatewayAdapter(Gateway[JudgeContainer], IJudgeGateway):
     """The judge gets the conclusions; the advocates' arguments and the risks' details stay behind."""
 
     async def run_verdict(self, symbol: str, debate_outcome: dict[str, Any]) -> dict[str, Any]:
+        debate = JudgeInput(
+            symbol=symbol,
+            **{name: debate_outcome[name] for name in CONCLUSIONS},
+            bull_thesis=debate_outcome["bull_case"]["core_thesis"],
+            bear_thesis=debate_outcome["bear_case"]["core_thesis"],
+            risk_factors=[row["risk"] for row in debate_outcome["risk_matrix"]],
+            evidence=debate_outcome.get("evidence", []),
+            experts_asked=len(current_context().experts),
+            experts_heard=len(debate_outcome.get("experts", [])),
+            **_setting(),
+        )
         try:
-            verdict = await self._container().judge_service().run(_judge_input(symbol, debate_outcome))
+            verdict = await self._container().judge_service().run(debate)
         except VerdictAbstained as e:
             raise Abstention(e.message) from e
         return verdict.model_dump(mode="json")
-
-
-def _judge_input(symbol: str, debate_outcome: dict[str, Any]) -> JudgeInput:
-    return JudgeInput.model_validate(
-        {
-            "symbol": symbol,
-            "direction": debate_outcome["direction"],
-            "confidence": debate_outcome["confidence"],
-            "bull_thesis": debate_outcome["bull_case"]["core_thesis"],
-            "bear_thesis": debate_outcome["bear_case"]["core_thesis"],
-            "risk_factors": [row["risk"] for row in debate_outcome["risk_matrix"]],
-            "key_disagreements": debate_outcome["key_disagreements"],
-            "conflict_resolution": debate_outcome["conflict_resolution"],
-            "evidence": debate_outcome.get("evidence", []),
-            "experts_asked": len(current_context().experts),
-            "experts_heard": len(debate_outcome.get("experts", [])),
-            **_setting(),
-        }
-    )

@@ -2,16 +2,17 @@
 the answer but not at any price, or only for a receipt."""
 
 from collections.abc import Callable, Coroutine
-from typing import Annotated, Any, Literal
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal, NamedTuple
 from uuid import UUID
 
-from fastapi import APIRouter, Depends, Header, Request, Response
+from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field, StrictBool
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.coordinator.application.session_history import ResearchSession
+from moot.modules.coordinator.application.session_history import ResearchSession, SessionHistory
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
@@ -29,6 +30,25 @@ def container(request: Request) -> CoordinatorContainer:
 
 
 Coordinator = Annotated[CoordinatorContainer, Depends(container)]
+
+
+class Found(NamedTuple):
+    """A session of the path: `about` is its id and its workspace, by which the history knows it."""
+
+    history: SessionHistory
+    about: tuple[UUID, str]
+
+
+async def find_session(
+    session_id: Annotated[str, Path(description="its id, the beginning of it, or `last`")],
+    coordinator: Coordinator,
+    workspace: Workspace,
+) -> Found:
+    history = coordinator.session_history()
+    return Found(history, (await history.find(session_id, workspace), workspace))
+
+
+OneSession = Annotated[Found, Depends(find_session)]
 
 
 def research_service(coordinator: Coordinator) -> ResearchOrchestrationService:
@@ -68,20 +88,16 @@ RECEIPT: dict[int | str, dict[str, Any]] = {
 }
 
 
+@dataclass
 class Order:
     """How a request wants to be answered, in whose name."""
 
-    def __init__(
-        self,
-        request: Request,
-        coordinator: Coordinator,
-        workspace: Workspace,
-        caller: Caller,
-        idempotency_key: Key = None,
-        prefer: Prefer = None,
-    ) -> None:
-        self._request, self._runs, self._workspace = request, coordinator.sessions, workspace
-        self._caller, self._key, self._prefer = caller, idempotency_key, prefer
+    request: Request
+    coordinator: Coordinator
+    workspace: Workspace
+    caller: Caller
+    idempotency_key: Key = None
+    prefer: Prefer = None
 
     async def answer(
         self,
@@ -92,32 +108,32 @@ class Order:
         **more: Any,
     ) -> ResearchResult | Response:
         """By `now`, which waits and is cancelled with its client, or by `later`, which begins a session."""
-        by = {"workspace": self._workspace, "requested_by": self._caller}
+        by = {"workspace": self.workspace, "requested_by": self.caller}
         mode = self._mode(mode)
         if mode == "sync":
             return await self._wait(now(*asked, **more, **by))
-        session = await later(*asked, **more, **by, idempotency_key=self._key)
+        session = await later(*asked, **more, **by, idempotency_key=self.idempotency_key)
         if mode == "async":
             return self._receipt(session.id, session.status)
-        return await self._wait(self._runs.outcome(session.id, self._workspace))
+        return await self._wait(self.coordinator.sessions.outcome(session.id, self.workspace))
 
     def _mode(self, mode: Mode) -> Mode:
         """Who names a key will ask again after a broken line: they must find their session, not a cancelled one."""
-        wishes = (self._prefer or "").replace(";", ",").lower().split(",")
+        wishes = (self.prefer or "").replace(";", ",").lower().split(",")
         if "respond-async" in (wish.strip() for wish in wishes):
             return "async"
-        return "detached" if mode == "sync" and self._key is not None else mode
+        return "detached" if mode == "sync" and self.idempotency_key is not None else mode
 
     async def _wait(self, work: Coroutine[Any, Any, ResearchResult]) -> ResearchResult | Response:
         try:
-            return await unless_gone(self._request, work)
+            return await unless_gone(self.request, work)
         except SessionWaiting as e:
-            locale = getattr(self._request.state, "locale", None) or reader_of(self._request)
+            locale = getattr(self.request.state, "locale", None) or reader_of(self.request)
             return self._receipt(UUID(e.details["session_id"]), "waiting", **e.asked(locale))
 
     def _receipt(self, session_id: UUID, status: str, **asked: Any) -> JSONResponse:
         """202 with where to look: the session, its events, its report, its decisions, and how to stop it."""
-        here = str(self._request.app.url_path_for("session", session_id=str(session_id)))
+        here = str(self.request.app.url_path_for("session", session_id=str(session_id)))
         links = {"session": here} | {name: f"{here}/{name}" for name in FURTHER}
         body = Started(session_id=session_id, status=status, links=links, **asked)
         headers = {"Location": here, "Preference-Applied": "respond-async"}
@@ -125,6 +141,10 @@ class Order:
 
 
 Ordered = Annotated[Order, Depends()]
+
+
+def _told(description: str) -> dict[str, Any]:
+    return {"model": ErrorBody, "description": description}
 
 
 class ResearchOrder(ResearchBody):
@@ -138,17 +158,11 @@ class ResearchOrder(ResearchBody):
     response_model=ResearchResult,
     responses={
         **RECEIPT,
-        400: {"model": ErrorBody, "description": "the request cannot be accepted; nothing was started"},
-        409: {
-            "model": ErrorBody,
-            "description": "the key stands for another request, or the run was cancelled",
-        },
-        429: {
-            "model": ErrorBody,
-            "description": "the desk is at its limit; Retry-After says when to come back",
-        },
-        500: {"model": ErrorBody, "description": "every selected expert failed, or Moot itself did"},
-        503: {"model": ErrorBody, "description": "the desk is closing, or cannot store what it accepts"},
+        400: _told("the request cannot be accepted; nothing was started"),
+        409: _told("the key stands for another request, or the run was cancelled"),
+        429: _told("the desk is at its limit; Retry-After says when to come back"),
+        500: _told("every selected expert failed, or Moot itself did"),
+        503: _told("the desk is closing, or cannot store what it accepts"),
     },
 )
 async def research(
@@ -186,16 +200,16 @@ DEFAULTS = RetryBody()
     response_model=ResearchResult,
     responses={
         **RECEIPT,
-        400: {"model": ErrorBody, "description": "nothing failed in that session, or this is not an id"},
-        404: {"model": ErrorBody, "description": "there is no such session"},
-        409: {"model": ErrorBody, "description": "the session is still running"},
-        500: {"model": ErrorBody, "description": "every expert failed again, or Moot itself did"},
+        400: _told("nothing failed in that session, or this is not an id"),
+        404: _told("there is no such session"),
+        409: _told("the session is still running"),
+        500: _told("every expert failed again, or Moot itself did"),
     },
 )
 async def retry(
-    session_id: UUID, service: Service, order: Ordered, body: RetryBody = DEFAULTS
+    one: OneSession, service: Service, order: Ordered, body: RetryBody = DEFAULTS
 ) -> ResearchResult | Response:
     """Opens a new session, as of the same moment, and answers with it; what had succeeded is reused."""
     return await order.answer(
-        body.mode, service.retry, service.start_retry, session_id, skip_debate=body.skip_debate
+        body.mode, service.retry, service.start_retry, one.about[0], skip_debate=body.skip_debate
     )

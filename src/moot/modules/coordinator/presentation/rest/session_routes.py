@@ -2,20 +2,15 @@
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Annotated, Any
-from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.sse import EventSourceResponse, ServerSentEvent
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.report import render_page, render_report
-from moot.modules.coordinator.application.session_history import (
-    SessionDetail,
-    SessionPage,
-    SessionQuery,
-)
+from moot.modules.coordinator.application.session_history import SessionDetail, SessionPage, SessionQuery
 from moot.modules.coordinator.domain.texts import SAY
-from moot.modules.coordinator.presentation.rest.research_routes import Coordinator
+from moot.modules.coordinator.presentation.rest.research_routes import Coordinator, Found, OneSession
 from moot.shared.domain.audit import Verification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Locale
@@ -36,21 +31,16 @@ async def sessions(
 
 
 @router.get("/{session_id}", summary="One session with all its nodes", responses=OF_ONE)
-async def session(session_id: UUID, coordinator: Coordinator, workspace: Workspace) -> SessionDetail:
-    return await coordinator.session_history().session(session_id, workspace)
+async def session(one: OneSession) -> SessionDetail:
+    return await one.history.session(*one.about)
 
 
-INCLUDE_TEXT = Query(description="false leaves prompts, answers and responses out")
+WithText = Annotated[bool, Query(description="false leaves prompts, answers and responses out")]
 
 
 @router.get("/{session_id}/llm-calls", summary="Every model call of a session, in order", responses=OF_ONE)
-async def llm_calls(
-    session_id: UUID,
-    coordinator: Coordinator,
-    workspace: Workspace,
-    include_text: Annotated[bool, INCLUDE_TEXT] = True,
-) -> list[dict[str, Any]]:
-    return await coordinator.session_history().llm_calls(session_id, workspace, include_text=include_text)
+async def llm_calls(one: OneSession, include_text: WithText = True) -> list[dict[str, Any]]:
+    return await one.history.llm_calls(*one.about, include_text=include_text)
 
 
 @router.get(
@@ -58,13 +48,8 @@ async def llm_calls(
     summary="Every other call to the outside of a session, in order",
     responses=OF_ONE,
 )
-async def api_calls(
-    session_id: UUID,
-    coordinator: Coordinator,
-    workspace: Workspace,
-    include_text: Annotated[bool, INCLUDE_TEXT] = True,
-) -> list[dict[str, Any]]:
-    return await coordinator.session_history().api_calls(session_id, workspace, include_text=include_text)
+async def api_calls(one: OneSession, include_text: WithText = True) -> list[dict[str, Any]]:
+    return await one.history.api_calls(*one.about, include_text=include_text)
 
 
 @router.get(
@@ -73,14 +58,10 @@ async def api_calls(
     responses=OF_ONE,
 )
 async def verification(
-    session_id: UUID,
-    coordinator: Coordinator,
-    workspace: Workspace,
-    preferred: Preferred,
-    locale: Annotated[Locale | None, Query()] = None,
+    one: OneSession, preferred: Preferred, locale: Annotated[Locale | None, Query()] = None
 ) -> Verification:
     """Checks the chain over calls, nodes and the session itself, and names the first entry that does not hold."""
-    return await coordinator.session_history().verify(session_id, workspace, locale or preferred)
+    return await one.history.verify(*one.about, locale or preferred)
 
 
 REPORTS: dict[str, Callable[[ResearchResult], str]] = {
@@ -120,15 +101,13 @@ def choose_type(accept: str | None, offered: Sequence[str]) -> str | None:
         409: {"model": ErrorBody, "description": "the session is still running"},
     },
 )
-async def report(
-    request: Request, session_id: UUID, coordinator: Coordinator, workspace: Workspace
-) -> Response:
+async def report(request: Request, one: OneSession) -> Response:
     """In the session's language, from its record alone."""
     media_type = choose_type(request.headers.get("accept"), list(REPORTS))
     if media_type is None:
         said = SAY("sessions.no_such_type", types=list(REPORTS))
         return answer(request, InvalidInput(said, code="NOT_ACCEPTABLE", allowed=list(REPORTS)), 406)
-    result = await coordinator.session_history().result(session_id, workspace)
+    result = await one.history.result(*one.about)
     headers = {**AS_TEXT_ONLY, "Content-Language": result.locale}
     return Response(REPORTS[media_type](result), media_type=media_type, headers=headers)
 
@@ -143,19 +122,14 @@ EVENTS = {
 
 
 async def take_seat(
-    request: Request,
-    session_id: UUID,
-    coordinator: Coordinator,
-    workspace: Workspace,
-    caller: Caller,
-    response: Response,
-) -> AsyncIterator[UUID]:
+    request: Request, one: OneSession, caller: Caller, response: Response
+) -> AsyncIterator[Found]:
     """Asked before the answer begins: a session that nobody knows is still a 404. Kept until the stream ends."""
     response.headers["Cache-Control"] = "no-store"
-    session = await coordinator.session_history().session(session_id, workspace)
+    session = await one.history.session(*one.about)
     streams: Streams = request.app.state.streams
-    with streams.listen(session.id, (workspace, caller)):
-        yield session.id
+    with streams.listen(session.id, (session.workspace_id, caller)):
+        yield one
 
 
 @router.get(
@@ -165,9 +139,8 @@ async def take_seat(
     responses={**OF_ONE, 200: EVENTS, 429: {"model": ErrorBody, "description": "too many listen already"}},
 )
 async def events(
-    session_id: Annotated[UUID, Depends(take_seat)],
+    one: Annotated[Found, Depends(take_seat)],
     coordinator: Coordinator,
-    workspace: Workspace,
     last_event_id: Annotated[
         int | None, Header(ge=0, lt=MOST_EVENTS, description="go on after this event")
     ] = None,
@@ -178,8 +151,8 @@ async def events(
     """Complete for whoever joins late or comes back; a session that has ended tells its whole story at once."""
     yield ServerSentEvent(retry=COME_BACK_MS)
     last = after if last_event_id is None else last_event_id
-    history, runs = coordinator.session_history(), coordinator.sessions
-    async for event in history.events(session_id, workspace, after=last, closing=lambda: runs.closing):
+    runs = coordinator.sessions
+    async for event in one.history.events(*one.about, after=last, closing=lambda: runs.closing):
         yield ServerSentEvent(id=str(event.seq), event=event.type, data={**event.data, "at": event.at})
 
 
@@ -193,12 +166,10 @@ async def events(
         409: {"model": ErrorBody, "description": "the session has ended"},
     },
 )
-async def cancel(
-    session_id: UUID, coordinator: Coordinator, workspace: Workspace, response: Response
-) -> SessionDetail:
+async def cancel(one: OneSession, coordinator: Coordinator, response: Response) -> SessionDetail:
     """All experts stop, what was spent is settled, and the session is left as `cancelled`."""
-    await coordinator.sessions.cancel(session_id, workspace)
-    session = await coordinator.session_history().session(session_id, workspace)
+    await coordinator.sessions.cancel(*one.about)
+    session = await one.history.session(*one.about)
     if not session.ended:
         response.status_code = 202
     return session
