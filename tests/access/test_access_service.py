@@ -55,12 +55,13 @@ class CountingKeys(SqlKeyRepository):
         self.looked_up += 1
         return await super().get(key_id)
 
-    async def note_use(self, key_id: str, at: datetime) -> None:
-        await self.held.wait()
-        if self.failing:
-            raise Unavailable("the disk is full")
-        self.noted.append(at)
-        await super().note_use(key_id, at)
+    async def change(self, key_id: str, **moments: datetime) -> None:
+        if "last_used_at" in moments:
+            await self.held.wait()
+            if self.failing:
+                raise Unavailable("the disk is full")
+            self.noted.append(moments["last_used_at"])
+        await super().change(key_id, **moments)
 
 
 @pytest.fixture
@@ -128,6 +129,8 @@ async def test_of_a_new_key_everything_is_stored_but_the_key(service, database, 
         ("n" * 101, ["read"], "default", "name: use 1 to 100 printable characters."),
         ("n", [], "default", "scope: cannot be []. Allowed: one or more of read, research, approve, admin."),
         ("n", ["read", "write"], "default", "scope: cannot be [read, write]."),
+        ("n", ["read", "reserch"], "default", "research, approve, admin. Did you mean research?"),
+        ("n", ["aprove", "admn"], "default", "Did you mean approve, admin?"),
         ("n", ["read"], "-a", "workspace: '-a' cannot be used."),
         ("n", ["read"], "w" * 65, "cannot be used."),
     ],
@@ -170,9 +173,37 @@ async def test_a_revoked_key_is_refused_at_once_wherever_it_was_revoked(service,
     await service.finish()
 
 
-async def test_an_unknown_key_cannot_be_revoked(service):
-    with pytest.raises(NotFound, match="There is no key abcd1234"):
-        await service.revoke("abcd1234")
+@pytest.mark.parametrize("wanted", ["abcd1234", "", " "])
+async def test_an_unknown_key_cannot_be_revoked(service, wanted):
+    await service.create("nightly")
+    with pytest.raises(NotFound, match=f"There is no key {wanted.strip()}"):
+        await service.revoke(wanted)
+
+
+@pytest.mark.parametrize("wanted", ["{id}", " {id} ", "{beginning}", "Nightly run", "nightly run", "night"])
+async def test_a_key_is_revoked_by_its_id_its_name_or_what_only_one_of_them_begins_with(service, wanted):
+    key, _ = await service.create("Nightly run")
+    typed = wanted.format(id=key.id, beginning=key.id[:4])
+    await service.create("desk")
+    assert (await service.revoke(typed)).id == key.id
+    assert [known.id for known in await service.list() if known.revoked_at] == [key.id]
+
+
+async def test_of_several_keys_those_that_still_count_are_meant_and_else_a_choice_is_given(service):
+    first, second = [(await service.create("nightly"))[0] for _ in range(2)]
+    with pytest.raises(InvalidInput, match="More than one key is meant by night") as e:
+        await service.revoke("night")
+    assert f"{first.id} (nightly)" in str(e.value)
+    assert f"{second.id} (nightly)" in str(e.value)
+    assert [known.revoked_at for known in await service.list()] == [None, None]
+    await service.revoke(first.id)
+    assert (await service.revoke("nightly")).id == second.id
+
+
+async def test_a_key_nobody_has_brings_the_nearest_names(service):
+    await service.create("nightly")
+    with pytest.raises(NotFound, match=r"There is no key nighty\..* Did you mean nightly\?"):
+        await service.revoke("nighty")
 
 
 async def test_the_use_of_a_key_is_noted_once_a_minute(service, keys, stopwatch, clock):

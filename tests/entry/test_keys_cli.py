@@ -39,7 +39,7 @@ async def test_keys_are_listed_and_revoked(moot):
     assert nothing.stdout == "There are no keys. Make one: moot keys create NAME\n"
     first = (await moot("keys", "create", "nightly")).stdout
     second = (await moot("keys", "create", "desk", "--scope", "admin", "--workspace", "team-a")).stdout
-    assert (await moot("keys", "revoke", first[5:13])).stdout == f"Revoked {first[5:13]} (nightly).\n"
+    assert (await moot("keys", "revoke", "night")).stdout == f"Revoked {first[5:13]} (nightly).\n"
     listed = (await moot("keys", "list")).stdout
     assert re.search(rf"{first[5:13]} +read +20\S+ \S+ +revoked *\n *nightly +default +— +20", listed)
     assert re.search(rf"{second[5:13]} +admin +20\S+ \S+ +active *\n *desk +team-a +—", listed)
@@ -50,6 +50,7 @@ async def test_keys_are_listed_and_revoked(moot):
     [
         (("create", " "), 2, "name: use 1 to 100 printable characters."),
         (("create", "a", "--scope", "everything"), 2, "scope: cannot be [everything]."),
+        (("create", "a", "--scope", "aprove"), 2, "Did you mean approve?"),
         (("create", "a", "--workspace", "a b"), 2, "workspace: 'a b' cannot be used."),
         (("revoke", "abcd1234"), 1, "There is no key abcd1234."),
     ],

@@ -4,6 +4,7 @@ import asyncio
 import hashlib
 from datetime import UTC, datetime, timedelta
 from types import SimpleNamespace
+from typing import Any
 
 import httpx
 import pytest
@@ -42,6 +43,10 @@ def titles(items: list[WebSearchResultItem]) -> list[str]:
     return [item.title for item in items]
 
 
+def refined(items: list[WebSearchResultItem], **also: Any) -> list[str]:
+    return titles(refine(WebSearchResponse(query="", results=items), **also).results)
+
+
 def service(search: FakeSearch, audit: FakeSearchAudit | None = None, cache: FakeCache | None = None):
     return WebSearchService(search, audit or FakeSearchAudit(), cache, FixedClock(NOW))
 
@@ -50,7 +55,12 @@ class TestWhatIsKept:
     @pytest.mark.accepts("W12")
     def test_newest_first_and_undated_last(self):
         items = [found("undated", None), found("old", 30), found("new", 1), found("older", 90)]
-        assert titles(refine(items)) == ["new", "old", "older", "undated"]
+        assert refined(items) == [
+            "new",
+            "old",
+            "older",
+            "undated",
+        ]
 
     @pytest.mark.accepts("W12")
     def test_a_page_is_kept_once_but_another_query_string_is_another_page(self):
@@ -59,7 +69,7 @@ class TestWhatIsKept:
             found("a again", 2, url="HTTPS://EXAMPLE.com:443/news?id=1#top"),
             found("b", 1, url="https://example.com/news?id=2"),
         ]
-        assert titles(refine(items)) == ["b", "a"]
+        assert refined(items) == ["b", "a"]
 
     @pytest.mark.parametrize(
         ("one", "other", "same"),
@@ -84,15 +94,20 @@ class TestWhatIsKept:
             found("summary only", 1, snippet="", summary="…"),
             found("snippet only", 2, summary=None),
         ]
-        assert titles(refine(items)) == ["summary only", "snippet only"]
+        assert refined(items) == [
+            "summary only",
+            "snippet only",
+        ]
 
     def test_a_blank_duplicate_does_not_take_the_place_of_a_good_one(self):
         url = "https://example.com/same"
-        assert titles(refine([found("", url=url), found("good", url=url)])) == ["good"]
+        assert titles(
+            refine(WebSearchResponse(query="", results=[found("", url=url), found("good", url=url)])).results
+        ) == ["good"]
 
     def test_in_the_past_only_what_was_certainly_public_is_known(self):
         items = [found("later", 9), found("undated", None), found("that moment", 10), found("before", 11)]
-        assert titles(refine(items, as_of=NOW - timedelta(days=10))) == ["that moment", "before"]
+        assert refined(items, as_of=NOW - timedelta(days=10)) == ["that moment", "before"]
 
 
 class TestTheRecord:
@@ -213,7 +228,7 @@ class TestOverHttp:
         app = FastAPI()
         app.include_router(router, prefix="/api/v1")
         install_error_handlers(app)
-        app.state.llm_platform = SimpleNamespace(web_search_service=lambda: service(search))
+        app.state.llm_platform = SimpleNamespace(web_search=service(search))
         transport = httpx.ASGITransport(app=app, raise_app_exceptions=False)
         async with httpx.AsyncClient(transport=transport, base_url="http://desk") as client:
             return await client.post("/api/v1/llm-platform/web-search", json=body, headers=headers)

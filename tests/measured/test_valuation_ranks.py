@@ -11,7 +11,7 @@ from moot.modules.research.application.valuation_modeler import (
     find_usual,
     percentile,
 )
-from moot.modules.research.infrastructure.market_facts import MarketDataFacts
+from moot.modules.research.infrastructure.sources import MarketDataFacts
 from moot.shared.domain.symbol import Symbol
 from tests.measured.real_market import RealMarket, at
 

@@ -1,18 +1,24 @@
 """Indicators: the conventions of Chinese platforms, None where there are too few bars, levels around the price."""
 
 import math
+from collections.abc import Sequence
 from itertools import pairwise
+from types import SimpleNamespace
 
 import pytest
 
-from moot.modules.research.application.technical_analyst import Indicators
+from moot.modules.research.domain.facts import Bar
 from moot.modules.research.infrastructure.indicators import compute_indicators
 from tests.fakes.research import bars_of
 from tests.research.cases import waves
 
 
-def indicators(closes: list[float], **options: float) -> Indicators:
-    return compute_indicators(bars_of(closes, **options))
+def seen_in(bars: Sequence[Bar]) -> SimpleNamespace:
+    return SimpleNamespace(**compute_indicators(bars))
+
+
+def indicators(closes: list[float], **options: float) -> SimpleNamespace:
+    return seen_in(bars_of(closes, **options))
 
 
 class TestAverages:
@@ -49,7 +55,7 @@ class TestKdj:
             low, high = min(b.low for b in window), max(b.high for b in window)
             k += (100 * (bars[n].close - low) / (high - low) - k) / 3
             d += (k - d) / 3
-        seen = compute_indicators(bars)
+        seen = seen_in(bars)
         assert (seen.kdj_k, seen.kdj_d) == (pytest.approx(k, abs=1e-4), pytest.approx(d, abs=1e-4))
         assert seen.kdj_j == pytest.approx(3 * k - 2 * d, abs=1e-3)
 
@@ -85,7 +91,7 @@ class TestVolume:
     def test_ratio_is_the_day_over_the_five_days_before(self) -> None:
         bars = bars_of([10.0] * 40)
         busy = bars[-1].model_copy(update={"volume": 2500})
-        assert compute_indicators([*bars[:-1], busy]).volume_ratio == 2.5
+        assert seen_in([*bars[:-1], busy]).volume_ratio == 2.5
 
     @pytest.mark.parametrize(
         ("last_days", "trend"),
@@ -103,7 +109,7 @@ class TestVolume:
         doubled = [b.model_copy(update={"volume": 3000}) if n == 39 else b for n, b in enumerate(bars)]
         lifted = [*doubled[:-1], doubled[-1].model_copy(update={"high": 16.0, "close": 13.0})]
         typical = (16.0 + 9.7 + 13.0) / 3
-        seen = compute_indicators(lifted)
+        seen = seen_in(lifted)
         assert seen.vwap_value == pytest.approx((19 * 10.0 + 3 * typical) / 22, abs=1e-4)
         assert seen.price_vs_vwap_status == "Above"
 
@@ -150,7 +156,7 @@ class TestPatterns:
     def test_a_day_that_swallows_the_one_before_is_engulfing(self) -> None:
         bars = bars_of([10.0 - n / 100 for n in range(40)])
         last = bars[-1].model_copy(update={"open": 9.5, "close": 9.9, "high": 10.0, "low": 9.4})
-        assert "bullish_engulfing" in compute_indicators([*bars[:-1], last]).detected_patterns
+        assert "bullish_engulfing" in seen_in([*bars[:-1], last]).detected_patterns
 
     def test_a_quiet_price_shows_none(self) -> None:
         assert indicators([10.0] * 40).detected_patterns == []
@@ -158,5 +164,5 @@ class TestPatterns:
 
 @pytest.mark.parametrize("closes", [[10.0] * 40, waves(30, 0.0), waves(240, -0.01)])
 def test_no_indicator_is_ever_nan(closes: list[float]) -> None:
-    numbers = [v for v in indicators(closes).model_dump().values() if isinstance(v, float)]
+    numbers = [v for v in indicators(closes).__dict__.values() if isinstance(v, float)]
     assert not any(math.isnan(number) for number in numbers)

@@ -30,6 +30,9 @@ from moot.shared.domain.errors import (
     Unauthenticated,
     Unavailable,
 )
+from moot.shared.domain.messages import Message, shorten
+from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.domain.validation import find_nearest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -39,6 +42,7 @@ logger = structlog.get_logger(__name__)
 
 NOTED_EVERY = 60.0
 """Seconds between two writes of when a key was used."""
+MOST_NAMED = 5
 WORKSPACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 
@@ -87,12 +91,13 @@ class AccessService:
     async def list(self) -> Sequence[ApiKey]:
         return await self._require_store().list()
 
-    async def revoke(self, key_id: str) -> ApiKey:
-        """From the next request on, in every process."""
-        await self._require_store().revoke(key_id, self._clock.now())
-        key = await self._require_store().get(key_id)
-        if key is None:
-            raise NotFound(SAY("not_found", id=key_id))
+    async def revoke(self, wanted: str) -> ApiKey:
+        """By its id, its name, or what only one of them begins with. From the next request on, in every process."""
+        store = self._require_store()
+        key = _find(wanted, await store.list())
+        if key.revoked_at is None:
+            key = key.model_copy(update={"revoked_at": self._clock.now()})
+            await store.change(key.id, revoked_at=self._clock.now())
         return key
 
     async def has_keys(self) -> bool:
@@ -160,7 +165,7 @@ class AccessService:
 
     async def _write_use(self, key_id: str) -> None:
         try:
-            await self._require_store().note_use(key_id, self._clock.now())
+            await self._require_store().change(key_id, last_used_at=self._clock.now())
         except AppError as e:
             logger.warning("use of a key not noted", key_id=key_id, error=str(e))
 
@@ -170,10 +175,33 @@ class AccessService:
         return self._keys
 
 
+def _find(wanted: str, keys: Sequence[ApiKey]) -> ApiKey:
+    """By an id or else a name in full, or else by what one begins with; of several, those that still count."""
+    typed = wanted.strip().casefold()
+    named = {key: (key.id, key.name.casefold()) for key in keys if typed}
+    whole = [key for key in named if key.id == typed] or [key for key in named if typed in named[key]]
+    begun = [key for key, names in named.items() if any(name.startswith(typed) for name in names)]
+    meant = whole or begun
+    meant = [key for key in meant if key.revoked_at is None] or meant
+    if not meant:
+        said = SAY("not_found", id=shorten(wanted))
+        raise NotFound(_suggest(said, [wanted], [name for key in keys for name in (key.id, key.name)]))
+    if len(meant) > 1:
+        choices = [f"{key.id} ({key.name})" for key in meant[:MOST_NAMED]]
+        raise InvalidInput(SAY("several", id=shorten(wanted), choices=choices))
+    return meant[0]
+
+
+def _suggest(problem: Message, missed: Sequence[str], known: Sequence[str]) -> Message:
+    near = find_nearest(list(missed), known)
+    return COMMON("did_you_mean", problem=problem, nearest=near) if near else problem
+
+
 def _check(name: str, scopes: Sequence[str], workspace: str) -> None:
     if not 1 <= len(name.strip()) <= 100 or not name.strip().isprintable():
         raise InvalidInput(SAY("name_malformed"))
     if not scopes or not set(scopes) <= set(SCOPES):
-        raise InvalidInput(SAY("scope_unknown", scopes=scopes, allowed=SCOPES))
+        unknown = [scope for scope in scopes if scope not in SCOPES]
+        raise InvalidInput(_suggest(SAY("scope_unknown", scopes=scopes, allowed=SCOPES), unknown, SCOPES))
     if not WORKSPACE.fullmatch(workspace):
         raise InvalidInput(SAY("workspace_malformed", workspace=workspace))

@@ -3,9 +3,8 @@
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import Connection, String, insert, select, update
+from sqlalchemy import String, insert, select, update
 from sqlalchemy.orm import Mapped, mapped_column
-from sqlalchemy.sql.dml import Insert, Update
 
 from moot.modules.access.domain.keys import ApiKey, KeyRepository
 from moot.shared.infrastructure.database import Database
@@ -34,7 +33,8 @@ class SqlKeyRepository(KeyRepository):
         self._database = database
 
     async def add(self, key: ApiKey) -> None:
-        await self._write(insert(ApiKeyRow).values(key.model_dump() | {"scopes": list(key.scopes)}))
+        row = insert(ApiKeyRow).values(key.model_dump() | {"scopes": list(key.scopes)})
+        await self._database.write(lambda db: db.execute(row))
 
     async def get(self, key_id: str) -> ApiKey | None:
         async with transaction(self._database.session) as db:
@@ -51,15 +51,6 @@ class SqlKeyRepository(KeyRepository):
         async with transaction(self._database.session) as db:
             return await db.scalar(wanted) is not None
 
-    async def revoke(self, key_id: str, at: datetime) -> None:
-        valid = (ApiKeyRow.id == key_id, ApiKeyRow.revoked_at.is_(None))
-        await self._write(update(ApiKeyRow).where(*valid).values(revoked_at=at))
-
-    async def note_use(self, key_id: str, at: datetime) -> None:
-        await self._write(update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(last_used_at=at))
-
-    async def _write(self, statement: Insert | Update) -> None:
-        def work(db: Connection) -> None:
-            db.execute(statement)
-
-        await self._database.write(work)
+    async def change(self, key_id: str, **moments: datetime) -> None:
+        changed = update(ApiKeyRow).where(ApiKeyRow.id == key_id).values(moments)
+        await self._database.write(lambda db: db.execute(changed))

@@ -3,7 +3,6 @@
 from contextlib import AsyncExitStack
 from datetime import timedelta
 from functools import cached_property
-from typing import Any
 from uuid import UUID
 
 from moot.modules.llm_platform.application.call_logs import (
@@ -19,19 +18,13 @@ from moot.modules.llm_platform.domain.budget import Budget, Limits
 from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.chat import Complete
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
-from moot.modules.llm_platform.infrastructure.call_journal import (
-    MODEL_ANSWER,
-    MODEL_BODIES,
-    MODEL_CALL,
-    MODEL_KINDS,
-    SqlCallJournal,
-)
+from moot.modules.llm_platform.infrastructure.call_journal import MODEL_BODIES, MODEL_KINDS, SqlCallJournal
 from moot.modules.llm_platform.infrastructure.config_repository import SqlConfigRepository, cipher_for
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.guard import Guard, let_through
 from moot.shared.domain.validation import validate
-from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL, CallAudit, ExternalCalls
+from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.execution_context import current_replay
 from moot.shared.infrastructure.settings import Settings
 
@@ -49,36 +42,28 @@ class LLMPlatformContainer:
     """
 
     def __init__(
-        self,
-        settings: Settings,
-        *,
-        audit: CallAudit | None,
-        clock: Clock,
-        guard: Guard = let_through,
+        self, settings: Settings, *, audit: CallAudit | None, clock: Clock, guard: Guard = let_through
     ) -> None:
-        self._settings, self._audit, self._clock = settings, audit, clock
-        database = audit.trail.database if audit else None
-        home = settings.home.expanduser()
-        self._repository = (
-            SqlConfigRepository(database, cipher_for(settings.secret_key, home), clock) if database else None
-        )
-        self.registry = ModelRegistry(self._repository, _environment_model(settings))
-        self._journal = SqlCallJournal(audit) if audit else None
-        self._guard, self._database = guard, database
+        self._settings, self._audit, self._clock, self._guard = settings, audit, clock, guard
         self._opened = AsyncExitStack()
-
-    @cached_property
-    def _llm(self) -> LLMService:
-        settings, database, clock = self._settings, self._database, self._clock
         limits = Limits(**{name: getattr(settings, f"budget_{name}") for name in Limits.model_fields})
-        return LLMService(
+        self._journal = self._database = self._repository = None
+        journal, budget = CallJournal(), Budget(limits)
+        if audit is not None:
+            journal = self._journal = SqlCallJournal(audit)
+            self._database = audit.trail.database
+            cipher = cipher_for(settings.secret_key, settings.home)
+            self._repository = SqlConfigRepository(self._database, cipher, clock)
+            budget = SqlBudget(self._database, clock, limits, settings.currency)
+        self.registry = ModelRegistry(self._repository, _environment_model(settings))
+        self._llm = LLMService(
             self.registry,
             lambda config, request: self._complete(config, request),  # noqa: PLW0108 - not before it is called
-            self._journal or CallJournal(),
-            SqlBudget(database, clock, limits, settings.currency) if database else Budget(limits),
+            journal,
+            budget,
             deadline=settings.llm_deadline,
             max_tokens=settings.llm_max_tokens,
-            guard=self._guard,
+            guard=guard,
         )
 
     @cached_property
@@ -91,35 +76,29 @@ class LLMPlatformContainer:
         return model.complete
 
     @cached_property
-    def _web_search(self) -> WebSearchService:
-        from moot.modules.llm_platform.infrastructure.web_searches import (
-            BochaSearch,
-            SearxngSearch,
-            SqlSearches,
-        )
+    def web_search(self) -> WebSearchService:
+        from moot.modules.llm_platform.infrastructure import web_searches as web
 
         key, url = self._settings.bocha_api_key, self._settings.searxng_url
         # Bocha without a key says, when it is asked, what there is to set up.
         bocha = key.get_secret_value() or not url
-        provider = BochaSearch(self._settings.bocha_url, key) if bocha else SearxngSearch(url)
+        provider = web.BochaSearch(self._settings.bocha_url, key) if bocha else web.SearxngSearch(url)
         self._opened.push_async_callback(provider.aclose)
-        searches = SqlSearches(self._database, self._clock) if self._database else None
+        searches = web.SqlSearches(self._database, self._clock) if self._database else None
         return WebSearchService(provider, ExternalCalls(self._audit), searches, self._clock, self._guard)
 
     async def open(self) -> None:
         """Load the stored models, and close the calls a process that died left open."""
         await self.registry.refresh()
-        longest = max((config.seconds for config in self.registry.known), default=0.0)
-        await self._close_calls(before=self._clock.now() - timedelta(seconds=ABANDONED_AFTER * longest))
+        if self._journal:
+            patience = timedelta(seconds=ABANDONED_AFTER * self.registry.longest_timeout)
+            given_up = self._clock.now() - patience
+            await self._journal.close_abandoned(before=given_up)
 
     async def close_calls_of(self, session_id: UUID) -> None:
         """Those that nobody will complete: the process that ran the session is gone."""
-        await self._close_calls(session_id=session_id)
-
-    async def _close_calls(self, **which: Any) -> None:
-        if self._audit is not None:
-            await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, **which)
-            await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, **which)
+        if self._journal:
+            await self._journal.close_abandoned(session_id=session_id)
 
     async def close(self) -> None:
         await self._opened.aclose()
@@ -136,7 +115,7 @@ class LLMPlatformContainer:
     def config_service(self, *, for_guest: bool = False) -> ConfigService:
         """A guest knows the desk's network only from outside, unless its owner says otherwise."""
         if not for_guest or self._settings.private_urls:
-            return ConfigService(self._repository, self.registry, None)
+            return ConfigService(self._repository, self.registry)
         from moot.modules.llm_platform.infrastructure.public_web import leads_outside
 
         return ConfigService(self._repository, self.registry, leads_outside)
@@ -146,15 +125,12 @@ class LLMPlatformContainer:
             self._journal.usage if self._journal else None, self._clock, self._settings.currency
         )
 
-    def web_search_service(self) -> WebSearchService:
-        return self._web_search
-
     def web_to_search(self) -> WebSearchService | None:
         """For research: the service that is configured; on replay, if the session searched, whichever it was."""
         replay = current_replay()
         configured = bool(self._settings.bocha_api_key.get_secret_value() or self._settings.searxng_url)
         searched = configured if replay is None else replay.searched
-        return self._web_search if searched else None
+        return self.web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
         from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
@@ -170,6 +146,9 @@ class LLMPlatformContainer:
         return self._journal.external_calls if self._journal else None
 
 
+LIMITS = ("price_in", "price_out", "timeout", "concurrency")
+
+
 def _environment_model(settings: Settings) -> list[LLMConfig]:
     """The model of `MOOT_LLM_*`, held to the same rules as a stored one; asked last."""
     if not settings.llm_base_url or not settings.llm_model:
@@ -180,11 +159,8 @@ def _environment_model(settings: Settings) -> list[LLMConfig]:
         "base_url": settings.llm_base_url,
         "model_name": settings.llm_model,
         "api_key": settings.llm_api_key.get_secret_value() or None,
-        "price_in": settings.llm_price_in,
-        "price_out": settings.llm_price_out,
         "proxy": settings.llm_proxy or None,
-        "timeout": settings.llm_timeout,
-        "concurrency": settings.llm_concurrency,
         "priority": 0,
     }
+    given |= {name: getattr(settings, f"llm_{name}") for name in LIMITS}
     return [validate(ConfigBody, given).config()]

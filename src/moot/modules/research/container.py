@@ -11,8 +11,7 @@ from moot.modules.research.application import expert_service
 from moot.modules.research.application.expert_service import ExpertService, Sources
 from moot.modules.research.infrastructure.indicators import compute_indicators
 from moot.modules.research.infrastructure.llm_analyst import LLMAnalyst
-from moot.modules.research.infrastructure.market_facts import MarketDataFacts
-from moot.modules.research.infrastructure.web_context import find_on_web
+from moot.modules.research.infrastructure.sources import MarketDataFacts, find_on_web
 
 
 class ResearchContainer:

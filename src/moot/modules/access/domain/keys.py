@@ -76,7 +76,5 @@ class KeyRepository(Protocol):
     async def any_valid(self) -> bool:
         """Whether there is one that was not revoked."""
 
-    async def revoke(self, key_id: str, at: datetime) -> None:
-        """From `at` on; a key revoked before keeps its moment."""
-
-    async def note_use(self, key_id: str, at: datetime) -> None: ...
+    async def change(self, key_id: str, **moments: datetime) -> None:
+        """Write down when it was revoked, or used last."""

@@ -39,28 +39,22 @@ def _close(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
     if "items" in node:
         closed["items"] = _close(node["items"], kept)
     if node.get("type") == "object":
-        closed |= _close_object(node, kept)
+        if "properties" not in node and node.get("additionalProperties"):
+            raise TypeError("an answer's fields must have names: use a model instead of a dict")
+        properties = {name: _close(part, kept) for name, part in node.get("properties", {}).items()}
+        closed |= {"properties": properties, "required": list(properties), "additionalProperties": False}
     if "$defs" in node:
         closed["$defs"] = {name: _close(part, kept) for name, part in node["$defs"].items()}
     return closed
 
 
-def _close_object(node: dict[str, Any], kept: frozenset[str]) -> dict[str, Any]:
-    if "properties" not in node and node.get("additionalProperties"):
-        raise TypeError("an answer's fields must have names: use a model instead of a dict")
-    properties = {name: _close(part, kept) for name, part in node.get("properties", {}).items()}
-    return {"properties": properties, "required": list(properties), "additionalProperties": False}
-
-
 def _literals(node: Any) -> Iterator[str]:
     """Every value that a schema prescribes word for word."""
-    if isinstance(node, list):
-        for part in node:
-            yield from _literals(part)
-    elif isinstance(node, dict):
+    if isinstance(node, dict):
         yield from (value for value in [*node.get("enum", []), node.get("const")] if isinstance(value, str))
-        for part in node.values():
-            yield from _literals(part)
+        node = list(node.values())
+    for part in node if isinstance(node, list) else []:
+        yield from _literals(part)
 
 
 CJK = re.compile(r"[\u3400-\u4dbf\u4e00-\u9fff]")

@@ -20,7 +20,6 @@ from moot.modules.llm_platform.domain.model_config import (
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
-from moot.shared.domain.messages import Message
 from moot.shared.domain.validation import refuse_field
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
@@ -70,24 +69,21 @@ class ModelRegistry:
         workspace: str = DEFAULT_WORKSPACE,
     ) -> list[LLMConfig]:
         """Whom to ask, in that order; never empty: raises `NoAvailableModel`."""
-        active = self.usable(workspace)
-        if alias is not None:
-            fitting = [config for config in active if config.alias == alias]
-        else:
-            fitting = [config for config in active if set(tags or ()) <= set(config.tags)]
+        wanted = set(tags or ()) if alias is None else set()
+        fitting = [c for c in self.usable(workspace) if alias in (None, c.alias) and wanted <= set(c.tags)]
         if not fitting:
             raise self._nobody(alias, tags, workspace)
         return fitting
 
     @property
-    def known(self) -> Iterable[LLMConfig]:
-        """Those of all workspaces."""
-        return self._known.values()
+    def longest_timeout(self) -> float:
+        """Of the slowest model in any workspace, in seconds."""
+        return max((config.seconds for config in self._known.values()), default=0.0)
 
     def list_known(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
         """All of a workspace, switched off ones too; who is asked first comes first."""
         mine = (config for config in self._known.values() if config.workspace_id == workspace)
-        return sorted(mine, key=lambda config: config.preference)
+        return sorted(mine, key=lambda config: (-config.priority, config.alias))
 
     def usable(self, workspace: str = DEFAULT_WORKSPACE) -> list[LLMConfig]:
         """Those that may be called, in the same order."""
@@ -98,9 +94,9 @@ class ModelRegistry:
         self._learned.setdefault((config.id, config.updated_at), {})[name] = False
         return self._as_learned(config)
 
-    def knowledge_cutoff(self, alias: str, workspace: str = DEFAULT_WORKSPACE) -> date | None:
+    def knowledge_cutoff(self, alias: str | None, workspace: str) -> date | None:
         """The day up to which a model knows the world, if somebody said so."""
-        config = self._known.get((workspace, alias))
+        config = self._known.get((workspace, alias or ""))
         return config.knowledge_cutoff if config else None
 
     def _as_learned(self, config: LLMConfig) -> LLMConfig:
@@ -117,17 +113,16 @@ class ModelRegistry:
             return NoAvailableModel(SAY("config.unreadable", alias=alias), alias=alias)
         asked = {"alias": alias, "tags": list(tags or ())}
         wanted = alias or asked["tags"] or SAY("config.asked_any")
-        message = SAY("config.none_fits", asked=wanted, known=[_tell_state(config) for config in known])
+        states = [
+            SAY(f"config.{'on' if c.usable else 'locked' if c.is_active else 'off'}", model=c.alias)
+            for c in known
+        ]
+        message = SAY("config.none_fits", asked=wanted, known=states)
         return NoAvailableModel(message, asked=asked, known=[config.alias for config in known])
 
 
 def _by_place(configs: Iterable[LLMConfig]) -> dict[tuple[str, str], LLMConfig]:
     return {(config.workspace_id, config.alias): config for config in configs}
-
-
-def _tell_state(config: LLMConfig) -> Message:
-    state = "on" if config.usable else "locked" if config.is_active else "off"
-    return SAY(f"config.{state}", model=config.alias)
 
 
 WHERE = frozenset({"base_url", "proxy"})

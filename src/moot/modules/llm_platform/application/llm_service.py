@@ -16,13 +16,7 @@ import structlog
 
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation, most
-from moot.modules.llm_platform.domain.call_record import (
-    CallJournal,
-    CallKey,
-    CallLogItem,
-    mismatch,
-    reply_row,
-)
+from moot.modules.llm_platform.domain.call_record import CallJournal, CallKey, mismatch, reply_row
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
     ChatRequest,
@@ -31,7 +25,6 @@ from moot.modules.llm_platform.domain.chat import (
     ModelReply,
     ResponseSchema,
     Tool,
-    Usage,
     compose,
 )
 from moot.modules.llm_platform.domain.exceptions import (
@@ -158,12 +151,12 @@ class Request:
     def count(self) -> None:
         """For the session under way, so that its report can say what it took."""
         tally = current_context().tally
-        usage = self.reply.usage if self.reply else Usage(total_tokens=0)
+        tokens = self.reply.usage.total_tokens if self.reply else 0
         tally.requests += 1
-        tally.tokens += usage.total_tokens or 0
+        tally.tokens += tokens or 0
         tally.cost += self.cost or 0.0
         tally.unpriced += self.reply is not None and self.cost is None
-        tally.uncounted += usage.total_tokens is None
+        tally.uncounted += tokens is None
 
     def count_spent(self) -> Amount:
         """Where nobody can say what the vendor charges, all that was set aside counts as spent."""
@@ -271,8 +264,9 @@ class LLMService:
                     return await self._attempt(key, config, request, tries)
                 except ModelTrouble as trouble:
                     tries.note_failure(config, trouble)
-                    if simpler := self._without(trouble.unsupported, config):
-                        config = simpler
+                    lacks = trouble.unsupported
+                    if lacks not in (None, "tools") and getattr(config.capabilities, lacks) is not False:
+                        config = self._registry.note_refusal(config, lacks)  # asked without, once each
                         continue
                     pause = pauses.pop(0)
                     if pause is None or not trouble.passing or not await self._wait(pause, trouble, tries):
@@ -306,9 +300,12 @@ class LLMService:
             async with asyncio.timeout(seconds):
                 return await self._complete(config, request)
         except TimeoutError:
-            whole, how = config.seconds, _how_to_wait(config)
+            how: Message | str
+            whole, how = config.seconds, SAY("llm.timeout_of", alias=config.alias)
             if self._deadline is not None and left < config.seconds:
                 whole, how = self._deadline, "MOOT_LLM_DEADLINE"
+            elif (config.alias, config.vendor) == (DEFAULT_ALIAS, ENVIRONMENT):
+                how = "MOOT_LLM_TIMEOUT"
             said = SAY("llm.too_slow", model=config.model_name, seconds=f"{whole:g}", how=how)
             raise ModelTrouble(said, billed=True, outage=seconds >= whole / 2) from None
 
@@ -320,12 +317,6 @@ class LLMService:
             return False
         await self._sleep(seconds)
         return True
-
-    def _without(self, unsupported: str | None, config: LLMConfig) -> LLMConfig | None:
-        """The same model, to be asked without what it refused, once each; None when that would not help."""
-        if unsupported in (None, "tools") or getattr(config.capabilities, unsupported) is False:
-            return None
-        return self._registry.note_refusal(config, unsupported)
 
     @asynccontextmanager
     async def _on_record(
@@ -359,25 +350,8 @@ class LLMService:
                     call_id = await self._journal.begin(key.intent(recorded, request, origin="record"))
                     again = {"status": "success", "latency_ms": 0, **reply_row(recorded.reply)}
                     await self._journal.end(call_id, again)
-                return self._as_recorded(recorded)
+                cutoff = self._registry.knowledge_cutoff(recorded.alias, current_context().workspace)
+                return recorded.result(knowledge_cutoff=cutoff)
         if key.answers == "replay":
             raise mismatch(key, request, answered)
         return None
-
-    def _as_recorded(self, recorded: CallLogItem) -> ChatResult:
-        alias = recorded.alias or ""
-        return ChatResult(
-            **recorded.reply.model_dump(),
-            alias=alias,
-            vendor=recorded.vendor,
-            cost=recorded.cost,
-            origin="record",
-            knowledge_cutoff=self._registry.knowledge_cutoff(alias, current_context().workspace),
-            call_id=recorded.id,
-        )
-
-
-def _how_to_wait(config: LLMConfig) -> Message | str:
-    """The setting by which such a model is given more time."""
-    of_environment = (config.alias, config.vendor) == (DEFAULT_ALIAS, ENVIRONMENT)
-    return "MOOT_LLM_TIMEOUT" if of_environment else SAY("llm.timeout_of", alias=config.alias)

@@ -24,7 +24,7 @@ from moot.modules.llm_platform.application.answer_schema import (
     strict_schema,
 )
 from moot.modules.llm_platform.application.llm_service import LLMService
-from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema
+from moot.modules.llm_platform.domain.chat import ChatMessage, ChatResult, ResponseSchema, compose
 from moot.modules.llm_platform.domain.exceptions import LLMOutputParseError
 from moot.modules.llm_platform.domain.parsing import Normaliser, parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
@@ -33,7 +33,7 @@ from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.grounding import Grounding, ground
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import current_execution_ctx, current_replay, tell_retry
+from moot.shared.infrastructure.execution_context import current_context, current_replay, tell_retry
 
 logger = structlog.get_logger(__name__)
 
@@ -87,7 +87,7 @@ class Brief(Generic[A]):
     locale: Locale
     as_of: datetime | None = None
     temperature: float = 0.3
-    normalise: Normaliser | None = None
+    normalise: Normaliser = dict
     own: frozenset[str] = frozenset({"confidence", "confidence_score", "score"})
 
 
@@ -110,11 +110,7 @@ class Speaker:
 
     async def ask(self, brief: Brief[A]) -> Spoken[A]:
         """The answer, or an `LLMOutputParseError`. What goes wrong on the way to the model passes as it is."""
-        opening = [
-            ChatMessage(role="system", content=brief.system),
-            ChatMessage(role="user", content=_question(brief)),
-            *_last_time(brief.locale),
-        ]
+        opening = [*compose(_question(brief), brief.system), *_last_time(brief.locale)]
         reply = await self._say(brief, opening)
         try:
             return self._check(brief, opening, reply)
@@ -122,11 +118,8 @@ class Speaker:
             logger.warning("answer refused, asked again", agent=brief.agent, error=str(e))
             tell_retry(2, e.message)
             again = PROMPTS.fill("again", brief.locale, problem=e.in_locale(brief.locale))
-        correction = [
-            ChatMessage(role="assistant", content=reply.content or "{}"),
-            ChatMessage(role="user", content=again),
-        ]
-        reply = await self._say(brief, [*opening, *correction])
+        answered = ChatMessage(role="assistant", content=reply.content or "{}")
+        reply = await self._say(brief, [*opening, answered, *compose(again)])
         try:
             return self._check(brief, opening, reply)
         except LLMOutputParseError as e:
@@ -147,13 +140,15 @@ class Speaker:
             raise LLMOutputParseError(
                 SAY(f"answer.{why}", said=reply.content[:SAID]), raw_length=len(reply.content)
             )
-        normalisers = [brief.normalise] if brief.normalise else []
         answer = parse_llm_json_output(
-            reply.content, brief.answer, normalizers=normalisers, context_label=brief.agent
+            reply.content, brief.answer, normalizers=[brief.normalise], context_label=brief.agent
         )
         said = collect_statements(answer, brief.own)
         grounding = ground(said.all_texts, brief.evidence, given=brief.case, own=said.own)
-        if problems := [*_language_problems(brief, said), *self._grounding_problems(grounding)]:
+        problems = _language_problems(brief, said)
+        if grounding.score < self._min_grounding:
+            problems.append(SAY("answer.ungrounded", offenders=grounding.offenders[:NAMED_OFFENDERS]))
+        if problems:
             raise LLMOutputParseError(
                 reduce(lambda all_, more: COMMON("and_also", said=all_, more=more), problems),
                 raw_length=len(reply.content),
@@ -161,11 +156,6 @@ class Speaker:
             )
         warnings = [*_hindsight(brief, reply), *_warnings(brief, answer)]
         return Spoken(answer, opening[1].content, reply.content, grounding, warnings)
-
-    def _grounding_problems(self, grounding: Grounding) -> list[Message]:
-        if grounding.score >= self._min_grounding:
-            return []
-        return [SAY("answer.ungrounded", offenders=grounding.offenders[:NAMED_OFFENDERS])]
 
 
 class EngineChoice:
@@ -205,8 +195,7 @@ class EngineChoice:
 
 def _last_time(locale: Locale) -> list[ChatMessage]:
     """What went wrong when this was tried before, if it was."""
-    context = current_execution_ctx.get()
-    feedback = context.feedback if context else None
+    feedback = current_context().feedback
     if feedback is None:
         return []
     said = SAY("answer.last_time", error=feedback["error"], suggestion=feedback["suggestion"])

@@ -2,16 +2,17 @@
 
 import hashlib
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime, timedelta
-from typing import Annotated, Any, Literal, Protocol
+from typing import Annotated, Any, Literal, NamedTuple, Protocol
 from urllib.parse import urlsplit
 from uuid import UUID
 
 import structlog
 from pydantic import AwareDatetime, BaseModel, Field, StringConstraints
 
+from moot.modules.llm_platform.domain.call_record import ExternalCallItem
 from moot.modules.llm_platform.domain.exceptions import (
     ReplayMismatch,
     WebSearchConnectionError,
@@ -75,15 +76,12 @@ class SearchAnswer(BaseModel, frozen=True):
     body: str = ""
 
 
-class RecordedSearch(BaseModel, frozen=True):
-    """A search a session made before: what `service` found at `asked_at`, or why it failed (`response` None)."""
+class RecordedSearch(NamedTuple):
+    """A search a session made before, and what it found; `response` None: the `call` says why it failed."""
 
-    service: str
+    call: ExternalCallItem
     request: WebSearchRequest
-    asked_at: AwareDatetime
-    response: WebSearchResponse | None = None
-    status_code: int | None = None
-    error_message: str | None = None
+    response: WebSearchResponse | None
 
 
 class WebSearchProvider(Protocol):
@@ -166,12 +164,12 @@ class WebSearchService:
         if context is not None and context.answers != "live":
             found = await self._from_record(request, context)
             if found is not None and found.response is not None:
-                return _refine(found.response, _past(as_of, found.asked_at))
+                return refine(found.response, as_of=_past(as_of, found.call.created_at))
         past = _past(as_of, self._clock.now())
         if past is not None:
             request = _drop_dates(request)
         response = await self._from_cache(request) or await self._ask(request)
-        return _refine(response, past)
+        return refine(response, as_of=past)
 
     async def _from_record(
         self, request: WebSearchRequest, context: ExecutionContext
@@ -185,9 +183,10 @@ class WebSearchService:
                 said = SAY("record.no_search", query=request.query)
                 raise ReplayMismatch(said, query=request.query, difference=[])
             if found.response is None:
-                raise _recall_failure(found)
+                why, status = found.call.error_message or found.call.service_name, found.call.status_code
+                raise WebSearchError(why, status_code=status) if status else WebSearchConnectionError(why)
         elif found is not None and found.response is not None:  # on the record too: not asked again
-            await self._note(found.request, found.response, "record", found.service)
+            await self._note(found.request, found.response, "record", found.call.service_name)
         return found
 
     async def _from_cache(self, request: WebSearchRequest) -> WebSearchResponse | None:
@@ -270,10 +269,6 @@ async def _on_record(
         await audit.end(call_id, status=status, latency_ms=took, **told)
 
 
-def _refine(response: WebSearchResponse, past: datetime | None) -> WebSearchResponse:
-    return response.model_copy(update={"results": refine(response.results, as_of=past)})
-
-
 def _past(as_of: datetime | None, asked_at: datetime) -> datetime | None:
     """`as_of`, if it lay in the past when the question was asked."""
     return as_of if as_of and as_of < asked_at - PRESENT else None
@@ -284,27 +279,18 @@ def _drop_dates(request: WebSearchRequest) -> WebSearchRequest:
     return request.model_copy(update={"freshness": "noLimit"})
 
 
-def _recall_failure(found: RecordedSearch) -> WebSearchError | WebSearchConnectionError:
-    """The failure on record, in its own words."""
-    said = found.error_message or found.service
-    if found.status_code is None:
-        return WebSearchConnectionError(said)
-    return WebSearchError(said, status_code=found.status_code)
-
-
-def refine(
-    results: Iterable[WebSearchResultItem], *, as_of: datetime | None = None
-) -> list[WebSearchResultItem]:
+def refine(response: WebSearchResponse, *, as_of: datetime | None = None) -> WebSearchResponse:
     """Each page once, those that say something, newest first and undated last.
 
     With `as_of` only what was certainly public by then: a page without a date may have been written later.
     """
     once: dict[str, WebSearchResultItem] = {}
-    for item in results:
+    for item in response.results:
         public = as_of is None or (item.published_date is not None and item.published_date <= as_of)
-        if public and _says_something(item):
+        if public and item.title.strip() and (item.snippet.strip() or (item.summary or "").strip()):
             once.setdefault(same_page(item.url), item)
-    return sorted(once.values(), key=lambda item: item.published_date or UNDATED, reverse=True)
+    newest = sorted(once.values(), key=lambda item: item.published_date or UNDATED, reverse=True)
+    return response.model_copy(update={"results": newest})
 
 
 def same_page(url: str) -> str:
@@ -316,7 +302,3 @@ def same_page(url: str) -> str:
     host = parts.netloc.lower().removesuffix(f":{DEFAULT_PORTS.get(parts.scheme)}")
     path = "" if parts.path == "/" else parts.path
     return parts._replace(netloc=host, path=path, fragment="").geturl()
-
-
-def _says_something(item: WebSearchResultItem) -> bool:
-    return bool(item.title.strip() and (item.snippet.strip() or (item.summary or "").strip()))

@@ -5,16 +5,17 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from typing import Any, Literal
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel
 
-from moot.modules.llm_platform.domain.chat import ChatRequest, ModelReply, ToolCall, Usage
+from moot.modules.llm_platform.domain.chat import ChatRequest, ChatResult, ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.domain.exceptions import ReplayMismatch
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.infrastructure.execution_context import current_execution_ctx
+from moot.shared.infrastructure.execution_context import current_context
 
 
 class CallItem(BaseModel, frozen=True):
@@ -62,6 +63,12 @@ class CallLogItem(CallItem):
             usage=Usage(**{name: getattr(self, name) for name in Usage.model_fields}),
             model=self.model_name,
             finish_reason=self.finish_reason or "stop",
+        )
+
+    def result(self, *, knowledge_cutoff: date | None) -> ChatResult:
+        told = {"alias": self.alias or "", "vendor": self.vendor, "cost": self.cost, "call_id": self.id}
+        return ChatResult(
+            **self.reply.model_dump(), **told, origin="record", knowledge_cutoff=knowledge_cutoff
         )
 
 
@@ -116,8 +123,8 @@ class CallKey:
 
     @classmethod
     def next(cls, module: str, agent: str | None) -> "CallKey":
-        context = current_execution_ctx.get()
-        if context is None or not context.session_id:
+        context = current_context()
+        if not context.session_id:
             return cls(module, agent, "", 0, "live")
         name = f"{module}/{agent}"
         ordinal = context.tally.calls[name]

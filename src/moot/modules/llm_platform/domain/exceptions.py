@@ -77,18 +77,16 @@ class ReplayMismatch(AppError):
 
 
 class WebSearchError(UpstreamFailed):
-    """The search service answered with an error; `status_code` is its own."""
+    """The search service answered with an error; `status_code` is its own.
+
+    `outage`: the service itself failed, whatever it was asked, by whom and how often.
+    """
 
     code = "WEB_SEARCH_FAILED"
 
     def __init__(self, message: str | Message, *, status_code: int | None = None, **details: Any) -> None:
         super().__init__(message, **details)
-        self.status_code = status_code
-
-    @property
-    def outage(self) -> bool:
-        """The service itself failed, whatever it was asked, by whom and how often."""
-        return self.status_code is not None and self.status_code >= 500
+        self.status_code, self.outage = status_code, (status_code or 0) >= 500
 
 
 class WebSearchConnectionError(Unavailable):

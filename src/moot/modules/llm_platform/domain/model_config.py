@@ -58,11 +58,7 @@ THINKS = re.compile(r"(^|[^a-z0-9])(o\d|r\d|qwq|reason(er|ing)?|think(er|ing)?)(
 PRIVATE_NAMES = ("localhost", ".localhost", ".local", ".internal", ".lan")
 
 
-def _without_password(url: str) -> str:
-    return re.sub(r"//.*@", "//***@", url)
-
-
-ProxyUrl = Annotated[str, PlainSerializer(_without_password)]
+ProxyUrl = Annotated[str, PlainSerializer(lambda url: re.sub(r"//.*@", "//***@", url))]
 """May hold a user and a password; dumped, it does not show them."""
 
 
@@ -129,11 +125,6 @@ class ModelCard(BaseModel, frozen=True, extra="forbid", hide_input_in_errors=Tru
             return not ip_address(host).is_global
         except ValueError:
             return "." not in host or host.endswith(PRIVATE_NAMES)
-
-    @property
-    def preference(self) -> tuple[int, str]:
-        """To sort by: who is asked first comes first."""
-        return -self.priority, self.alias
 
 
 class LLMConfig(ModelCard):

@@ -4,7 +4,7 @@ import json
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, NoReturn, TypeVar
+from typing import Any, TypeVar
 
 import structlog
 from pydantic import BaseModel, ValidationError
@@ -47,19 +47,19 @@ def parse_llm_json_output(
 
 
 def _bare(raw: str) -> str:
-    """Without the thoughts before it and the fence around it."""
-    text = _drop_thoughts(raw.lstrip("\ufeff").strip())
+    """Without the thoughts before it and the fence around it.
+
+    Some models leave out the opening tag of their thoughts; a tag inside the answer is part of it.
+    """
+    text = raw.lstrip("\ufeff").strip()
+    last = text.rpartition("</think>")[2].lstrip()
+    if text.startswith("<think>"):
+        text = text.partition("</think>")[2].strip()
+    elif not text.startswith(("{", "`")) and last.startswith(("{", "`")):
+        text = last
     if text.startswith("```"):
         text = re.sub(r"^```[A-Za-z]*", "", text).removesuffix("```").strip()
     return text
-
-
-def _drop_thoughts(text: str) -> str:
-    """What follows the thoughts. Some models leave out the opening tag; a tag inside the answer is part of it."""
-    if text.startswith("<think>"):
-        return text.partition("</think>")[2].strip()
-    last = text.rpartition("</think>")[2].lstrip()
-    return last if not text.startswith(("{", "`")) and last.startswith(("{", "`")) else text
 
 
 def _object(text: str) -> dict[str, Any]:
@@ -120,17 +120,14 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def _no_number(literal: str) -> NoReturn:
-    raise ValueError(f"{literal} is not a JSON number")
-
-
 def _finite(literal: str) -> float:
-    number = float(literal)
-    return number if math.isfinite(number) else _no_number(literal)
+    if not math.isfinite(number := float(literal)):
+        raise ValueError(f"{literal} is not a JSON number")
+    return number
 
 
 STRICT_JSON = json.JSONDecoder(
-    strict=False, object_pairs_hook=_once, parse_constant=_no_number, parse_float=_finite
+    strict=False, object_pairs_hook=_once, parse_constant=_finite, parse_float=_finite
 )
 
 

@@ -6,13 +6,20 @@ from typing import Any, Generic, TypeVar
 from uuid import UUID
 
 from pydantic import BaseModel
-from sqlalchemy import ColumnElement, Float, Select, SQLColumnExpression, and_, case, cast, func, select
+from sqlalchemy import ColumnElement, Float, and_, case, cast, func, select
 
 from moot.modules.llm_platform.application.call_logs import By, UsageLine
 from moot.modules.llm_platform.domain.call_record import CallJournal, CallLogItem, ExternalCallItem
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
 from moot.shared.infrastructure.audit_trail import Kind
-from moot.shared.infrastructure.call_audit import INTENT, OUTCOME, Bodies, CallAudit
+from moot.shared.infrastructure.call_audit import (
+    EXTERNAL_ANSWER,
+    EXTERNAL_CALL,
+    INTENT,
+    OUTCOME,
+    Bodies,
+    CallAudit,
+)
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
@@ -53,7 +60,6 @@ MODEL_KINDS = (MODEL_CALL, MODEL_ANSWER, MODEL_BODIES.kind)
 
 M = TypeVar("M", bound=BaseModel)
 Call = LLMCallLog
-Column = SQLColumnExpression[Any]
 
 TEXTS = {"prompt_text", "system_message", "completion_text", "reasoning_text", "response_data"}
 ORDER = ("created_at", "ordinal", "attempt", "id")
@@ -66,6 +72,18 @@ TOKENS = func.coalesce(
 UTC_DAY: dict[str, ColumnElement[str]] = {
     "sqlite": func.strftime("%Y-%m-%d", Call.created_at),
     "postgresql": func.to_char(func.timezone("UTC", Call.created_at), "YYYY-MM-DD"),
+}
+
+
+USAGE: Mapping[str, ColumnElement[Any]] = {
+    "calls": func.count(),
+    "failed": func.count(case((Call.status == "failed", 1))),
+    "prompt_tokens": func.coalesce(func.sum(Call.prompt_tokens), 0),
+    "completion_tokens": func.coalesce(func.sum(Call.completion_tokens), 0),
+    "total_tokens": func.coalesce(func.sum(TOKENS), 0),
+    "cost": func.coalesce(func.sum(Call.cost), 0),
+    "cost_unknown": func.count(case((and_(Call.cost.is_(None), Call.status != "failed"), 1))),
+    "mean_latency_ms": cast(func.avg(case((SUCCEEDED, Call.latency_ms))), Float),
 }
 
 
@@ -101,6 +119,11 @@ class SqlCallJournal(CallJournal):
     async def end(self, call_id: UUID | None, outcome: Mapping[str, Any]) -> None:
         await self._audit.end(MODEL_ANSWER, call_id, outcome)
 
+    async def close_abandoned(self, **which: Any) -> None:
+        """Those to models and all others."""
+        await self._audit.close_abandoned(MODEL_CALL, MODEL_ANSWER, **which)
+        await self._audit.close_abandoned(EXTERNAL_CALL, EXTERNAL_ANSWER, **which)
+
     async def find_answered(self, session_id: str, agent: str | None, ordinal: int) -> list[CallLogItem]:
         place = (Call.session_id == UUID(session_id), Call.caller_agent == agent, Call.ordinal == ordinal)
         return await self.model_calls.find(*place, SUCCEEDED, LIVE)
@@ -113,27 +136,7 @@ class SqlCallJournal(CallJournal):
         wanted += [Call.model_name == model_name] if model_name else []
         async with transaction(self._database.session) as db:
             names = {"model": Call.model_name, "agent": AGENT, "day": UTC_DAY[db.get_bind().dialect.name]}
-            rows = await db.execute(_usage_by(names[by]).where(*wanted))
+            sums = [column.label(name) for name, column in USAGE.items()]
+            of_each = select(names[by].label("name"), *sums).group_by("name")
+            rows = await db.execute(of_each.where(*wanted))
             return [UsageLine.model_validate(dict(row)) for row in rows.mappings()]
-
-
-def _usage_by(name: Column) -> Select[*tuple[Any, ...]]:
-    return select(
-        name.label("name"),
-        func.count().label("calls"),
-        _count(Call.status == "failed").label("failed"),
-        _sum(Call.prompt_tokens).label("prompt_tokens"),
-        _sum(Call.completion_tokens).label("completion_tokens"),
-        _sum(TOKENS).label("total_tokens"),
-        _sum(Call.cost).label("cost"),
-        _count(and_(Call.cost.is_(None), Call.status != "failed")).label("cost_unknown"),
-        cast(func.avg(case((SUCCEEDED, Call.latency_ms))), Float).label("mean_latency_ms"),
-    ).group_by("name")
-
-
-def _sum(column: Column) -> ColumnElement[Any]:
-    return func.coalesce(func.sum(column), 0)
-
-
-def _count(condition: ColumnElement[bool]) -> ColumnElement[int]:
-    return func.count(case((condition, 1)))

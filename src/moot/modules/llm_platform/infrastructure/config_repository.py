@@ -148,7 +148,9 @@ def _keep_secret(file: Path) -> str:
         if not file.exists():
             make_private_folder(file.parent)
             write_private(file, secrets.token_urlsafe(32), unless_there=True)
-        _tighten(file)
+        if file.stat().st_mode & 0o077:
+            logger.warning("others could read the secret, now only its owner can", file=str(file))
+            file.chmod(0o600)
         secret = file.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as e:
         reason = e.strerror if isinstance(e, OSError) else "it is not text"
@@ -156,9 +158,3 @@ def _keep_secret(file: Path) -> str:
     if not secret:
         raise Unavailable(SAY("config.secret_file_empty", file=str(file)))
     return secret
-
-
-def _tighten(file: Path) -> None:
-    if file.stat().st_mode & 0o077:
-        logger.warning("others could read the secret, now only its owner can", file=str(file))
-        file.chmod(0o600)

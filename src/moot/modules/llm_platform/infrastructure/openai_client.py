@@ -17,12 +17,7 @@ from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_wire import chat_body, make_refusal, read_answer, who
-from moot.modules.llm_platform.infrastructure.public_web import (
-    CheckedResolver,
-    NotPublicError,
-    leads_outside,
-    require_public,
-)
+from moot.modules.llm_platform.infrastructure.public_web import CheckedResolver, NotPublicError, leads_outside
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -92,17 +87,14 @@ class OpenAIChatModel:
         raise trouble
 
     async def aclose(self) -> None:
-        for session in self._opened.values():
-            await session.close()
-        self._opened.clear()
+        while self._opened:
+            await self._opened.popitem()[1].close()
 
     async def _post(self, config: LLMConfig, sent: Mapping[str, Any]) -> tuple[int, Mapping[str, str], bytes]:
         """The status, the headers, and as much of the body as may be read, or a little more."""
         proxy = config.proxy or self._proxy_for(config.base_url)
         held = config.public_only and not self._private_urls
-        ours = (
-            proxy is not None and proxy != config.proxy
-        )  # the environment's: it may lie anywhere, and asks for us
+        ours = proxy is not None and proxy != config.proxy  # the desk's own may lie anywhere, and asks for us
         if held and ours and not await leads_outside(config.base_url):
             raise NotPublicError(config.base_url)
         async with self._session(checked=held and not ours).post(
@@ -125,7 +117,7 @@ class OpenAIChatModel:
     def _session(self, *, checked: bool) -> aiohttp.ClientSession:
         """`checked`: every address is looked at when it is connected to, whatever the name led to before."""
         if checked not in self._opened:
-            resolver = CheckedResolver(aiohttp.ThreadedResolver(), require_public) if checked else None
+            resolver = CheckedResolver(aiohttp.ThreadedResolver()) if checked else None
             self._opened[checked] = aiohttp.ClientSession(
                 connector=aiohttp.TCPConnector(limit=0, keepalive_timeout=KEPT_OPEN, resolver=resolver),
                 cookie_jar=aiohttp.DummyCookieJar(),

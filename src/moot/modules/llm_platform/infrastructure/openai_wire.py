@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from typing import Annotated, Any
 
-from pydantic import BaseModel, BeforeValidator, Field
+from pydantic import AliasPath, BaseModel, BeforeValidator, Field
 
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
@@ -85,15 +85,11 @@ class WireMessage(BaseModel):
     tool_calls: list[WireCall] | None = None
 
 
-class WireChoice(BaseModel):
-    message: WireMessage
-    finish_reason: Text = ""
-
-
 class WireAnswer(BaseModel):
-    """What is read of a completion; nonsense around its message is left out."""
+    """What is read of a completion: its first message; nonsense around it is left out."""
 
-    choices: list[WireChoice] = Field(min_length=1)
+    message: WireMessage = Field(validation_alias=AliasPath("choices", 0, "message"))
+    finish_reason: Text = Field(default="", validation_alias=AliasPath("choices", 0, "finish_reason"))
     model: Text = ""
     usage: Annotated[Usage, BeforeValidator(_count)] = Usage()
 
@@ -111,16 +107,16 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         raise _make_reported(config, sent, answer["error"])
     if found is None:
         page = body.lstrip()[:1] == b"<"
-        raise _make_unreadable(config, "html" if page else "not_json" if answer is None else "shape")
-    message = found.choices[0].message
+        why = "html" if page else "not_json" if answer is None else "shape"
+        said = SAY("client.not_an_answer", **who(config), why=SAY(f"client.unreadable.{why}"))
+        # what is cut off or garbled may come whole the next time; a web page is a wrong address
+        raise ModelTrouble(said, passing=why == "not_json", billed=True, outage=why != "html")
+    message = found.message
     calls = [
         ToolCall(id=call.id or f"call_{n}", **REDACT(dict(call.function)))
         for n, call in enumerate(message.tool_calls or [])
     ]
-    ended, refused = (
-        found.choices[0].finish_reason,
-        bool(message.refusal) and not message.content and not calls,
-    )
+    refused = bool(message.refusal) and not message.content and not calls
     return ModelReply(
         # a model may say what it was told in confidence
         content=REDACT(message.refusal if refused else message.content),
@@ -128,7 +124,7 @@ def read_answer(config: LLMConfig, sent: Mapping[str, Any], body: bytes) -> Mode
         tool_calls=calls,
         usage=found.usage,
         model=found.model or config.model_name,
-        finish_reason=REFUSED if refused else ended or ("tool_calls" if calls else "stop"),
+        finish_reason=REFUSED if refused else found.finish_reason or ("tool_calls" if calls else "stop"),
     )
 
 
@@ -165,12 +161,6 @@ def _message(message: ChatMessage) -> dict[str, Any]:
     return said
 
 
-def _make_unreadable(config: LLMConfig, why: str) -> ModelTrouble:
-    """What is cut off or garbled may come whole the next time; a web page is a wrong address."""
-    said = SAY("client.not_an_answer", **who(config), why=SAY(f"client.unreadable.{why}"))
-    return ModelTrouble(said, passing=why == "not_json", billed=True, outage=why != "html")
-
-
 def _make_reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> ModelTrouble:
     """The status said success, the answer an error; its `code` is often the status it should have had."""
     body = json.dumps({"error": error}, ensure_ascii=False)
@@ -183,18 +173,14 @@ def _make_reported(config: LLMConfig, sent: Mapping[str, Any], error: Any) -> Mo
 
 def _excerpt(body: str) -> str | Message:
     """The vendor's own words, cut short after the secrets are out: half a key is still a secret."""
-    words = " ".join(REDACT.text(make_storable(_words(body))).split())
-    return shorten(words, EXCERPT) or SAY("client.no_words")
-
-
-def _words(body: str) -> str:
-    try:
+    message: Any = None
+    with suppress(ValueError, RecursionError):
         answer = json.loads(body)
-    except (ValueError, RecursionError):
-        return body
-    error = answer.get("error", answer) if isinstance(answer, dict) else answer
-    message = error.get("message") if isinstance(error, dict) else error
-    return message if isinstance(message, str) else body
+        error = answer.get("error", answer) if isinstance(answer, dict) else answer
+        message = error.get("message") if isinstance(error, dict) else error
+    told = message if isinstance(message, str) else body
+    words = " ".join(REDACT.text(make_storable(told)).split())
+    return shorten(words, EXCERPT) or SAY("client.no_words")
 
 
 def _find_unsupported(sent: Mapping[str, Any], complaint: str) -> str | None:

@@ -4,7 +4,7 @@ import asyncio
 import codecs
 import html
 import re
-from collections.abc import Callable
+from functools import cached_property
 
 import aiohttp
 from aiohttp.abc import AbstractResolver
@@ -13,12 +13,20 @@ from yarl import URL
 from moot.modules.llm_platform.application.web_search import Page, PageFailed, PageRefused
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_client import read_body
-from moot.modules.llm_platform.infrastructure.public_web import Address, CheckedResolver, is_public, literal
+from moot.modules.llm_platform.infrastructure.public_web import (
+    Address,
+    Allows,
+    CheckedResolver,
+    NotPublicError,
+    is_public,
+    literal,
+)
 
 HTML = ("text/html", "application/xhtml+xml")
 READABLE = (*HTML, "text/plain")
 WEB_PORTS = frozenset({80, 443})
 REDIRECTS = frozenset({301, 302, 303, 307, 308})
+MAX_REDIRECTS = 3
 UNCLEAR = re.compile(r"[\x00-\x20\x7f\\]")
 """What one reader of a URL drops or turns into a slash, and another does not."""
 
@@ -53,20 +61,20 @@ class PageFetcher:
         *,
         timeout: float = 15.0,
         max_bytes: int = 2_000_000,
-        max_redirects: int = 3,
         ports: frozenset[int] = WEB_PORTS,
-        allows: Callable[[Address, int], bool] = lambda address, _: is_public(address),
+        allows: Allows = is_public,
         resolver: AbstractResolver | None = None,
     ) -> None:
-        self._timeout, self._max_bytes, self._max_redirects = timeout, max_bytes, max_redirects
+        self._timeout, self._max_bytes = timeout, max_bytes
         self._ports, self._allows, self._resolver = ports, allows, resolver
-        self._session: aiohttp.ClientSession | None = None
 
     async def text(self, url: str) -> Page:
         """The page's own words. Raises `PageRefused` or `PageFailed`, which say why."""
         try:
             async with asyncio.timeout(self._timeout):
                 return await self._follow(url)
+        except NotPublicError as e:
+            raise self._make_refusal(e.host, "not_public", address=e.address) from None
         except TimeoutError:
             raise PageFailed(SAY("fetch.timeout", url=url[:TOLD], seconds=self._timeout)) from None
         except (aiohttp.ClientError, OSError) as e:
@@ -74,19 +82,18 @@ class PageFetcher:
             raise PageFailed(message) from e
 
     async def aclose(self) -> None:
-        if self._session is not None:
-            await self._session.close()
-            self._session = None
+        if "_client" in vars(self):
+            await self._client.close()
 
     async def _follow(self, url: str) -> Page:
         target = self._check(url)
-        for _ in range(self._max_redirects + 1):
-            async with self._client().get(target, allow_redirects=False) as answer:
+        for _ in range(MAX_REDIRECTS + 1):
+            async with self._client.get(target, allow_redirects=False) as answer:
                 location = answer.headers.get("Location")
                 if answer.status not in REDIRECTS or not location:
                     return await self._read(answer, str(target))
             target = self._check(location, base=target)
-        raise self._make_refusal(url, "too_many_redirects", most=self._max_redirects)
+        raise self._make_refusal(url, "too_many_redirects", most=MAX_REDIRECTS)
 
     def _check(self, url: str, *, base: URL | None = None) -> URL:
         """The URL as the client itself will read it, if it may be fetched. A name's address is checked later."""
@@ -100,8 +107,8 @@ class PageFetcher:
             raise self._make_refusal(url, "malformed")
         if port not in self._ports:
             raise self._make_refusal(url, "port", port=port, allowed=sorted(self._ports))
-        if address is not None:
-            self._check_address(host, address, port)
+        if address is not None and not self._allows(address, port):
+            raise NotPublicError(host, address)
         return target
 
     def _parse(self, url: str, base: URL | None) -> tuple[URL, Address | None]:
@@ -113,21 +120,16 @@ class PageFetcher:
         except ValueError:
             raise self._make_refusal(url, "malformed") from None
 
-    def _check_address(self, host: str, address: Address, port: int) -> None:
-        if not self._allows(address, port):
-            raise self._make_refusal(host, "not_public", address=address)
-
+    @cached_property
     def _client(self) -> aiohttp.ClientSession:
-        if self._session is None:
-            resolver = CheckedResolver(self._resolver or aiohttp.ThreadedResolver(), self._check_address)
-            self._session = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers={"Accept": ", ".join(READABLE), "User-Agent": "Moot"},
-                timeout=aiohttp.ClientTimeout(total=None),  # one deadline for all redirects: in `text`
-                trust_env=False,
-            )
-        return self._session
+        resolver = CheckedResolver(self._resolver or aiohttp.ThreadedResolver(), self._allows)
+        return aiohttp.ClientSession(
+            connector=aiohttp.TCPConnector(resolver=resolver, use_dns_cache=False, force_close=True),
+            cookie_jar=aiohttp.DummyCookieJar(),
+            headers={"Accept": ", ".join(READABLE), "User-Agent": "Moot"},
+            timeout=aiohttp.ClientTimeout(total=None),  # one deadline for all redirects: in `text`
+            trust_env=False,
+        )
 
     async def _read(self, answer: aiohttp.ClientResponse, url: str) -> Page:
         if not 200 <= answer.status < 300:
@@ -139,8 +141,10 @@ class PageFetcher:
         body = await read_body(answer, self._max_bytes)
         if len(body) > self._max_bytes:
             raise self._make_refusal(url, "too_large", most=self._max_bytes)
-        read = page_text if answer.content_type in HTML else plain_text
-        title, text = await asyncio.to_thread(read, body, answer.charset)
+        if answer.content_type in HTML:
+            title, text = await asyncio.to_thread(page_text, body, answer.charset)
+        else:
+            title, text = "", await asyncio.to_thread(lambda: _tidy(decode(body, answer.charset)))
         return Page(url=url, title=title, text=text)
 
     @staticmethod
@@ -164,10 +168,6 @@ def decode(body: bytes, declared: str | None) -> str:
         return body.decode("utf-8")
     except UnicodeDecodeError:
         return body.decode("gb18030", "replace")
-
-
-def plain_text(body: bytes, charset: str | None) -> tuple[str, str]:
-    return "", _tidy(decode(body, charset))
 
 
 def page_text(body: bytes, charset: str | None) -> tuple[str, str]:

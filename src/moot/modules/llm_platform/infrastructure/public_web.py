@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 Address = IPv4Address | IPv6Address
-Check = Callable[[str, Address, int], None]
-"""Raises when the host must not be reached at that address and port."""
+Allows = Callable[[Address, int], bool]
+"""Whether an address may be reached at that port."""
 
 PUBLIC_V6 = ip_network("2000::/3")
 """All that was ever given out. Loopback, mapped, translated, local and multicast addresses lie outside of it."""
@@ -31,7 +31,15 @@ NOT_PUBLIC = [
 NUMERIC_LABEL = re.compile(r"\d+|0x[0-9a-f]*", re.IGNORECASE)
 
 
-def is_public(address: Address) -> bool:
+class NotPublicError(Exception):
+    """A name, or an address, that does not lead to the public web."""
+
+    def __init__(self, host: str, address: Address | None = None) -> None:
+        super().__init__(host)
+        self.host, self.address = host, address
+
+
+def is_public(address: Address, _port: int = 0) -> bool:
     given_out = address.version == 4 or address in PUBLIC_V6
     return given_out and address.is_global and not any(address in block for block in NOT_PUBLIC)
 
@@ -51,10 +59,13 @@ def literal(host: str) -> Address | None:
 
 
 class CheckedResolver(AbstractResolver):
-    """What it returns is what the connection is made to, so a name that changes its mind afterwards gains nothing."""
+    """What it returns is what the connection is made to, so a name that changes its mind afterwards gains nothing.
 
-    def __init__(self, resolver: AbstractResolver, check: Check) -> None:
-        self._resolver, self._check = resolver, check
+    Raises `NotPublicError` where one of its addresses is not allowed.
+    """
+
+    def __init__(self, resolver: AbstractResolver, allows: Allows = is_public) -> None:
+        self._resolver, self._allows = resolver, allows
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
@@ -63,20 +74,12 @@ class CheckedResolver(AbstractResolver):
         if not found:
             raise OSError("no address")
         for answer in found:
-            self._check(host, ip_address(answer["host"]), answer["port"])
+            if not self._allows(address := ip_address(answer["host"]), answer["port"]):
+                raise NotPublicError(host, address)
         return found
 
     async def close(self) -> None:
         await self._resolver.close()
-
-
-class NotPublicError(Exception):
-    """A name, or an address, that does not lead to the public web."""
-
-
-def require_public(host: str, address: Address, _port: int = 0) -> None:
-    if not is_public(address):
-        raise NotPublicError(host)
 
 
 async def leads_outside(url: str) -> bool:

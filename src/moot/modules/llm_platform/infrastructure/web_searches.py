@@ -6,6 +6,7 @@ Bocha and an instance of SearXNG both answer carelessly, so nothing is believed 
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta, timezone
+from functools import cached_property
 from itertools import islice
 from typing import Any, ClassVar
 from uuid import UUID
@@ -23,12 +24,14 @@ from moot.modules.llm_platform.application.web_search import (
     WebSearchResponse,
     WebSearchResultItem,
 )
+from moot.modules.llm_platform.domain.call_record import ExternalCallItem
 from moot.modules.llm_platform.domain.exceptions import (
     WebSearchConfigError,
     WebSearchConnectionError,
     WebSearchError,
 )
 from moot.modules.llm_platform.domain.texts import SAY
+from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogs
 from moot.modules.llm_platform.infrastructure.openai_client import read_body
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.shared.domain.clock import Clock
@@ -66,12 +69,14 @@ class JsonSearch:
         self._base_url = base_url.strip().rstrip("/")
         self._secret = api_key.get_secret_value().strip() if api_key else ""
         self._timeout = aiohttp.ClientTimeout(total=timeout)
-        self._session: aiohttp.ClientSession | None = None
+
+    @cached_property
+    def _session(self) -> aiohttp.ClientSession:
+        return aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
 
     async def aclose(self) -> None:
-        if self._session is not None:
+        if "_session" in vars(self):
             await self._session.close()
-            self._session = None
 
     @classmethod
     def read(cls, request: WebSearchRequest, found: Found) -> WebSearchResponse:
@@ -115,8 +120,6 @@ class JsonSearch:
         return WebSearchError(message, status_code=status)
 
     async def _exchange(self, method: str, url: str, sent: Mapping[str, Any]) -> tuple[int, str]:
-        if self._session is None:
-            self._session = aiohttp.ClientSession(timeout=self._timeout, trust_env=True)
         async with self._session.request(method, url, allow_redirects=False, **sent) as answer:
             body = await read_body(answer, LARGEST_ANSWER)
             if len(body) > LARGEST_ANSWER:
@@ -248,39 +251,31 @@ class SqlSearches:
         """The newest answer, else the newest failure; what went on from the record is no answer of its own."""
         call = ExternalAPICallLog
         asked = {request.key(name): request for request in requests for name in SERVICES}
-        calls = select(call).where(
+        calls = await SqlCallLogs(self._database, call, ExternalCallItem).find(
             call.session_id == session_id,
             call.request_digest.in_(asked),
             call.status.in_(("success", "failed")),
             call.origin != "record",
         )
-        newest = calls.order_by(call.created_at.desc(), call.attempt.desc(), call.id.desc())
-        async with transaction(self._database.session) as db:
-            searches = [_search(asked[row.request_digest or ""], row) for row in await db.scalars(newest)]
-        known = [search for search in searches if search.response or search.error_message]
+        known = [
+            RecordedSearch(item, request, response)
+            for item in reversed(calls)
+            for request in [asked[item.request_digest or ""]]
+            for response in [_response(request, item)]
+            if response or item.error_message
+        ]
         return next((search for search in known if search.response), known[0] if known else None)
 
 
-def _search(request: WebSearchRequest, row: ExternalAPICallLog) -> RecordedSearch:
-    return RecordedSearch(
-        service=row.service_name,
-        request=request,
-        asked_at=row.created_at,
-        response=_response(request, row),
-        status_code=row.status_code,
-        error_message=row.error_message,
-    )
-
-
-def _response(request: WebSearchRequest, row: ExternalAPICallLog) -> WebSearchResponse | None:
+def _response(request: WebSearchRequest, call: ExternalCallItem) -> WebSearchResponse | None:
     """None for a body that was never there, was pruned, or that nobody can read any more."""
-    found = json_object(row.response_data or "")
+    found = json_object(call.response_data or "")
     if found is None:
         return None
     try:
-        if row.origin == "cache":
+        if call.origin == "cache":
             return WebSearchResponse.model_validate(found)
-        return SERVICES[row.service_name].read(request, found)
+        return SERVICES[call.service_name].read(request, found)
     except ValueError:
-        logger.warning("recorded search not read", call_id=str(row.id), service=row.service_name)
+        logger.warning("recorded search not read", call_id=str(call.id), service=call.service_name)
         return None

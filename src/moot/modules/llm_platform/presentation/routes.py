@@ -140,4 +140,4 @@ async def generate(body: GenerateBody, platform: Platform, workspace: Workspace)
 @router.post("/web-search", summary="Search the web; newest first, undated last")
 async def web_search(asked: WebSearchRequest, platform: Platform, workspace: Workspace) -> WebSearchResponse:
     with on_behalf_of(workspace):
-        return await platform.web_search_service().search(asked)
+        return await platform.web_search.search(asked)

@@ -4,13 +4,13 @@ An expert is a folder of its name beside this file: a service, the snapshot it t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import date, datetime
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Generic, Protocol, TypeVar
+from typing import Annotated, Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, create_model
 
@@ -19,27 +19,21 @@ from moot.modules.research.domain.evidence import (
     ExpertResult,
     Opinion,
     Snapshot,
+    evidence_of,
     write_evidence,
 )
-from moot.modules.research.domain.facts import Bar, Case, MarketFacts
+from moot.modules.research.domain.facts import SAY, Bar, Case, Cited, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules
-from moot.modules.research.domain.web_context import (
-    FindOnWeb,
-    Reported,
-    WebSearch,
-    add_findings,
-    before_the_web,
-)
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale, Message
-from moot.shared.domain.symbol import Symbol
+from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import refuse
 
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R", bound=ExpertResult)
-W = TypeVar("W", bound=Reported)
+W = TypeVar("W", bound="Reported")
 Answer = dict[str, Any]
 
 
@@ -67,11 +61,65 @@ def refuse_answer(kind: str, *where: str, got: Any, **context: Any) -> Validatio
     return ValidationError.from_exception_data("answer", [{"type": error, "loc": where, "input": got}])
 
 
-class Analyst(Protocol):
-    async def analyse(
-        self, expert: "ExpertService[S, R]", snapshot: S, evidence: Sequence[Evidence], case: Case
-    ) -> Opinion[R]:
-        """Judge a snapshot by the evidence alone: no number and no event that was not given."""
+Freshness = Literal["oneWeek", "oneMonth"]
+HOME_LANGUAGES: Mapping[Market, Locale] = {Market.CN: "zh-CN", Market.DEMO: "zh-CN"}
+"""Where the news is written in one language, that is the one to ask in; elsewhere it is the reader's."""
+
+WEB_ID = ".web."
+
+
+class Reported(Snapshot):
+    """What was reported about a company, as texts, with the addresses it was read at."""
+
+    stock_name: str
+    third_code: str
+    industry: str
+    current_date: date
+    all_source_urls: list[str]
+
+
+@dataclass(frozen=True)
+class WebSearch:
+    """What one dimension asks the web: `query.<dimension>` in the expert's catalogue.
+
+    `context` is the field of the snapshot that tells the answer.
+    """
+
+    dimension: str
+    context: str
+    count: int
+    freshness: Freshness
+
+    def query(self, texts: Catalogue, case: Case) -> str:
+        language = HOME_LANGUAGES.get(case.symbol.market, case.locale)
+        said = texts(
+            f"query.{self.dimension}",
+            market=SAY(f"web.market.{case.symbol.market}"),
+            company=case.company.name_in(language),
+            industry=case.company.industry_in(language),
+            year=case.today.year,
+        )
+        return " ".join(said.in_locale(language).split())
+
+
+class Passage(Cited):
+    """What a page says, on one line and cut to what fits. `published` None: nobody said when."""
+
+    text: str
+    published: date | None
+
+
+Findings = Mapping[WebSearch, Sequence[Passage]]
+
+
+FindOnWeb = Callable[[Mapping[WebSearch, str], Symbol, datetime], Awaitable[Findings]]
+"""The web as research sees it: nothing that was published after that moment; a page without a date is seen in the
+present only. The made-up market and the real one never quote each other. A search that fails has found nothing.
+"""
+
+
+Analyst = Callable[["ExpertService[Any, Any]", Any, Sequence[Evidence], Case], Awaitable[Opinion[Any]]]
+"""Judges an expert's snapshot by the evidence alone: no number and no event that was not given."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +130,7 @@ class Sources:
     """
 
     facts: MarketFacts
-    indicators: Callable[[Sequence[Bar]], Snapshot]
+    indicators: Callable[[Sequence[Bar]], Mapping[str, Any]]
     web: FindOnWeb | None = None
     analyst: Analyst | None = None
 
@@ -158,7 +206,7 @@ class ExpertService(ABC, Generic[S, R]):
         analyst = self._sources.analyst
         if analyst is None:
             return await self.judge_by_rule(snapshot, evidence, case)
-        return await analyst.analyse(self, snapshot, evidence, case)
+        return await analyst(self, snapshot, evidence, case)
 
     async def _report(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> dict[str, Any]:
         """The documented fields of the result, and beside them what it rests on."""
@@ -178,9 +226,46 @@ class ExpertService(ABC, Generic[S, R]):
 class ReportedService(ExpertService[W, R]):
     """An expert that reads what others report; a model may name no source that it was not given."""
 
+    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
+
     def check(self, snapshot: W, answer: Answer) -> Answer:
         sources, given = answer.get("information_sources"), snapshot.all_source_urls
         foreign = [s for s in sources if s not in given] if isinstance(sources, list) else []
         if foreign:
             raise refuse_answer("enum", "information_sources", got=foreign, allowed=given)
         return answer
+
+
+def add_findings(snapshot: W, found: Findings, prefix: str, locale: Locale) -> tuple[W, list[Evidence]]:
+    """Each context goes on with the pages that the market's own data had not brought, or says that there are none."""
+    known = set(snapshot.all_source_urls)
+    new = {search: [p for p in passages if p.url not in known] for search, passages in found.items()}
+    contexts = {
+        search.context: _continue(getattr(snapshot, search.context), passages, locale)
+        for search, passages in new.items()
+    }
+    urls = [*snapshot.all_source_urls, *(p.url for passages in new.values() for p in passages)]
+    evidence = [
+        evidence_of(passage, f"{prefix}{WEB_ID}{search.dimension}.{n}", passage.text)
+        for search, passages in new.items()
+        for n, passage in enumerate(passages, start=1)
+    ]
+    told = snapshot.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))})
+    return told, evidence
+
+
+def before_the_web(snapshot: W, evidence: Iterable[Evidence]) -> tuple[W, list[Evidence]]:
+    """What there is to cite without the pages that were found."""
+    facts = [item for item in evidence if WEB_ID not in item.id]
+    sources = {item.source for item in facts}
+    urls = [url for url in snapshot.all_source_urls if url in sources]
+    return snapshot.model_copy(update={"all_source_urls": urls}), facts
+
+
+def _continue(context: str, passages: Sequence[Passage], locale: Locale) -> str:
+    facts = [] if context == SAY("no_results").in_locale(locale) else [context]
+    nothing = SAY("web.nothing" if facts else "no_results")
+    lines = [
+        SAY("web.line", published=p.published or SAY("web.undated"), text=p.text, url=p.url) for p in passages
+    ]
+    return "\n".join([*facts, *(line.in_locale(locale) for line in lines or [nothing])])

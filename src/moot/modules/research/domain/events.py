@@ -10,6 +10,7 @@ from typing import Literal
 
 from pydantic import BaseModel
 
+from moot.modules.research.domain.evidence import evidence_of
 from moot.modules.research.domain.facts import SAY, Case, Cited, News
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.messages import Locale
@@ -123,9 +124,4 @@ def tell_events(events: Sequence[Event], locale: Locale) -> str:
 
 
 def event_evidence(expert: str, events: Sequence[Event]) -> list[Evidence]:
-    return [
-        Evidence(
-            id=f"{expert}.event.{n}", value=event.title, unit="", source=event.url, as_of=event.available_at
-        )
-        for n, event in enumerate(events, start=1)
-    ]
+    return [evidence_of(e, f"{expert}.event.{n}", e.title) for n, e in enumerate(events, start=1)]

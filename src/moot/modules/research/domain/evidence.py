@@ -78,18 +78,17 @@ def cite(
     `origin` is the fact the numbers come from; `origins` names the fields that come from another one.
     """
     return [
-        Evidence(
-            id=f"{expert}.{name}",
-            value=value,
-            unit=unit.symbol,
-            source=fact.citation,
-            as_of=fact.available_at,
-        )
+        evidence_of(fact, f"{expert}.{name}", value, unit.symbol)
         for field, unit in snapshot.units().items()
         for fact in [(origins or {}).get(field, origin)]
         for name, value in _members(field, getattr(snapshot, field), labels)
         if value is not None
     ]
+
+
+def evidence_of(fact: Fact, name: str, value: Any, unit: str = "") -> Evidence:
+    """A number or a text, and where it is from."""
+    return Evidence(id=name, value=value, unit=unit, source=fact.citation, as_of=fact.available_at)
 
 
 def write_evidence(evidence: Iterable[Evidence]) -> str:

@@ -14,7 +14,7 @@ import numpy as np
 import talib
 from numpy.typing import NDArray
 
-from moot.modules.research.application.technical_analyst import Indicators, Pattern
+from moot.modules.research.application.technical_analyst import Pattern
 from moot.modules.research.domain.facts import Bar
 
 Series = NDArray[np.float64]
@@ -44,10 +44,9 @@ class Prices:
         return cls(*np.array(rows, dtype=np.float64).T.copy())
 
 
-def compute_indicators(bars: Sequence[Bar]) -> Indicators:
-    return Indicators(
-        bars=len(bars), last_trade_date=bars[-1].trade_date, **indicator_values(Prices.of(bars))
-    )
+def compute_indicators(bars: Sequence[Bar]) -> dict[str, Any]:
+    known = {"bars": len(bars), "last_trade_date": bars[-1].trade_date}
+    return known | indicator_values(Prices.of(bars))
 
 
 def indicator_values(p: Prices) -> dict[str, Any]:
@@ -67,7 +66,7 @@ def indicator_values(p: Prices) -> dict[str, Any]:
         "high_20d": _last(talib.MAX(p.high, 20)),
         "low_20d": _last(talib.MIN(p.low, 20)),
         **_levels(p.high, p.low, price, atr or 0.0),
-        "detected_patterns": _patterns(p.open, p.high, p.low, p.close),
+        "detected_patterns": _patterns(p),
     }
 
 
@@ -188,15 +187,16 @@ def _outward(levels: list[float], price: float, noise: float) -> list[float]:
     return kept
 
 
-def _patterns(open_: Series, high: Series, low: Series, close: Series) -> list[Pattern]:
-    crossed, engulfing = _find_cross(close), _find_engulfing(open_, high, low, close)
+def _patterns(p: Prices) -> list[Pattern]:
+    crossed, close = _find_cross(p.close), p.close[-1]
+    engulfing = talib.CDLENGULFING(*(prices[-15:] for prices in (p.open, p.high, p.low, p.close)))[-1]
     found: dict[Pattern, bool] = {
         "golden_cross": crossed > 0,
         "death_cross": crossed < 0,
-        "breakout_20d_high": bool(close[-1] > high[-21:-1].max()),
-        "breakdown_20d_low": bool(close[-1] < low[-21:-1].min()),
-        "bullish_engulfing": engulfing > 0,
-        "bearish_engulfing": engulfing < 0,
+        "breakout_20d_high": bool(close > p.high[-21:-1].max()),
+        "breakdown_20d_low": bool(close < p.low[-21:-1].min()),
+        "bullish_engulfing": bool(engulfing > 0),
+        "bearish_engulfing": bool(engulfing < 0),
     }
     return [pattern for pattern, seen in found.items() if seen]
 
@@ -207,7 +207,3 @@ def _find_cross(close: Series) -> int:
     gap = (talib.SMA(recent, 5) - talib.SMA(recent, 20)).tolist()
     now, before = gap[-1], gap[-1 - CROSS_WITHIN]
     return 0 if (now > 0) == (before > 0) else 1 if now > 0 else -1
-
-
-def _find_engulfing(*ohlc: Series) -> int:
-    return int(talib.CDLENGULFING(*(prices[-15:] for prices in ohlc))[-1])

@@ -28,7 +28,7 @@ class LLMAnalyst:
     speaker: Speaker
     choice: EngineChoice
 
-    async def analyse(
+    async def __call__(
         self, expert: ExpertService[S, R], snapshot: S, evidence: Sequence[Evidence], case: Case
     ) -> Opinion[R]:
         by_model = partial(self._ask, expert, snapshot, evidence, case)

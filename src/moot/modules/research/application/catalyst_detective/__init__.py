@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.application.expert_service import ReportedService, judge_each
+from moot.modules.research.application.expert_service import Reported, ReportedService, WebSearch, judge_each
 from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     DOUBT,
@@ -20,16 +20,9 @@ from moot.modules.research.domain.events import (
     read_events,
     tell_events,
 )
-from moot.modules.research.domain.evidence import (
-    Confidence,
-    DimensionAnalysis,
-    Engine,
-    ExpertResult,
-    cite,
-)
+from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult, cite
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
-from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import Grounding
@@ -174,7 +167,6 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
     expert = ExpertType.CATALYST_DETECTIVE
     folder, texts = FOLDER, Catalogue(COMMON, FOLDER)
     answer = judge_each(CatalystDimension, CatalystResult)
-    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
     def mark(self, snapshot: CatalystContext, say: Voice) -> Scorecard:

@@ -8,7 +8,7 @@ from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
-from moot.modules.research.application.expert_service import ReportedService, judge_each
+from moot.modules.research.application.expert_service import Reported, ReportedService, WebSearch, judge_each
 from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     WINDOW_DAYS,
@@ -21,7 +21,6 @@ from moot.modules.research.domain.events import (
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, cite
 from moot.modules.research.domain.facts import COMMON, Case, MacroFigure
 from moot.modules.research.domain.rubric import Scorecard, Voice
-from moot.modules.research.domain.web_context import Reported, WebSearch
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
@@ -180,7 +179,6 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
     expert = ExpertType.MACRO_INTELLIGENCE
     folder, texts, dimensions = FOLDER, SAY, MacroDimension
     answer = judge_each(MacroDimension, MacroResult)
-    shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
     searches, quotes = SEARCHES, [search.context for search in SEARCHES]
 
     def conclude(self, snapshot: MacroSnapshot, card: Scorecard, say: Voice) -> MacroResult:

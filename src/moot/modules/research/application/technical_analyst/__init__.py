@@ -35,8 +35,8 @@ Pattern = Literal[
 ]
 
 
-class Indicators(Snapshot):
-    """Computed from adjusted prices of traded days; None where there are too few of them.
+class TechnicalSnapshot(Snapshot):
+    """Indicators of adjusted prices on traded days; None where there are too few of them.
 
     `support` and `resistance` are the nearest swing levels; where the year has none on that side, a projection.
     """
@@ -76,9 +76,6 @@ class Indicators(Snapshot):
     support: Annotated[float, units.PRICE]
     resistance: Annotated[float, units.PRICE]
     detected_patterns: list[Pattern]
-
-
-class TechnicalSnapshot(Indicators):
     ticker: str
     stock_name: str
     analysis_date: date
@@ -212,7 +209,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
             stock_name=case.stock_name,
             analysis_date=analysis_date,
             days_since_last_trade=(analysis_date - bars[-1].trade_date).days,
-            **self._sources.indicators(bars).model_dump(),
+            **self._sources.indicators(bars),
         )
         return await self._report(case, snapshot, cite(self.expert.prefix, snapshot, bars[-1]))
 
