@@ -302,9 +302,8 @@ class Moot(Desk):
 
     async def export(self, session_id: Id) -> bytes:
         """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
-        return (
-            await self.coordinator.session_packs().pack(as_id(session_id), DEFAULT_WORKSPACE, self.locale)
-        ).data
+        packs = self.coordinator.session_packs()
+        return (await packs.pack(as_id(session_id), DEFAULT_WORKSPACE, self.locale)).data
 
     async def _ask(self, question: Body) -> Conversation:
         from moot.modules.intake.application.intake_service import Question

@@ -96,10 +96,11 @@ class Database:
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
-        if await self.is_current():
+        current = await self.current()
+        if current == self.head():
             return
         if self._backend == "postgresql":
-            self._refuse_newer(await self.current())
+            self._refuse_newer(current)
             raise Unavailable(SAY("database.outdated", head=self.head()), code="DATABASE_OUTDATED")
         await self.upgrade()
 
@@ -127,9 +128,6 @@ class Database:
     def head(self) -> str:
         """The revision this version of Moot needs."""
         return migrations.revisions()[-1]
-
-    async def is_current(self) -> bool:
-        return await self.current() == self.head()
 
     async def size(self) -> int:
         """In bytes, on SQLite with the log of what is not in the file yet."""
