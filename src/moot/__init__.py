@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, overload
 
 if TYPE_CHECKING:
     from moot import desk
-    from moot.remote.blocking import BlockingDesk
     from moot.remote.client import RemoteMoot
+    from moot.remote.desk import BlockingDesk
     from moot.remote.types import *  # noqa: F403
     from moot.remote.types import Settings
     from moot.shared.domain.clock import Clock
@@ -54,7 +54,7 @@ def MootSync(
 
 def MootSync(*settings: Any, **more: Any) -> Any:  # noqa: N802  # as `Moot`
     """The same desk for code that does not await: `with MootSync() as desk: desk.research(...)`."""
-    from moot.remote.blocking import BlockingDesk  # noqa: PLC0415
+    from moot.remote.desk import BlockingDesk  # noqa: PLC0415
 
     return BlockingDesk(Moot(*settings, **more))
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Self
 import structlog
 from pydantic import SecretStr
 
+from moot.modules.access.container import access_service
 from moot.remote.desk import Body, Desk, Id, as_id
 from moot.shared.domain.audit import Seal
 from moot.shared.domain.clock import Clock, SystemClock
@@ -55,7 +56,7 @@ if TYPE_CHECKING:
     from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
-    from moot.modules.market_data.container import MarketDataContainer, Sources
+    from moot.modules.market_data.container import MarketDataContainer
     from moot.shared.domain.audit import Verification
 
 logger = structlog.get_logger(__name__)
@@ -82,9 +83,11 @@ class Moot(Desk):
         self._trigger_source = trigger_source
         self._clock = clock or SystemClock()
         self._opened_later = AsyncExitStack()
-        _keep_secret(self.settings)
+        secrets = [value.get_secret_value() for _, value in self.settings if isinstance(value, SecretStr)]
+        REDACT.learn(*secrets)  # what the settings hold in confidence is written down nowhere
         self.database = Database(self.settings.resolved_database_url) if self.settings.persistence else None
-        self.trail = AuditTrail(self.database, _seal(self.settings)) if self.database else None
+        key = self.settings.audit_key.get_secret_value()
+        self.trail = AuditTrail(self.database, Seal(key) if key else None) if self.database else None
         strict = self.settings.audit == "strict"
         self._audit = CallAudit(self.trail, self._clock, strict=strict) if self.trail else None
         self._optional_nodes = _optional_nodes(self.settings)
@@ -93,13 +96,20 @@ class Moot(Desk):
 
     @cached_property
     def market_data(self) -> MarketDataContainer:
-        from moot.modules.market_data.container import MarketDataContainer
+        from moot.modules.market_data.container import MarketDataContainer, Sources
 
+        settings = self.settings
         return MarketDataContainer(
             self._clock,
-            demo_seed=self.settings.demo_seed,
-            lake=self.settings.home.expanduser() / "lake",
-            sources=_sources(self.settings),
+            demo_seed=settings.demo_seed,
+            lake=settings.home.expanduser() / "lake",
+            sources=Sources(
+                tushare_token=settings.tushare_token,
+                tushare_url=settings.tushare_url,
+                more=_split(settings.data_sources),
+                files=settings.data_files,
+                order=settings.data_order,
+            ),
             calls=ExternalCalls(self._audit),
             guard=self._breakers.guard,
         )
@@ -166,8 +176,6 @@ class Moot(Desk):
 
     @cached_property
     def access(self) -> AccessService:
-        from moot.modules.access.container import access_service
-
         access = access_service(self.database, self._clock)
         self._opened_later.push_async_callback(access.finish)
         return access
@@ -294,9 +302,8 @@ class Moot(Desk):
 
     async def export(self, session_id: Id) -> bytes:
         """A session as a ZIP that proves itself: report, result, every row, and the chain over them."""
-        return (
-            await self.coordinator.session_packs().pack(as_id(session_id), DEFAULT_WORKSPACE, self.locale)
-        ).data
+        packs = self.coordinator.session_packs()
+        return (await packs.pack(as_id(session_id), DEFAULT_WORKSPACE, self.locale)).data
 
     async def _ask(self, question: Body) -> Conversation:
         from moot.modules.intake.application.intake_service import Question
@@ -348,32 +355,13 @@ class Moot(Desk):
         return {"ok": not needed, "detail": f"revision {current}{needed}"}
 
 
-def _keep_secret(settings: Settings) -> None:
-    """What the settings hold in confidence is written down nowhere."""
-    values = (getattr(settings, name) for name in Settings.model_fields)
-    REDACT.learn(*(value.get_secret_value() for value in values if isinstance(value, SecretStr)))
-
-
-def _seal(settings: Settings) -> Seal | None:
-    key = settings.audit_key.get_secret_value()
-    return Seal(key) if key else None
-
-
 def _optional_nodes(settings: Settings) -> tuple[str, ...]:
-    optional = [name.strip() for name in settings.optional_nodes.split(",") if name.strip()]
+    optional = _split(settings.optional_nodes)
     known = [*ExpertType, "debate", "judge", "research", "equity", "processing"]
     if unknown := [name for name in optional if name not in known]:
         raise refuse_field("literal_error", "MOOT_OPTIONAL_NODES", ", ".join(unknown), allowed=known)
     return tuple(optional)
 
 
-def _sources(settings: Settings) -> Sources:
-    from moot.modules.market_data.container import Sources
-
-    return Sources(
-        tushare_token=settings.tushare_token,
-        tushare_url=settings.tushare_url,
-        more=[name.strip() for name in settings.data_sources.split(",") if name.strip()],
-        files=settings.data_files,
-        order=settings.data_order,
-    )
+def _split(names: str) -> list[str]:
+    return [name.strip() for name in names.split(",") if name.strip()]

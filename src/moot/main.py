@@ -8,7 +8,6 @@ from typing import Any
 from fastapi import FastAPI
 
 from moot import __version__
-from moot.api.openapi import serve_docs
 from moot.api.routes import bound_body, register_routes
 from moot.desk import Moot
 from moot.modules.access.presentation import Guard
@@ -53,7 +52,6 @@ def create_app(desk: Moot | None = None) -> FastAPI:
     app.add_middleware(Guard)
     install_error_handlers(app)
     register_routes(app)
-    serve_docs(app)
     return app
 
 

@@ -14,7 +14,7 @@ import moot
 from moot import MootSync
 from moot.desk import Moot
 from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem
-from moot.remote.blocking import BlockingDesk
+from moot.remote.desk import BlockingDesk
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.coordinator import OUTCOME, TECHNICAL, VERDICT
 

@@ -395,7 +395,7 @@ class TestRevisions:
             await asyncio.sleep(0.3)
             assert not waiting.done()
         await waiting
-        assert await empty.is_current()
+        assert await empty.current() == empty.head()
         await theirs.close()
 
     async def test_run_for_two_databases_at_once_each_in_its_own(
@@ -416,9 +416,9 @@ class TestRevisions:
 class TestPrepare:
     async def test_migrates_an_sqlite_file(self, empty_sqlite_url: str) -> None:
         database = Database(empty_sqlite_url)
-        assert not await database.is_current()
+        assert await database.current() != database.head()
         await database.prepare()
-        assert await database.is_current()
+        assert await database.current() == database.head()
         await database.prepare()
         await database.close()
 

@@ -5,6 +5,7 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import aclosing, contextmanager, suppress
+from pathlib import Path
 from typing import Any, TypeVar, get_args
 
 import httpx
@@ -15,13 +16,13 @@ from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.modules.coordinator.domain import exceptions
 from moot.modules.governance.application.coordinator_agent import PersonAsked
 from moot.modules.intake.application.intake_service import NoSuchConversation, NotItsTurn
-from moot.remote.texts import SAY
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests, Unavailable, UpstreamFailed
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.presentation.errors import STATUS, ErrorBody
 
 M = TypeVar("M", bound=BaseModel)
+SAY = Catalogue(Path(__file__).parent / "texts")
 
 API = "/api/v1"
 CONNECT_SECONDS = 10.0

@@ -3,9 +3,10 @@
 import difflib
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -60,16 +61,10 @@ class Catalogue:
 
     @cached_property
     def texts(self) -> dict[Locale, dict[str, str]]:
-        return {
-            locale: {
-                key: text
-                for folder in self._folders
-                for key, text in _flatten(
-                    tomllib.loads((folder / f"{locale}.toml").read_text("utf-8"))
-                ).items()
-            }
-            for locale in LOCALES
-        }
+        return {locale: dict(chain.from_iterable(map(_flatten, self._read(locale)))) for locale in LOCALES}
+
+    def _read(self, locale: Locale) -> Iterator[dict[str, Any]]:
+        return (tomllib.loads((folder / f"{locale}.toml").read_text("utf-8")) for folder in self._folders)
 
 
 @dataclass(frozen=True)
@@ -102,11 +97,9 @@ def _said(value: Any, locale: Locale) -> Any:
     return value
 
 
-def _flatten(tree: Mapping[str, Any], prefix: str = "") -> dict[str, str]:
-    flat: dict[str, str] = {}
+def _flatten(tree: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, str]]:
     for name, value in tree.items():
         if isinstance(value, Mapping):
-            flat |= _flatten(value, f"{prefix}{name}.")
+            yield from _flatten(value, f"{prefix}{name}.")
         else:
-            flat[prefix + name] = value
-    return flat
+            yield prefix + name, value

@@ -15,7 +15,7 @@ from typing import Any
 
 import aiosqlite
 from pydantic_core import to_json
-from sqlalchemy import URL, AdaptedConnection, Engine, create_engine, event, inspect, make_url, text
+from sqlalchemy import URL, Engine, create_engine, event, inspect, make_url, text
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.exc import ArgumentError
 from sqlalchemy.ext.asyncio import (
@@ -96,10 +96,11 @@ class Database:
 
     async def prepare(self) -> None:
         """Make ready for use: an SQLite file is migrated; PostgreSQL must have been, by `moot db upgrade`."""
-        if await self.is_current():
+        current = await self.current()
+        if current == self.head():
             return
         if self._backend == "postgresql":
-            self._refuse_newer(await self.current())
+            self._refuse_newer(current)
             raise Unavailable(SAY("database.outdated", head=self.head()), code="DATABASE_OUTDATED")
         await self.upgrade()
 
@@ -127,9 +128,6 @@ class Database:
     def head(self) -> str:
         """The revision this version of Moot needs."""
         return migrations.revisions()[-1]
-
-    async def is_current(self) -> bool:
-        return await self.current() == self.head()
 
     async def size(self) -> int:
         """In bytes, on SQLite with the log of what is not in the file yet."""
@@ -192,14 +190,14 @@ class _OneWriter:
         )
         _listen(self._engine, url, SQLITE_PRAGMAS)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="moot-writer")
-        self.write = GroupCommit(self._hand_over)
+        self.write = GroupCommit(partial(self._hand_over, self._transact))
 
     async def close(self) -> None:
         await self.write.finish()
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._engine.dispose)
+        await self._hand_over(self._engine.dispose)
 
-    async def _hand_over(self, works: list[Work]) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._thread, self._transact, works)
+    async def _hand_over(self, *work: Any) -> None:
+        await asyncio.get_running_loop().run_in_executor(self._thread, *work)
 
     def _transact(self, works: list[Work]) -> None:
         with store_errors(), self._engine.begin() as connection:
@@ -216,16 +214,12 @@ def driver_url(url: str) -> URL:
     driver = DRIVERS.get(parsed.drivername)
     if driver is None:
         raise InvalidInput(SAY("database.url_unsupported", driver=parsed.drivername), code="SETTINGS_INVALID")
-    if driver.startswith("sqlite"):
-        return parsed.set(drivername=driver, database=str(_file(parsed)))
-    query = {LIBPQ_NAMES.get(name, name): value for name, value in parsed.query.items()}
-    return parsed.set(drivername=driver, query=query)
-
-
-def _file(url: URL) -> Path:
-    if not url.database or url.database == ":memory:":
+    if not driver.startswith("sqlite"):
+        query = {LIBPQ_NAMES.get(name, name): value for name, value in parsed.query.items()}
+        return parsed.set(drivername=driver, query=query)
+    if not parsed.database or parsed.database == ":memory:":
         raise InvalidInput(SAY("database.url_without_file"), code="SETTINGS_INVALID")
-    return Path(url.database).expanduser()
+    return parsed.set(drivername=driver, database=str(Path(parsed.database).expanduser()))
 
 
 def _open(url: URL, pragmas: Mapping[str, object], **pool: Any) -> AsyncEngine:
@@ -234,35 +228,28 @@ def _open(url: URL, pragmas: Mapping[str, object], **pool: Any) -> AsyncEngine:
     except ModuleNotFoundError as e:
         raise Unavailable(SAY("database.driver_missing"), code="DRIVER_MISSING") from e
     if url.get_backend_name() == "sqlite":
-        _make_folder(Path(str(url.database)).parent)
+        folder = Path(str(url.database)).parent
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as e:
+            raise Unavailable(SAY("database.folder_failed", folder=folder, reason=e.strerror or e)) from e
         _listen(engine.sync_engine, url, pragmas)
-        event.listen(engine.sync_engine, "connect", _use_wal)
+        event.listen(engine.sync_engine, "connect", lambda opened, _: opened.run_async(_switch_to_wal))
     return engine
 
 
 def _listen(engine: Engine, url: URL, pragmas: Mapping[str, object]) -> None:
     """To every connection: the file is its owner's before it is opened, and is used in one way by all."""
     file = Path(str(url.database))
+
+    def set_pragmas(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+        cursor = connection.cursor()
+        for name, value in pragmas.items():
+            cursor.execute(f"PRAGMA {name} = {value}")
+        cursor.close()
+
     event.listen(engine, "do_connect", lambda *_connecting: make_private_database(file))
-    event.listen(engine, "connect", partial(_set_pragmas, pragmas))
-
-
-def _make_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except OSError as e:
-        raise Unavailable(SAY("database.folder_failed", folder=folder, reason=e.strerror or e)) from e
-
-
-def _set_pragmas(pragmas: Mapping[str, object], connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
-    cursor = connection.cursor()
-    for name, value in pragmas.items():
-        cursor.execute(f"PRAGMA {name} = {value}")
-    cursor.close()
-
-
-def _use_wal(connection: AdaptedConnection, _: ConnectionPoolEntry) -> None:
-    connection.run_async(_switch_to_wal)
+    event.listen(engine, "connect", set_pragmas)
 
 
 async def _switch_to_wal(connection: aiosqlite.Connection) -> None:

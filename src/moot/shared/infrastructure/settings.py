@@ -5,7 +5,7 @@ The defaults work on a fresh machine; `moot init` writes the file.
 
 import tomllib
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 from pydantic import Field, SecretStr, ValidationError
 from pydantic_settings import (
@@ -22,6 +22,12 @@ from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
 
+Seconds = Annotated[float, Field(gt=0)]
+Price = Annotated[float, Field(ge=0)]
+Cost = Annotated[float, Field(gt=0, le=10**9)]
+Tokens = Annotated[int, Field(gt=0, le=10**15)]
+Count = Annotated[int, Field(ge=1)]
+
 
 def default_home() -> Path:
     return Path.home() / ".moot"
@@ -30,113 +36,63 @@ def default_home() -> Path:
 class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="MOOT_", env_ignore_empty=True, frozen=True, extra="forbid")
 
-    home: Path = Field(default_factory=default_home, description="where Moot keeps its files")
-    database_url: str = Field(default="", description="SQLAlchemy URL; empty: an SQLite file in home")
-    persistence: bool = Field(default=True, description="off: nothing is stored and session_id is empty")
-    locale: Locale | None = Field(
-        default=None, description="language of the command line and the SDK; empty: the terminal's"
-    )
-    node_timeout: float | None = Field(
-        default=None, gt=0, description="seconds a node may take; empty: 60 beside its model calls"
-    )
-    optional_nodes: str = Field(
-        default="",
-        description="what is left out when it fails, by comma: experts, debate, judge, or steps of a plan by type",
-    )
-    open: bool = Field(
-        default=False, description="over HTTP this machine needs no key, even where there are keys"
-    )
-    private_urls: bool = Field(
-        default=False, description="key holders may add models at private addresses of this network"
-    )
-    max_sessions: int = Field(default=256, ge=1, description="sessions a process runs at once")
-    max_waiting: int = Field(
-        default=256, ge=0, description="sessions that may wait for their turn; more are refused for now (429)"
-    )
-    lease_seconds: float = Field(
-        default=15.0, ge=1, description="how long a silent process keeps its sessions before others take over"
-    )
-    shutdown_grace: float = Field(
-        default=25.0, ge=0, description="seconds `moot serve` lets its sessions end when it is told to stop"
-    )
-    judge_quorum: int = Field(
-        default=2, ge=1, description="experts a verdict needs when more than two are asked"
-    )
-    llm_base_url: str = Field(default="", description="an OpenAI-compatible endpoint: the model `default`")
-    llm_api_key: SecretStr = Field(default=SecretStr(""), description="its key, if it wants one")
-    llm_model: str = Field(default="", description="the name of its model")
-    llm_price_in: float | None = Field(
-        default=None, ge=0, description="price of a million prompt tokens of that model"
-    )
-    llm_price_out: float | None = Field(
-        default=None, ge=0, description="price of a million completion tokens of that model"
-    )
-    llm_proxy: str = Field(default="", description="HTTP proxy on the way to that model")
-    llm_timeout: float | None = Field(
-        default=None, gt=0, description="seconds a request to it may take; empty: 120, local or thinking 600"
-    )
-    llm_concurrency: int | None = Field(
-        default=None, ge=1, description="requests to it at once; empty: 1 if it is local, else no limit"
-    )
-    llm_deadline: float | None = Field(
-        default=None, gt=0, description="seconds any model call may take, with all retries and waiting"
-    )
-    llm_max_tokens: int = Field(default=4096, ge=1, description="tokens an agent's answer may have")
-    analyst: Literal["auto", "rubric", "llm"] = Field(
-        default="auto", description="who judges: `auto` is a model when one is configured, else rules"
-    )
-    analyst_fallback: Literal["none", "rubric"] = Field(
-        default="none", description="`rubric`: rules judge where a model failed, and the result says so"
-    )
-    min_grounding: float = Field(
-        default=0.8, ge=0, le=1, description="share of a model's numbers that must stand in its evidence"
-    )
-    goal_alignment: Literal["words", "embeddings", "model"] = Field(
-        default="words",
-        description="what tells how well an agent's action serves its goal: `embeddings` is an extra",
-    )
-    plan_repairs: int = Field(
-        default=2, ge=0, le=10, description="times `moot ask` makes a plan anew that the rules reject"
-    )
-    currency: str = Field(default="CNY", description="currency of prices, budgets and costs")
-    budget_session_tokens: int | None = Field(
-        default=None, gt=0, le=10**15, description="tokens a session may use"
-    )
-    budget_session_cost: float | None = Field(
-        default=None, gt=0, le=10**9, description="what a session may cost"
-    )
-    budget_day_tokens: int | None = Field(
-        default=None, gt=0, le=10**15, description="tokens a workspace may use in a UTC day"
-    )
-    budget_day_cost: float | None = Field(
-        default=None, gt=0, le=10**9, description="what a workspace may cost in a day"
-    )
-    audit: Literal["best_effort", "strict"] = Field(
-        default="best_effort", description="`strict`: a call that cannot be recorded is not made"
-    )
-    audit_key: SecretStr = Field(
-        default=SecretStr(""),
-        description="signs the ends of records; keep it away from the database. Empty: they are not signed",
-    )
-    secret_key: SecretStr = Field(
-        default=SecretStr(""),
-        description="encrypts stored keys; empty: a file in home that only you can read",
-    )
-    bocha_api_key: SecretStr = Field(default=SecretStr(""), description="key of Bocha web search")
-    bocha_url: str = Field(default="https://api.bochaai.com", description="where Bocha is reached")
-    searxng_url: str = Field(default="", description="a SearXNG instance, for web search without a key")
-    tushare_token: SecretStr = Field(default=SecretStr(""), description="token of Tushare Pro, for A-shares")
-    tushare_url: str = Field(default="https://api.tushare.pro", description="where Tushare Pro is reached")
-    data_sources: str = Field(
-        default="", description="more sources, by comma: akshare (A-shares), yfinance (US), each an extra"
-    )
-    data_files: Path | None = Field(
-        default=None, description="a YAML that describes files of your own, as a source"
-    )
-    data_order: dict[str, list[str]] = Field(
-        default_factory=dict, description='sources by dataset, as JSON: {"bars": ["akshare", "tushare"]}'
-    )
-    demo_seed: int = Field(default=1, description="seed of the synthetic demo market")
+    home: Path = Field(default_factory=default_home)  # where Moot keeps its files
+    database_url: str = ""  # SQLAlchemy URL; empty: an SQLite file in home
+    persistence: bool = True  # off: nothing is stored and session_id is empty
+    locale: Locale | None = None  # language of the command line and the SDK; empty: the terminal's
+    node_timeout: Seconds | None = None  # seconds a node may take; empty: 60 beside its model calls
+    optional_nodes: str = ""
+    """What is left out when it fails, by comma: experts, debate, judge, or steps of a plan by type."""
+    open: bool = False  # over HTTP this machine needs no key, even where there are keys
+    private_urls: bool = False  # key holders may add models at private addresses of this network
+    max_sessions: Count = 256  # sessions a process runs at once
+    max_waiting: int = Field(256, ge=0)
+    """Sessions that may wait for their turn; more are refused for now (429)."""
+    lease_seconds: float = Field(15.0, ge=1)
+    """How long a silent process keeps its sessions before others take over."""
+    shutdown_grace: float = Field(25.0, ge=0)
+    """Seconds `moot serve` lets its sessions end when it is told to stop."""
+    judge_quorum: Count = 2  # experts a verdict needs when more than two are asked
+    llm_base_url: str = ""  # an OpenAI-compatible endpoint: the model `default`
+    llm_api_key: SecretStr = SecretStr("")  # its key, if it wants one
+    llm_model: str = ""  # the name of its model
+    llm_price_in: Price | None = None  # price of a million prompt tokens of that model
+    llm_price_out: Price | None = None  # price of a million completion tokens of that model
+    llm_proxy: str = ""  # HTTP proxy on the way to that model
+    llm_timeout: Seconds | None = None  # seconds a request to it may take; empty: 120, local or thinking 600
+    llm_concurrency: Count | None = None  # requests to it at once; empty: 1 if it is local, else no limit
+    llm_deadline: Seconds | None = None  # seconds any model call may take, with all retries and waiting
+    llm_max_tokens: Count = 4096  # tokens an agent's answer may have
+    analyst: Literal["auto", "rubric", "llm"] = "auto"
+    """Who judges: `auto` is a model when one is configured, else rules."""
+    analyst_fallback: Literal["none", "rubric"] = "none"
+    """`rubric`: rules judge where a model failed, and the result says so."""
+    min_grounding: float = Field(0.8, ge=0, le=1)
+    """Share of a model's numbers that must stand in its evidence."""
+    goal_alignment: Literal["words", "embeddings", "model"] = "words"
+    """What tells how well an agent's action serves its goal: `embeddings` is an extra."""
+    plan_repairs: int = Field(2, ge=0, le=10)  # times `moot ask` makes a plan anew that the rules reject
+    currency: str = "CNY"  # currency of prices, budgets and costs
+    budget_session_tokens: Tokens | None = None  # tokens a session may use
+    budget_session_cost: Cost | None = None  # what a session may cost
+    budget_day_tokens: Tokens | None = None  # tokens a workspace may use in a UTC day
+    budget_day_cost: Cost | None = None  # what a workspace may cost in a day
+    audit: Literal["best_effort", "strict"] = "best_effort"
+    """`strict`: a call that cannot be recorded is not made."""
+    audit_key: SecretStr = SecretStr("")
+    """Signs the ends of records; keep it away from the database. Empty: they are not signed."""
+    secret_key: SecretStr = SecretStr("")
+    """Encrypts stored keys; empty: a file in home that only you can read."""
+    bocha_api_key: SecretStr = SecretStr("")  # key of Bocha web search
+    bocha_url: str = "https://api.bochaai.com"  # where Bocha is reached
+    searxng_url: str = ""  # a SearXNG instance, for web search without a key
+    tushare_token: SecretStr = SecretStr("")  # token of Tushare Pro, for A-shares
+    tushare_url: str = "https://api.tushare.pro"  # where Tushare Pro is reached
+    data_sources: str = ""  # more sources, by comma: akshare (A-shares), yfinance (US), each an extra
+    data_files: Path | None = None  # a YAML that describes files of your own, as a source
+    data_order: dict[str, list[str]] = Field(default_factory=dict)
+    """Sources by dataset, as JSON: {"bars": ["akshare", "tushare"]}."""
+    demo_seed: int = 1  # seed of the synthetic demo market
     log_level: Literal["debug", "info", "warning", "error"] = "info"
 
     @property

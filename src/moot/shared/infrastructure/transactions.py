@@ -122,8 +122,6 @@ def _make_upsert(dialect: str, table: type[Base], columns: tuple[str, ...], fixe
     statement = insert(cast(Table, table.__table__))
     keys = [column.name for column in table.__table__.primary_key]
     new = {name: statement.excluded[name] for name in columns if name not in {*keys, *fixed}}
-    return (
-        statement.on_conflict_do_update(index_elements=keys, set_=new)
-        if new
-        else statement.on_conflict_do_nothing()
-    )
+    if not new:
+        return statement.on_conflict_do_nothing()
+    return statement.on_conflict_do_update(index_elements=keys, set_=new)

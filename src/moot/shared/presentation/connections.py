@@ -43,13 +43,8 @@ class BoundedHttp(H11Protocol):
             self._make_room()
 
     def _make_room(self) -> None:
-        if len(self.connections) <= self.most_waiting:
-            return
-        waiting = {
-            each: each._deadline.when()
-            for each in self.connections
-            if isinstance(each, BoundedHttp) and each._deadline is not None
-        }
+        others = (each for each in self.connections if isinstance(each, BoundedHttp))
+        waiting = {each: each._deadline.when() for each in others if each._deadline is not None}
         if len(waiting) > self.most_waiting:
             min(waiting, key=waiting.__getitem__)._hang_up()
 

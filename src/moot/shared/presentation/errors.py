@@ -11,17 +11,8 @@ from pydantic import BaseModel
 from starlette.exceptions import HTTPException
 from starlette.routing import Match
 
-from moot.shared.domain.errors import (
-    AppError,
-    Conflict,
-    Forbidden,
-    InvalidInput,
-    NotFound,
-    TooManyRequests,
-    Unauthenticated,
-    Unavailable,
-    UpstreamFailed,
-)
+from moot.shared.domain import errors
+from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.messages import LOCALES, Locale, nearest, shorten
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import invalid_input
@@ -31,14 +22,14 @@ logger = structlog.get_logger(__name__)
 
 STATUS: dict[type[AppError], int] = {
     InvalidInput: 400,
-    Unauthenticated: 401,
-    Forbidden: 403,
+    errors.Unauthenticated: 401,
+    errors.Forbidden: 403,
     NotFound: 404,
-    Conflict: 409,
-    TooManyRequests: 429,
+    errors.Conflict: 409,
+    errors.TooManyRequests: 429,
     AppError: 500,
-    UpstreamFailed: 502,
-    Unavailable: 503,
+    errors.UpstreamFailed: 502,
+    errors.Unavailable: 503,
 }
 STATUS_OF_CODE = {"HTTP_405": 405, "TOO_SLOW": 408, "TOO_LARGE": 413}
 """Kinds of input that HTTP tells apart and nobody else has to."""

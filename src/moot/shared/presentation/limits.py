@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 from fastapi import Request
 from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests
@@ -30,55 +31,44 @@ class BodyLimit:
     `most` says how many bytes a path may bring.
     """
 
-    def __init__(self, app: ASGIApp, most: Callable[[str], int] = lambda _path: MOST_BYTES) -> None:
+    def __init__(self, app: ASGIApp, most: Callable[[str], int]) -> None:
         self._app, self._most = app, most
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or not _brings_body(request := Request(scope)):
+        if scope["type"] != "http" or not _brings_body(request := Request(scope, receive)):
             await self._app(scope, receive, send)
             return
         try:
-            body = await self._read(request, receive)
+            async with asyncio.timeout(BODY_SECONDS):
+                body = await _read(request, self._most(request.url.path))
             if body:
                 _check_json(body, request.headers.get("content-type", ""))
+        except ClientDisconnect:
+            return
+        except TimeoutError:
+            slow = InvalidInput(SAY("limits.body_slow", seconds=BODY_SECONDS), code="TOO_SLOW")
+            await answer(request, slow)(scope, receive, send)
         except AppError as e:
             await answer(request, e)(scope, receive, send)
-            return
-        if body is not None:
+        else:
             await self._app(scope, _hand_on(body, receive), send)
-
-    async def _read(self, request: Request, receive: Receive) -> bytes | None:
-        """None: the client is gone."""
-        most = self._most(request.url.path)
-        announced = request.headers.get("content-length", "")
-        if announced.isdecimal() and int(announced) > most:
-            raise _refuse_size(most)
-        try:
-            async with asyncio.timeout(BODY_SECONDS):
-                return await _collect(receive, most)
-        except TimeoutError:
-            raise InvalidInput(SAY("limits.body_slow", seconds=BODY_SECONDS), code="TOO_SLOW") from None
 
 
 def _brings_body(request: Request) -> bool:
     return "transfer-encoding" in request.headers or request.headers.get("content-length", "0") != "0"
 
 
-async def _collect(receive: Receive, most: int) -> bytes | None:
-    body = bytearray()
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        body += message.get("body", b"")
+async def _read(request: Request, most: int) -> bytes:
+    """Not a byte of what says itself that it is too large. Raises `ClientDisconnect`."""
+    too_large = InvalidInput(SAY("limits.body_large", most=most), code="TOO_LARGE", allowed=most)
+    announced, body = request.headers.get("content-length", ""), bytearray()
+    if announced.isdecimal() and int(announced) > most:
+        raise too_large
+    async for chunk in request.stream():
+        body += chunk
         if len(body) > most:
-            raise _refuse_size(most)
-        if not message.get("more_body", False):
-            return bytes(body)
-
-
-def _refuse_size(most: int) -> InvalidInput:
-    return InvalidInput(SAY("limits.body_large", most=most), code="TOO_LARGE", allowed=most)
+            raise too_large
+    return bytes(body)
 
 
 def _check_json(body: bytes, content_type: str) -> None:
@@ -89,14 +79,11 @@ def _check_json(body: bytes, content_type: str) -> None:
     try:
         from_json(body)
     except ValueError as e:
-        raise _name_flaw(str(e)) from None
-
-
-def _name_flaw(said: str) -> InvalidInput:
-    if said.startswith("recursion limit"):
-        place = said.partition(" at ")[2]
-        return refuse_field("too_deep", "body", None, got=place, allowed=[f"depth <= {DEEPEST}"])
-    return refuse_field("json_invalid", "body", None, error=said)
+        flaw, _, place = str(e).partition(" at ")
+        if flaw.startswith("recursion limit"):
+            depth = [f"depth <= {DEEPEST}"]
+            raise refuse_field("too_deep", "body", None, got=place, allowed=depth) from None
+        raise refuse_field("json_invalid", "body", None, error=str(e)) from None
 
 
 def _hand_on(body: bytes, receive: Receive) -> Receive:

@@ -9,13 +9,10 @@ from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from sqlalchemy import Connection, String, column, select, table
 from sqlalchemy.ext.asyncio import AsyncConnection
-
-if TYPE_CHECKING:
-    from alembic.config import Config
 
 FOLDER = Path(__file__).parent
 VERSION_TABLE = "alembic_version"
@@ -36,9 +33,15 @@ def revisions() -> list[str]:
 
 async def migrate(connection: AsyncConnection, direction: Direction, revision: str) -> None:
     from alembic import command  # noqa: PLC0415
+    from alembic.config import Config  # noqa: PLC0415
+
+    def run(sync: Connection) -> None:
+        config = Config(attributes={"connection": sync})
+        config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
+        getattr(command, direction)(config, revision)
 
     async with _alone(connection):
-        await connection.run_sync(lambda sync: getattr(command, direction)(_config(sync), revision))
+        await connection.run_sync(run)
 
 
 @asynccontextmanager
@@ -51,11 +54,3 @@ async def _alone(connection: AsyncConnection) -> AsyncIterator[None]:
         yield
     finally:
         _PROCESS_LOCK.release()
-
-
-def _config(connection: Connection) -> "Config":
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config(attributes={"connection": connection})
-    config.set_main_option("script_location", str(FOLDER).replace("%", "%%"))
-    return config
