@@ -11,7 +11,7 @@ from bench.line import Line
 
 ROUNDS = 3
 STORED = "import asyncio, sqlalchemy.ext.asyncio, pydantic_settings, rich.console, structlog, typer"
-WHOLE = f"{STORED}, langgraph.graph, numpy, polars, talib"
+WHOLE = f"{STORED}, langgraph.graph, numpy"
 COMMANDS = {
     "moot sessions list": (STORED, ("sessions", "list"), 2.5),
     "moot llm list": (STORED, ("llm", "list"), 2.5),

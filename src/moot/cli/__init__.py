@@ -1,5 +1,6 @@
 """`moot` on the command line. Each command waits in a module of its own, so `--help` is quick."""
 
+import gc
 from importlib import import_module
 from typing import Annotated, Any
 
@@ -25,6 +26,9 @@ COMMANDS = {
     "db": "upkeep",
 }
 """The module that has the command, or the group of commands, under the same name."""
+
+SELDOM = (200_000, 20, 50)
+"""How many objects must have come before Python looks for circles among them: loading makes many, and few circles."""
 
 app = typer.Typer(
     cls=Root,
@@ -52,6 +56,7 @@ for _name in COMMANDS:
 
 
 def main() -> None:
+    gc.set_threshold(*SELDOM)
     app(prog_name="moot")
 
 

@@ -1,9 +1,9 @@
 """`moot research`: ask the desk about a share, or about several at once, and show what it found."""
 
+from __future__ import annotations
+
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
 from itertools import count
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
@@ -31,18 +31,22 @@ from moot.cli.research_view import (
     tell_lines,
 )
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording
-from moot.modules.coordinator.application.run import Watch
-from moot.modules.llm_platform.application.call_logs import Estimate
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Message, locale_of
 from moot.shared.infrastructure.settings import Settings
 
 if TYPE_CHECKING:
-    from moot.desk import Moot
+    from collections.abc import Awaitable, Callable, Sequence
+    from pathlib import Path
 
-Run = Callable[["Moot", Watch | None], Awaitable[ResearchResult]]
+    from moot.desk import Moot
+    from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+    from moot.modules.coordinator.application.run import Watch
+    from moot.modules.llm_platform.application.call_logs import Estimate
+
+    Run = Callable[[Moot, Watch | None], Awaitable[ResearchResult]]
 
 AT_ONCE = 4
 """Sessions of one command that run side by side: more would only wait for one another's models."""
@@ -84,7 +88,7 @@ def run_research(
             research_many(settings, list_typed(symbols), asked, as_json=as_json)
             return
 
-        async def ask(desk: "Moot", watch: Watch | None) -> ResearchResult:
+        async def ask(desk: Moot, watch: Watch | None) -> ResearchResult:
             await estimate_first(desk, asked, as_json=as_json)
             return await desk.research(symbols[0], **asked, watch=watch)
 
@@ -94,7 +98,7 @@ def run_research(
 def run_and_show(settings: Settings, asked: dict[str, Any], run: Run, *, as_json: bool) -> None:
     """What is `asked`: the experts, whether they debate, and the locale."""
 
-    async def work(desk: "Moot") -> tuple[ResearchResult, Path | OSError]:
+    async def work(desk: Moot) -> tuple[ResearchResult, Path | OSError]:
         result = await run(desk, watch)
         return result, write_report(desk, result)
 
@@ -106,7 +110,7 @@ def run_and_show(settings: Settings, asked: dict[str, Any], run: Run, *, as_json
         show_result(Console(), result, report, log_file(settings))
 
 
-def write_report(desk: "Moot", result: ResearchResult) -> Path | OSError:
+def write_report(desk: Moot, result: ResearchResult) -> Path | OSError:
     """A report that cannot be written does not keep the result from being shown."""
     try:
         return desk.write_report(result)
@@ -126,7 +130,7 @@ def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any
     console, turns, done = progress_console(as_json=as_json), asyncio.Semaphore(AT_ONCE), count(1)
     quiet = as_json or console.is_terminal
 
-    async def work(desk: "Moot") -> list[Outcome]:
+    async def work(desk: Moot) -> list[Outcome]:
         named = [await desk.market_data.market_data().symbol(text) for text in texts]
         symbols = list(dict.fromkeys(symbol.text for symbol in named))
         await estimate_first(desk, asked, as_json=as_json, count=len(symbols))
@@ -190,7 +194,7 @@ def _short_id(outcome: Outcome) -> str:
     return str(known or "—")[:8]
 
 
-async def estimate_first(desk: "Moot", asked: dict[str, Any], *, as_json: bool, count: int = 1) -> None:
+async def estimate_first(desk: Moot, asked: dict[str, Any], *, as_json: bool, count: int = 1) -> None:
     """Tell what the models are likely to take for each of `count` sessions, and refuse what is too dear."""
     estimate = await estimate_of(desk, asked["experts"], skip_debate=asked["skip_debate"])
     if estimate is None:
@@ -204,7 +208,7 @@ async def estimate_first(desk: "Moot", asked: dict[str, Any], *, as_json: bool, 
     _refuse_too_dear(estimate, asked["max_cost"])
 
 
-async def estimate_of(desk: "Moot", experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:
+async def estimate_of(desk: Moot, experts: Sequence[str], *, skip_debate: bool) -> Estimate | None:
     """What the models are likely to take; None when no model is asked, or nobody can tell."""
     if not desk.llm_platform.engine_choice().by_model:
         return None

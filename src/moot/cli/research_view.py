@@ -3,11 +3,11 @@
 A screen is no place for everything: each point is cut to a few lines here and stands whole in the report.
 """
 
-from collections.abc import Iterator, Sequence
+from __future__ import annotations
+
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
@@ -18,11 +18,17 @@ from rich.text import Text
 
 from moot.cli.printing import Prose, list_facts, minute
 from moot.cli.texts import SAY
-from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ResearchResult
+from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording, spending
-from moot.modules.coordinator.application.run import Watch
-from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.shared.domain.messages import locale_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+    from pathlib import Path
+
+    from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+    from moot.modules.coordinator.application.run import Watch
+    from moot.modules.coordinator.application.session_history import SessionEvent
 
 CELLS_PER_POINT = 200
 ACTION_COLOURS = {"BUY": "bold green", "SELL": "bold red", "HOLD": "bold yellow"}

@@ -143,6 +143,17 @@ def decision_name(record: DecisionRecord) -> str:
     return named if named.startswith(kind) else f"{kind} {named}"
 
 
+def show_decisions(records: Sequence[DecisionRecord]) -> None:
+    """What a session was allowed to do, and why, a sentence each."""
+    print_table(
+        records,
+        field("rules.column.request", decision_name),
+        line_field("rules.column.status", lambda record: colour_status(record.status)),
+        field("rules.column.why", lambda record: explain(record).in_locale(environment_locale())),
+        none="decide.none_of_session",
+    )
+
+
 def show_simulation(report: SimulationReport, about: Mapping[str, Any]) -> None:
     """`about`: since which day, by which file, and how many rules that come with Moot stood beside it."""
     if not report.total:

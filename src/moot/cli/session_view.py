@@ -1,30 +1,33 @@
-"""Sessions in the terminal: many, one with its nodes, its decisions, its replay.
+"""Sessions in the terminal: many, one with its nodes, its replay.
 
 All in the reader's language, whatever the session's.
 """
 
+from __future__ import annotations
+
 import json
-from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console, Group
 from rich.text import Text
 
 from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
 from moot.cli.research_view import ACTION_COLOURS, describe_ruling, list_warnings
-from moot.cli.rule_view import colour_status, decision_name
 from moot.cli.texts import environment_locale, say
-from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
 from moot.modules.coordinator.application.report import Wording, spending
-from moot.modules.coordinator.application.session_history import (
-    NodeExecution,
-    ResearchSession,
-    SessionDetail,
-    SessionPage,
-)
-from moot.modules.governance.application.decision_log import DecisionRecord, explain
 from moot.shared.domain.messages import shorten
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+    from moot.modules.coordinator.application.replay import Difference, NodeReplay, Replay
+    from moot.modules.coordinator.application.session_history import (
+        NodeExecution,
+        ResearchSession,
+        SessionDetail,
+        SessionPage,
+    )
 
 NODE_COLOURS = {"success": "green", "failed": "red", "skipped": "dim"}
 REPLAY_COLOURS = {"same": "green", "failed_alike": "dim", "differs": "bold red", "unrecorded": "yellow"}
@@ -114,17 +117,6 @@ def _duration(ms: int | None) -> str:
     if ms is None:
         return "—"
     return f"{ms} ms" if ms < 10_000 else f"{ms / 1000:,.0f} s"
-
-
-def show_decisions(records: Sequence[DecisionRecord]) -> None:
-    """What a session was allowed to do, and why, a sentence each."""
-    print_table(
-        records,
-        field("rules.column.request", decision_name),
-        line_field("rules.column.status", lambda record: colour_status(record.status)),
-        field("rules.column.why", lambda record: explain(record).in_locale(environment_locale())),
-        none="decide.none_of_session",
-    )
 
 
 def show_replay(replayed: Replay) -> None:

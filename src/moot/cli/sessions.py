@@ -1,10 +1,11 @@
 """`moot sessions`: looking back at what was researched, running it again, taking it along, making room."""
 
+from __future__ import annotations
+
 import os
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
-from uuid import UUID
 
 import typer
 from rich import filesize
@@ -22,20 +23,9 @@ from moot.cli.options import (
 )
 from moot.cli.outcome import at_desk, command, log_file, on_desk
 from moot.cli.printing import count_up, print_json, tell
-from moot.cli.research import run_and_show
-from moot.cli.session_view import show_decisions, show_page, show_replay, show_session
+from moot.cli.session_view import show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
-from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.application.replay import Replay
-from moot.modules.coordinator.application.session_history import (
-    Pruned,
-    SessionDetail,
-    SessionPage,
-    SessionQuery,
-)
-from moot.modules.coordinator.application.session_pack import SessionPack
-from moot.modules.governance.application.decision_log import DecisionRecord
-from moot.shared.domain.audit import Verification, WorkspaceVerification
+from moot.modules.coordinator.application.session_history import SessionQuery
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.logging import configure_logging
@@ -43,7 +33,17 @@ from moot.shared.infrastructure.private_files import write_private
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 if TYPE_CHECKING:
+    from datetime import date
+    from uuid import UUID
+
+    from moot.cli.research import Run
     from moot.desk import Moot
+    from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
+    from moot.modules.coordinator.application.replay import Replay
+    from moot.modules.coordinator.application.session_history import Pruned, SessionDetail, SessionPage
+    from moot.modules.coordinator.application.session_pack import SessionPack
+    from moot.modules.governance.application.decision_log import DecisionRecord
+    from moot.shared.domain.audit import Verification, WorkspaceVerification
 
 sessions = group("help.sessions")
 NOT_COMPARED = 3
@@ -76,7 +76,7 @@ def list_sessions(
 ) -> None:
     """The history, not the command line, decides whether it makes sense."""
 
-    async def work(desk: "Moot") -> SessionPage:
+    async def work(desk: Moot) -> SessionPage:
         query = check_typed(
             SessionQuery,
             symbol=symbol and (await desk.market_data.market_data().symbol(symbol)).text,
@@ -93,7 +93,7 @@ def list_sessions(
 
 @sessions.command("show", help=say("sessions.help.show"))
 def show(session_id: SessionId, as_json: AsJson = False) -> None:
-    async def work(desk: "Moot") -> tuple[SessionDetail, ResearchResult | None]:
+    async def work(desk: Moot) -> tuple[SessionDetail, ResearchResult | None]:
         history, known = desk.coordinator.session_history(), await _find(desk, session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
         if as_json or session.status == "running":
@@ -110,7 +110,9 @@ def show(session_id: SessionId, as_json: AsJson = False) -> None:
 
 @sessions.command("decisions", help=say("decide.of_session"))
 def decisions(session_id: SessionId) -> None:
-    async def work(desk: "Moot") -> list[DecisionRecord]:
+    from moot.cli.rule_view import show_decisions
+
+    async def work(desk: Moot) -> list[DecisionRecord]:
         session = await desk.session(await _find(desk, session_id))
         assert desk.governance.decisions is not None, "there was a session"
         return list(await desk.governance.decisions.of_session(session.id, DEFAULT_WORKSPACE))
@@ -126,11 +128,11 @@ def retry(
 ) -> None:
     with command(as_json=as_json) as settings:
         session = at_desk(settings, lambda desk: _session(desk, session_id))
-        skipped = session.skip_debate if skip_debate is None else skip_debate
-        run_and_show(
+        _run_again(
             settings,
-            {"experts": session.selected_experts, "skip_debate": skipped, "locale": session.locale},
+            session,
             lambda desk, watch: desk.retry(session.id, skip_debate=skip_debate, watch=watch),
+            skip_debate=skip_debate,
             as_json=as_json,
         )
 
@@ -156,7 +158,7 @@ def resume(
 
 @sessions.command("cancel", help=say("sessions.help.cancel"))
 def cancel(session_id: SessionId) -> None:
-    async def work(desk: "Moot") -> tuple[SessionDetail, float]:
+    async def work(desk: Moot) -> tuple[SessionDetail, float]:
         return await desk.cancel(await _find(desk, session_id)), desk.settings.lease_seconds
 
     session, seconds = on_desk(work)
@@ -174,7 +176,7 @@ def export(
         if pack.exists() and not force:
             raise InvalidInput(SAY("session_files.exists", path=pack))
 
-        async def work(desk: "Moot") -> SessionPack:
+        async def work(desk: Moot) -> SessionPack:
             about = (await _find(desk, session_id), DEFAULT_WORKSPACE, environment_locale())
             return await desk.coordinator.session_packs().pack(*about)
 
@@ -199,7 +201,7 @@ def verify(
         _verify_all(head, sign=sign)
         return
 
-    async def work(desk: "Moot") -> Verification:
+    async def work(desk: Moot) -> Verification:
         history = desk.coordinator.session_history()
         return await history.verify(await _find(desk, target), DEFAULT_WORKSPACE, environment_locale())
 
@@ -216,7 +218,7 @@ def prune(
     workspace: Annotated[str, option("session_files.help.workspace")] = "default",
     yes: Annotated[bool, option("session_files.help.yes", "--yes")] = False,
 ) -> None:
-    async def work(desk: "Moot") -> None:
+    async def work(desk: Moot) -> None:
         pruning = desk.coordinator.session_pruning()
         planned = await pruning.plan(last, workspace)
         if not planned.calls:
@@ -246,7 +248,7 @@ def prune(
 def replay(session_id: SessionId, as_json: AsJson = False) -> None:
     """Exit code 0: everything came out as it is on record; 1: something did not, or could not be replayed."""
 
-    async def work(desk: "Moot") -> Replay:
+    async def work(desk: Moot) -> Replay:
         return await desk.replay(await _find(desk, session_id))
 
     replayed = on_desk(work, show_replay, as_json=as_json)
@@ -254,11 +256,11 @@ def replay(session_id: SessionId, as_json: AsJson = False) -> None:
         raise typer.Exit(1)
 
 
-async def _find(desk: "Moot", text: str) -> UUID:
+async def _find(desk: Moot, text: str) -> UUID:
     return await desk.coordinator.session_history().find(text, DEFAULT_WORKSPACE)
 
 
-async def _session(desk: "Moot", text: str) -> SessionDetail:
+async def _session(desk: Moot, text: str) -> SessionDetail:
     return await desk.session(await _find(desk, text))
 
 
@@ -276,12 +278,17 @@ def _try_to_resume(settings: Settings, session_id: str, *, as_json: bool) -> App
 def _resume_one(settings: Settings, session_id: str, *, as_json: bool) -> None:
     session = at_desk(settings, lambda desk: _session(desk, session_id))
     tell("sessions.resuming", err=as_json, session_id=session.id, symbol=session.symbol)
-    run_and_show(
-        settings,
-        {"experts": session.selected_experts, "skip_debate": session.skip_debate, "locale": session.locale},
-        lambda desk, watch: desk.resume(session.id, watch=watch),
-        as_json=as_json,
-    )
+    _run_again(settings, session, lambda desk, watch: desk.resume(session.id, watch=watch), as_json=as_json)
+
+
+def _run_again(
+    settings: Settings, session: SessionDetail, run: Run, *, skip_debate: bool | None = None, as_json: bool
+) -> None:
+    from moot.cli.research import run_and_show
+
+    skipped = session.skip_debate if skip_debate is None else skip_debate
+    asked = {"experts": session.selected_experts, "skip_debate": skipped, "locale": session.locale}
+    run_and_show(settings, asked, run, as_json=as_json)
 
 
 def _write(path: Path, data: bytes) -> None:
@@ -296,7 +303,7 @@ def _write(path: Path, data: bytes) -> None:
 def _verify_all(head: str | None, *, sign: bool) -> None:
     """Every session of the workspace, and that none is missing. What holds but for its signature can be signed."""
 
-    async def work(desk: "Moot") -> WorkspaceVerification:
+    async def work(desk: Moot) -> WorkspaceVerification:
         history = desk.coordinator.session_history()
         return await history.verify_all(DEFAULT_WORKSPACE, environment_locale(), sign=sign)
 

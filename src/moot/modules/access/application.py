@@ -30,9 +30,8 @@ from moot.shared.domain.errors import (
     Unauthenticated,
     Unavailable,
 )
-from moot.shared.domain.messages import Message, shorten
+from moot.shared.domain.messages import Message, nearest, shorten
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.domain.validation import find_nearest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -193,7 +192,7 @@ def _find(wanted: str, keys: Sequence[ApiKey]) -> ApiKey:
 
 
 def _suggest(problem: Message, missed: Sequence[str], known: Sequence[str]) -> Message:
-    near = find_nearest(list(missed), known)
+    near = [name for miss in missed for name in nearest(miss, known)]
     return COMMON("did_you_mean", problem=problem, nearest=near) if near else problem
 
 

@@ -7,15 +7,16 @@ loads nothing.
 from collections.abc import Iterable, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
-from typing import Any, NamedTuple
-
-from markdown_it import MarkdownIt
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem, ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.markdown import escape, escape_lines
 from moot.shared.domain.messages import Locale
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
 
 
 class Wording(NamedTuple):
@@ -209,7 +210,9 @@ def to_html(markdown: str) -> str:
 
 
 @cache
-def _markdown() -> MarkdownIt:
+def _markdown() -> "MarkdownIt":
+    from markdown_it import MarkdownIt  # noqa: PLC0415  # takes a while, and only pages need it
+
     return (
         MarkdownIt("commonmark", {"html": False, "breaks": True, "xhtmlOut": False})
         .enable("table")

@@ -5,7 +5,7 @@ and is released by its own timetable.
 """
 
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from functools import cache
@@ -71,10 +71,12 @@ def phrases() -> Phrases:
     return Phrases(**tomllib.loads(Path(__file__).with_name("phrases.toml").read_text(encoding="utf-8")))
 
 
-def list_news(seed: int, until: date, shares: Iterable[Share]) -> list[NewsItem]:
-    items = [item for share in shares for item in (*_announcements(share), *_company_stories(share))]
-    items += [item for industry in (None, *industries()) for item in _policies(seed, industry, until)]
-    return sorted(items, key=lambda item: (item.available_at, item.url))
+def list_news(share: Share) -> list[NewsItem]:
+    return [*_announcements(share), *_company_stories(share)]
+
+
+def list_policies(seed: int, until: date) -> list[NewsItem]:
+    return [item for industry in (None, *industries()) for item in _policies(seed, industry, until)]
 
 
 def _announcements(share: Share) -> Iterator[NewsItem]:

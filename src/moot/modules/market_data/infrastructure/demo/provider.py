@@ -37,8 +37,7 @@ class DemoMarket:
             return Batch(listed)
         every = self._all().all_of(dataset, subject)
         midnight, days = moment(_today(self._moment(self._clock.now())), 0), (start, end, Market.DEMO)
-        own = (fact for fact in every if getattr(fact, "symbol", None) in (subject, None))
-        public = (fact for fact in own if fact.available_at < midnight)
+        public = (fact for fact in every if fact.available_at < midnight)
         return Batch(fact for fact in public if dataset.covers(getattr(fact, dataset.day), *days))
 
     def _all(self) -> "_World":
@@ -64,9 +63,12 @@ class _World:
 
         self._seed, self._until = seed, until
         self.histories = {symbol: Share(firm, seed, until) for symbol, firm in firms().items()}
+        self._news: dict[str, list[facts.NewsItem]] = {}
 
     def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
-        home = self if dataset in (facts.MACRO, facts.NEWS) else self.histories.get(subject)
+        if dataset is facts.NEWS:
+            return self._news_of(subject)
+        home = self if dataset is facts.MACRO else self.histories.get(subject)
         found: Sequence[Any] = getattr(home, dataset.name) if home else ()
         return found
 
@@ -77,7 +79,16 @@ class _World:
         return list_macro(self._seed, self._until)
 
     @cached_property
-    def news(self) -> list[facts.NewsItem]:
+    def _policies(self) -> list[facts.NewsItem]:
+        from moot.modules.market_data.infrastructure.demo.news import list_policies  # noqa: PLC0415
+
+        return list_policies(self._seed, self._until)
+
+    def _news_of(self, subject: str) -> list[facts.NewsItem]:
         from moot.modules.market_data.infrastructure.demo.news import list_news  # noqa: PLC0415
 
-        return list_news(self._seed, self._until, self.histories.values())
+        if subject not in self._news:
+            share = self.histories.get(subject)
+            told = [*(list_news(share) if share else ()), *self._policies]
+            self._news[subject] = sorted(told, key=lambda item: (item.available_at, item.url))
+        return self._news[subject]
