@@ -50,13 +50,6 @@ def test_a_symbol_that_nobody_lists_is_refused_before_any_engine_is_loaded(tmp_p
     assert modules.isdisjoint(HEAVY)
 
 
-def test_research_on_the_demo_market_loads_no_frames_for_the_indicators() -> None:
-    code = "import sys, moot.modules.research.infrastructure.indicators; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
-    assert "talib" in done.stdout.split()
-    assert {"pandas", "polars"}.isdisjoint(done.stdout.split())
-
-
 def test_the_server_is_up_before_the_engine_is_loaded() -> None:
     code = "import sys, moot.main; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

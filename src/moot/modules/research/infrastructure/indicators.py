@@ -11,16 +11,11 @@ from math import copysign, isnan
 from typing import Any, Literal
 
 import numpy as np
+import talib
 from numpy.typing import NDArray
 
 from moot.modules.research.domain.facts import Bar
 from moot.modules.research.domain.indicators import Indicators, Pattern
-from moot.shared.infrastructure.hidden_modules import hide_modules
-
-with hide_modules(
-    "pandas", "polars"
-):  # where they are installed it loads both, to take columns; it gets arrays
-    import talib
 
 Series = NDArray[np.float64]
 

@@ -40,7 +40,8 @@ class DemoMarket:
         if dataset is facts.COMPANIES:
             return Batch(every)
         midnight, days = moment(_today(self._moment(self._clock.now())), 0), (start, end, Market.DEMO)
-        public = (fact for fact in every if fact.available_at < midnight)
+        own = (fact for fact in every if getattr(fact, "symbol", None) in (subject, None))
+        public = (fact for fact in own if fact.available_at < midnight)
         return Batch(fact for fact in public if dataset.covers(getattr(fact, dataset.day), *days))
 
     def _all(self) -> "_World":
@@ -70,11 +71,7 @@ class _World:
         """All there will have been of a dataset; what is public is for the reader to say."""
         if dataset is facts.COMPANIES:
             return [firm.company for firm in firms().values()]
-        own = self.histories.get(subject)
-        if dataset is facts.NEWS:
-            news = [*(own.news if own else ()), *self._policies]
-            return sorted(news, key=lambda item: (item.available_at, item.url))
-        home = self if dataset is facts.MACRO else own
+        home = self if dataset in (facts.MACRO, facts.NEWS) else self.histories.get(subject)
         found: Sequence[Any] = getattr(home, dataset.name) if home else ()
         return found
 
@@ -83,8 +80,10 @@ class _World:
         return macro_observations(self._seed, self.until)
 
     @cached_property
-    def _policies(self) -> list[facts.NewsItem]:
-        return policy_notices(self._seed, self.until)
+    def news(self) -> list[facts.NewsItem]:
+        items = [item for history in self.histories.values() for item in history.news()]
+        items += policy_notices(self._seed, self.until)
+        return sorted(items, key=lambda item: (item.available_at, item.url))
 
 
 class _History:
@@ -109,7 +108,6 @@ class _History:
     def reports(self) -> list[facts.FinancialReport]:
         return accounts.published_reports(self._firm, self._seed, self._accounts)
 
-    @cached_property
     def news(self) -> list[facts.NewsItem]:
         told = announcements(self._firm, self._seed, self._accounts, self.reports, self._sessions)
         return told + company_stories(self._firm, self._seed, self._accounts, self._until)
