@@ -278,7 +278,7 @@ class TestRulesInForce:
 
     @pytest.mark.parametrize(("typed", "status", "number"), [("y\n", 0, 1), ("n\n", 1, 0), ("", 1, 0)])
     async def test_somebody_at_a_terminal_is_asked(self, moot, home, monkeypatch, typed, status, number):
-        monkeypatch.setattr("moot.cli.rules._somebody_is_there", lambda: True)
+        monkeypatch.setattr("moot.cli.options.somebody_is_there", lambda: True)
         seen = await moot("rules", "activate", written(home, CAP), typed=typed)
         assert (seen.returncode, "Put this in force? [y/N]" in seen.stdout) == (status, True)
         assert json.loads((await moot("rules", "list", "--json")).stdout)["ruleset"] == number

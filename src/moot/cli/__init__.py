@@ -22,7 +22,7 @@ COMMANDS = {
     "sessions": "sessions",
     "rules": "rules",
     "escalations": "escalations",
-    "keys": "keys",
+    "keys": "upkeep",
     "db": "upkeep",
 }
 """The module that has the command, or the group of commands, under the same name."""

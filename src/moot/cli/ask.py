@@ -18,7 +18,7 @@ from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, lone, option, uuid_of
+from moot.cli.options import argument, lone, option
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, find_breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -38,7 +38,7 @@ from moot.modules.intake.application.report_text import clip
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.markdown import drop_unseen
 from moot.shared.domain.messages import LOCALES, Locale
-from moot.shared.domain.validation import validate
+from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
 
@@ -102,7 +102,7 @@ def run_ask(
     with command(spoken, as_json=as_json) as settings:
         _check([name for name, wanted in wants.items() if wanted], thread, edit)
         if thread not in (None, LAST) and not DIGITS.fullmatch(str(thread)):
-            uuid_of("thread", str(thread))
+            raise refuse_field("uuid_parsing", "thread", thread)
         screen = Screen(quiet=as_json, locale=spoken, currency=settings.currency)
         here = settings.model_copy(update={"locale": environment_locale()})
         ended = _talk(here, begin, screen, decided=yes or accept)
@@ -171,13 +171,15 @@ class Screen:
         self._planned, self._warned = False, set[str]()
 
     def tell(self, what: Happening, about: dict[str, Any]) -> None:
-        show: dict[str, Callable[[dict[str, Any]], None]] = {
-            "plan": lambda told: self._plan(told["plan"], told["estimate"]),
-            "step": self._step,
-            "tool_call": self._tool,
-        }
-        if what in show and not self._quiet:
-            show[what](about)
+        if self._quiet:
+            return
+        match what:
+            case "plan":
+                self._plan(about["plan"], about["estimate"])
+            case "step":
+                self._step(about)
+            case "tool_call":
+                self._tool(about)
 
     def decide(self, conversation: Conversation) -> Feedback | None:
         """None: nobody is there, or whoever is says nothing; the conversation goes on waiting."""

@@ -15,7 +15,7 @@ from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, Symbol, argument, day, group, list_typed, option
+from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, option
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -110,7 +110,7 @@ def bring_in(
 
 
 @data.command("check", help=say("help.data_check"))
-def check(symbol: Symbol) -> None:
+def check(symbol: Annotated[str, argument("help.symbol")]) -> None:
     remarks = on_desk(lambda desk: desk.market_data.upkeep().examine(symbol))
     for remark in remarks[:MOST_REMARKS]:
         typer.echo(_in_words(remark.text))

@@ -4,7 +4,6 @@ import importlib.util
 import os
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, TypeVar
 from urllib.parse import urlsplit
 
@@ -30,38 +29,15 @@ OTHER = "other"
 OTHER_ALIAS = "custom"
 LAST_PRIORITY = 10_000
 SEARCHES = ("bocha", "searxng")
+ALLOWED = {"locale": LOCALES, "preset": tuple(PRESETS), "data": BY_REQUEST, "search": SEARCHES}
+A_MODEL = ("preset", "base_url", "model", "key_env")
 
 Changes = dict[str, str | None]
 """Settings by name; None removes one."""
+Given = Mapping[str, str | None]
+"""What the options answer already, by their names."""
 
 init = lone()
-
-
-@dataclass(frozen=True)
-class Given:
-    """What the options answer already."""
-
-    locale: str | None = None
-    preset: str | None = None
-    base_url: str | None = None
-    model: str | None = None
-    key_env: str | None = None
-    tushare_token_env: str | None = None
-    data: str | None = None
-    search: str | None = None
-    search_key_env: str | None = None
-    search_url: str | None = None
-
-    def __post_init__(self) -> None:
-        known = {"locale": LOCALES, "preset": tuple(PRESETS), "data": BY_REQUEST, "search": SEARCHES}
-        for name, allowed in known.items():
-            value = getattr(self, name)
-            if value is not None and value not in allowed:
-                raise InvalidInput(SAY("init.unknown", option=name, value=value, allowed=allowed))
-
-    @property
-    def a_model(self) -> bool:
-        return bool(self.preset or self.base_url or self.model or self.key_env)
 
 
 @init.command(help=say("help.init"))
@@ -72,15 +48,17 @@ def set_up(
     model: ModelName = None,
     key_env: KeyEnv = None,
     tushare_token_env: Annotated[str | None, option("help.init_token_env", metavar="VAR")] = None,
-    source: Annotated[str | None, option("help.init_data", "--data")] = None,
+    data: Annotated[str | None, option("help.init_data")] = None,
     search: Annotated[str | None, option("help.init_search")] = None,
     search_key_env: Annotated[str | None, option("help.init_search_key", metavar="VAR")] = None,
     search_url: Annotated[str | None, option("help.init_search_url")] = None,
     yes: Annotated[bool, option("help.init_yes", "--yes")] = False,
 ) -> None:
+    given: Given = {name: value for name, value in locals().items() if name != "yes"}
     with command() as settings:
-        a_model = (preset, base_url, model, key_env)
-        given = Given(locale, *a_model, tushare_token_env, source, search, search_key_env, search_url)
+        for name, allowed in ALLOWED.items():
+            if (value := given[name]) is not None and value not in allowed:
+                raise InvalidInput(SAY("init.unknown", option=name, value=value, allowed=allowed))
         Interview(settings, given, silent=yes).hold()
 
 
@@ -89,6 +67,7 @@ class Interview:
 
     def __init__(self, settings: Settings, given: Given, *, silent: bool) -> None:
         self._settings, self._given, self._silent = settings, given, silent
+        self._names_a_model = any(given[name] for name in A_MODEL)
         self._locale: Locale = environment_locale()
         self._file = settings.home.expanduser() / SETTINGS_FILE
         self._present: list[ConfigView] = []
@@ -99,15 +78,19 @@ class Interview:
         at_desk(self._settings, self._look_around)
         if not self._silent:
             self._tell("init.welcome")
-        locale = self._given.locale or self._choose("init.ask_locale", {"zh-CN": "中文", "en-US": "English"})
+        locale = self._given["locale"] or self._choose(
+            "init.ask_locale", {"zh-CN": "中文", "en-US": "English"}
+        )
         self._locale = locale_of(locale) if locale else self._locale
         self._show_present()
         model = self._agree_on_a_model()
         dropped = model is not None and not self._works(model) and not self._is_sure("init.keep_failing")
-        changes = self._until_possible(self._data, bool(self._given.data or self._given.tushare_token_env))
+        changes = self._until_possible(
+            self._data, bool(self._given["data"] or self._given["tushare_token_env"])
+        )
         if "tushare_token" in changes:
             self._tell("init.token_untested")
-        changes |= self._until_possible(self._search, bool(self._given.search))
+        changes |= self._until_possible(self._search, bool(self._given["search"]))
         if locale:
             changes["locale"] = locale
         self._write(changes, None if dropped else model)
@@ -181,8 +164,8 @@ class Interview:
 
     def _agree_on_a_model(self) -> ConfigBody | None:
         if self._database is not None:
-            return self._until_possible(self._model, self._given.a_model)
-        if self._given.a_model:
+            return self._until_possible(self._model, self._names_a_model)
+        if self._names_a_model:
             raise Unavailable(SAY("init.nothing_stored"))
         self._tell("init.nothing_stored")
         return None
@@ -190,7 +173,9 @@ class Interview:
     def _model(self) -> ConfigBody | None:
         given = self._given
         endpoints = {name: preset.base_url for name, preset in PRESETS.items()} | {OTHER: SAY("init.other")}
-        chosen = given.preset or (OTHER if given.a_model else self._choose("init.ask_model", endpoints))
+        chosen = given["preset"] or (
+            OTHER if self._names_a_model else self._choose("init.ask_model", endpoints)
+        )
         if chosen is None:
             return None
         preset = PRESETS.get(chosen)
@@ -200,15 +185,15 @@ class Interview:
             ConfigBody,
             alias=alias,
             preset=preset.name if preset else None,
-            base_url=given.base_url or (None if preset else self._ask("init.ask_url")) or None,
-            model_name=given.model or self._ask("init.ask_name", suggested) or None,
+            base_url=given["base_url"] or (None if preset else self._ask("init.ask_url")) or None,
+            model_name=given["model"] or self._ask("init.ask_name", suggested) or None,
             api_key=self._key(self._keys.get(alias, ""), asked=not preset or preset.needs_key) or None,
             priority=min(1 + max((view.priority for view in self._present), default=0), LAST_PRIORITY),
         )
 
     def _key(self, stored: str, *, asked: bool) -> str:
-        if self._given.key_env:
-            return secret_in("--key-env", self._given.key_env)
+        if self._given["key_env"]:
+            return secret_in("--key-env", self._given["key_env"])
         question = "init.ask_key_again" if stored else "llm.ask_key"
         return (self._ask_secret(question) if asked else "") or stored
 
@@ -230,9 +215,9 @@ class Interview:
     def _data(self) -> Changes:
         given = self._given
         changes: Changes = {}
-        if given.tushare_token_env:
-            changes["tushare_token"] = secret_in("--tushare-token-env", given.tushare_token_env)
-        name = given.data
+        if given["tushare_token_env"]:
+            changes["tushare_token"] = secret_in("--tushare-token-env", given["tushare_token_env"])
+        name = given["data"]
         if name is None and not changes:
             choices = {name: SAY(f"init.data.{name}") for name in ("tushare", *BY_REQUEST)}
             name = self._choose("init.ask_data", choices)
@@ -247,13 +232,13 @@ class Interview:
 
     def _search(self) -> Changes:
         given, choices = self._given, {name: SAY(f"init.search.{name}") for name in SEARCHES}
-        name = given.search or self._choose("init.ask_search", choices)
+        name = given["search"] or self._choose("init.ask_search", choices)
         if name == "bocha":
-            variable = given.search_key_env
+            variable = given["search_key_env"]
             key = secret_in("--search-key-env", variable) if variable else self._ask_secret("init.ask_bocha")
             return _if_answered("bocha_api_key", key, "--search-key-env" if self._silent else None)
         if name == "searxng":
-            url = given.search_url or self._ask("init.ask_searxng")
+            url = given["search_url"] or self._ask("init.ask_searxng")
             if url and not (urlsplit(url).scheme in {"http", "https"} and urlsplit(url).hostname):
                 raise InvalidInput(SAY("init.no_address", url=url))
             chosen = _if_answered("searxng_url", url, "--search-url" if self._silent else None)

@@ -48,7 +48,7 @@ MOST_TOKENS = 1024
 Alias = Annotated[str, argument("help.llm_alias")]
 Preset = Annotated[str | None, option("help.llm_preset", told={"presets": list(PRESETS)})]
 BaseUrl = Annotated[str | None, option("help.llm_base_url")]
-ModelName = Annotated[str | None, option("help.llm_model")]
+ModelName = Annotated[str | None, option("help.llm_model", "--model")]
 KeyEnv = Annotated[str | None, option("help.llm_key_env", metavar="VAR")]
 
 llm = group("help.llm")
@@ -64,11 +64,11 @@ def add_model(
     alias: Alias,
     preset: Preset = None,
     base_url: BaseUrl = None,
-    model: ModelName = None,
+    model_name: ModelName = None,
     key_stdin: Annotated[bool, option("help.llm_key_stdin", "--key-stdin")] = False,
     key_env: KeyEnv = None,
     priority: Annotated[int | None, option("help.llm_priority")] = None,
-    tag: Annotated[list[str] | None, option("help.llm_tag")] = None,
+    tags: Annotated[list[str] | None, option("help.llm_tag", "--tag")] = None,
     price_in: Annotated[float | None, option("help.llm_price_in")] = None,
     price_out: Annotated[float | None, option("help.llm_price_out")] = None,
     context_size: Annotated[int | None, option("help.llm_context_size")] = None,
@@ -78,27 +78,17 @@ def add_model(
     proxy: Annotated[str | None, option("help.llm_proxy")] = None,
 ) -> None:
     """The platform, not the command line, decides whether it makes sense."""
+    typed = {name: value for name, value in locals().items() if name in ConfigBody.model_fields}
     known = PRESETS.get(preset or "")
     with command() as settings:
         if (price_in is None) != (price_out is None):
             raise InvalidInput(SAY("llm.half_a_price"))
-        body = check_typed(
-            ConfigBody,
-            alias=alias,
-            preset=preset,
-            base_url=base_url,
-            model_name=model or (known.suggested_model if known else None),
-            api_key=_key(preset, key_stdin, key_env) or None,
-            priority=priority,
-            tags=tag or None,
-            price_in=price_in,
-            price_out=price_out,
-            context_size=context_size,
-            timeout=timeout,
-            concurrency=concurrency,
-            knowledge_cutoff=knowledge_cutoff,
-            proxy=proxy,
-        )
+        typed |= {
+            "model_name": model_name or (known.suggested_model if known else None),
+            "api_key": _key(preset, key_stdin, key_env) or None,
+            "tags": tags or None,
+        }
+        body = check_typed(ConfigBody, **typed)
         view = at_desk(settings, lambda desk: desk.llm_platform.config_service().create(body))
         tell("llm.added", alias=view.alias, model=view.model_name, url=view.base_url)
         if view.price_in is None:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
-from uuid import UUID
 
 import typer
 from pydantic import BaseModel
@@ -46,9 +45,6 @@ def argument(key: str, **more: Any) -> Any:
 Profile = Literal["default", "research", "tools", "presets", "none"]
 
 AsJson = Annotated[bool, option("help.json", "--json")]
-Symbol = Annotated[str, argument("help.symbol")]
-Symbols = Annotated[list[str], argument("help.symbols", metavar="SYMBOL")]
-SkipDebate = Annotated[bool, option("help.skip_debate", "--skip-debate")]
 
 
 def day(name: str, text: str | None) -> date | None:
@@ -63,13 +59,6 @@ def require_day(name: str, text: str) -> date:
     if found is None:
         raise refuse_field("date_malformed", name, text)
     return found
-
-
-def uuid_of(field: str, text: str) -> UUID:
-    try:
-        return UUID(text)
-    except ValueError:
-        raise refuse_field("uuid_parsing", field, text) from None
 
 
 def list_typed(words: Sequence[str]) -> list[str]:
@@ -135,13 +124,16 @@ def secret_from_stdin() -> str:
     return _keep_secret(value)
 
 
-def confirm(question: str, needs_yes: str, kept: str) -> None:
-    """Go on if somebody says yes; `needs_yes` and `kept` are what to tell when nobody can, or does not."""
+def confirm(question: str, needs_yes: str, kept: str, *, code: int = 0) -> None:
+    """Go on if somebody says yes; `needs_yes` and `kept` are what to tell when nobody can, or does not.
+
+    `code` is how the command ends then.
+    """
     if not somebody_is_there():
         raise InvalidInput(SAY(needs_yes))
     if not typer.confirm(question):
         typer.echo(say(kept))
-        raise typer.Exit(0)
+        raise typer.Exit(code)
 
 
 def somebody_is_there() -> bool:

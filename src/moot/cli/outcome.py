@@ -6,7 +6,7 @@ import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import structlog
 import typer
@@ -29,12 +29,18 @@ T = TypeVar("T")
 Work = Callable[["Moot"], Awaitable[T]]
 
 
-def on_desk(work: Work[T], show: Callable[[T], None] | None = None, *, as_json: bool = False) -> T:
-    """What `work` gives, done on a desk made from the settings, and then shown, or printed as JSON."""
+def on_desk(
+    work: Work[T],
+    show: Callable[[T], None] | None = None,
+    *,
+    as_json: bool = False,
+    body: Callable[[T], Any] = lambda done: done,
+) -> T:
+    """What `work` gives on a desk made from the settings, shown, or its `body` printed as JSON."""
     with command(as_json=as_json) as settings:
         done = at_desk(settings, work)
         if as_json:
-            print_json(done)
+            print_json(body(done))
         elif show is not None:
             show(done)
         return done

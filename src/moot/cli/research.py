@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from itertools import count
-from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
+from itertools import chain, count
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console, Group, RenderableType
@@ -12,8 +12,7 @@ from rich.console import Console, Group, RenderableType
 from moot.cli.options import (
     DAY,
     AsJson,
-    SkipDebate,
-    Symbols,
+    argument,
     complete_experts,
     list_typed,
     lone,
@@ -34,7 +33,7 @@ from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
-from moot.shared.domain.messages import LOCALES, Message, locale_of
+from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
 from moot.shared.infrastructure.settings import Settings
 
 if TYPE_CHECKING:
@@ -46,6 +45,8 @@ if TYPE_CHECKING:
     from moot.modules.coordinator.application.run import Watch
     from moot.modules.llm_platform.application.call_logs import Estimate
 
+    Outcome = tuple[str, ResearchResult | AppError]
+    """A symbol, and what came of it."""
     Run = Callable[[Moot, Watch | None], Awaitable[ResearchResult]]
 
 AT_ONCE = 4
@@ -57,7 +58,7 @@ research = lone()
 
 @research.command(help=say("help.research"))
 def run_research(
-    symbols: Symbols,
+    symbols: Annotated[list[str], argument("help.symbols", metavar="SYMBOL")],
     experts: Annotated[
         str,
         option(
@@ -68,7 +69,7 @@ def run_research(
         ),
     ] = ",".join(EXPERTS),
     as_of: Annotated[str | None, option("help.as_of", metavar=DAY)] = None,
-    skip_debate: SkipDebate = False,
+    skip_debate: Annotated[bool, option("help.skip_debate", "--skip-debate")] = False,
     limit: Annotated[str | None, option("help.limit", metavar="N")] = None,
     locale: Annotated[str | None, option("help.locale", told={"locales": LOCALES})] = None,
     max_cost: Annotated[str | None, option("help.max_cost", metavar="X")] = None,
@@ -118,12 +119,6 @@ def write_report(desk: Moot, result: ResearchResult) -> Path | OSError:
         return e
 
 
-class Outcome(NamedTuple):
-    symbol: str
-    result: ResearchResult | None = None
-    error: AppError | None = None
-
-
 def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any], *, as_json: bool) -> None:
     """Every symbol is understood before the first is researched; one that fails does not stop the others."""
     say = Wording(locale_of(asked["locale"]))
@@ -141,9 +136,9 @@ def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any
                 try:
                     result = await desk.research(symbol, **asked, watch=watch)
                     write_report(desk, result)
-                    return Outcome(symbol, result)
+                    return symbol, result
                 except AppError as e:
-                    return Outcome(symbol, error=e)
+                    return symbol, e
                 finally:
                     count_to(next(done))
 
@@ -151,46 +146,41 @@ def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any
             return list(await asyncio.gather(*map(ask, symbols)))
 
     outcomes = at_desk(settings, work)
-    errors = [outcome.error for outcome in outcomes if outcome.error]
+    errors = [found for _, found in outcomes if isinstance(found, AppError)]
     if len(errors) == len(outcomes) and all(isinstance(error, InvalidInput) for error in errors):
         raise errors[0]
     if as_json:
-        print_json([_body(outcome, say) for outcome in outcomes])
+        print_json([_body(*outcome, say.locale) for outcome in outcomes])
     else:
         print_table(
             outcomes,
-            line_field("sessions.column.symbol", lambda outcome: outcome.symbol),
-            field("sessions.column.verdict", lambda outcome: _summarise(outcome, say)),
-            line_field("sessions.column.id", _short_id),
+            line_field("sessions.column.symbol", lambda outcome: outcome[0]),
+            field("sessions.column.verdict", lambda outcome: _summarise(outcome[1], say)),
+            line_field("sessions.column.id", lambda outcome: _short_id(outcome[1])),
         )
-        for notice in dict.fromkeys(
-            n for outcome in outcomes if outcome.result for n in outcome.result.notices
-        ):
+        told = (found.notices for _, found in outcomes if not isinstance(found, AppError))
+        for notice in dict.fromkeys(chain.from_iterable(told)):
             typer.echo(notice)
         tell("research.reports", path=settings.home.expanduser() / "reports")
     if errors:
         raise typer.Exit(1)
 
 
-def _body(outcome: Outcome, say: Wording) -> Any:
-    if outcome.error is None:
-        return outcome.result
-    return {"symbol": outcome.symbol, **error_body(outcome.error, say.locale).model_dump(mode="json")}
+def _body(symbol: str, found: ResearchResult | AppError, locale: Locale) -> Any:
+    if not isinstance(found, AppError):
+        return found
+    return {"symbol": symbol, **error_body(found, locale).model_dump(mode="json")}
 
 
-def _summarise(outcome: Outcome, say: Wording) -> RenderableType:
-    if outcome.result is None:
-        return Prose(outcome.error.in_locale(say.locale) if outcome.error else "", style="red")
-    return Group(describe_ruling(outcome.result, say), *list_warnings(outcome.result))
+def _summarise(found: ResearchResult | AppError, say: Wording) -> RenderableType:
+    if isinstance(found, AppError):
+        return Prose(found.in_locale(say.locale), style="red")
+    return Group(describe_ruling(found, say), *list_warnings(found))
 
 
-def _short_id(outcome: Outcome) -> str:
+def _short_id(found: ResearchResult | AppError) -> str:
     """Enough to name it by: commands take the beginning of an id."""
-    known = (
-        outcome.result.session_id
-        if outcome.result
-        else outcome.error and outcome.error.details.get("session_id")
-    )
+    known = found.details.get("session_id") if isinstance(found, AppError) else found.session_id
     return str(known or "—")[:8]
 
 

@@ -1,10 +1,9 @@
 """`moot rules`: the rules in force and those that were, and files of rules: checked, tried, simulated, generated."""
 
-import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, time
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
@@ -16,7 +15,7 @@ from moot.cli.decide import (
     requests_in,
     rule_book,
 )
-from moot.cli.options import DAY, Profile, argument, group, option, read_file, require_day, user_name
+from moot.cli.options import DAY, Profile, argument, confirm, group, option, read_file, require_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import count_up, print_json, tell
 from moot.cli.rule_view import (
@@ -36,7 +35,7 @@ from moot.modules.governance.application.rule_files import EnhancedRule, as_data
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
 from moot.shared.domain.clock import SystemClock
-from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 if TYPE_CHECKING:
@@ -79,15 +78,13 @@ def list_rules(
 def show_rule(
     rule_id: Annotated[str, argument("rules.help.id", metavar="ID")], as_json: AsJson = False
 ) -> None:
-    with command(as_json=as_json) as settings:
-        active = at_desk(settings, _in_force)
-        rule = next((rule for rule in active.rules if rule.id == rule_id), None)
-        if rule is None:
-            raise NoSuchRule(rule_id, [rule.id for rule in active.rules])
-        if as_json:
-            print_json(as_data(rule))
-        else:
-            show_one(rule)
+    async def work(desk: "Moot") -> EnhancedRule:
+        known = {rule.id: rule for rule in (await _in_force(desk)).rules}
+        if rule_id not in known:
+            raise NoSuchRule(rule_id, list(known))
+        return known[rule_id]
+
+    on_desk(work, show_one, as_json=as_json, body=as_data)
 
 
 @rules.command("check", help=say("rules.help.check"))
@@ -129,30 +126,35 @@ def activate(
     """Several files together. What goes and what comes is shown, and confirmed, before anything is done."""
     number = str(targets[0]) if len(targets) == 1 and not targets[0].exists() else ""
 
-    async def work(desk: "Moot") -> Stored:
+    async def work(desk: "Moot") -> None:
         rulesets, book = _require_rulesets(desk), desk.governance.book
         if number.isdecimal():
             ruleset = await rulesets.get(int(number), DEFAULT_WORKSPACE)
             await _confirm(rulesets, ruleset.rules, yes)
-            return await _find_stored(rulesets, await rulesets.activate(ruleset.number, **_by_user()))
+            await _tell(rulesets, await rulesets.activate(ruleset.number, **_by_user()))
+            return
         own = accept_rules(book, *targets)
         together = rulesets.check([*choose_shipped(book, own, profile), *own])
         await _confirm(rulesets, [as_data(rule) for rule in together], yes)
         names = ", ".join(target.name for target in targets)
         ruleset = await rulesets.save(together, note=note or names, **_by_user())
-        return Stored(await rulesets.activate(ruleset.number, **_by_user()), ruleset, own)
+        done = await rulesets.activate(ruleset.number, **_by_user())
+        about = {"own": len(own), "shipped": len(together) - len(own), "file": _name_all(targets)}
+        tell("rules.stored", number=done.number, **about)
+        _tell_drafts(own, err=True)
+        await _tell(rulesets, done)
 
-    on_desk(work, lambda done: _tell(done, [] if number.isdecimal() else targets))
+    on_desk(work)
 
 
 @rules.command("rollback", help=say("rules.help.rollback"))
 def roll_back(yes: Yes = False) -> None:
-    async def work(desk: "Moot") -> Stored:
+    async def work(desk: "Moot") -> None:
         rulesets = _require_rulesets(desk)
         await _confirm(rulesets, (await rulesets.before(DEFAULT_WORKSPACE)).rules, yes)
-        return await _find_stored(rulesets, await rulesets.rollback(**_by_user()))
+        await _tell(rulesets, await rulesets.rollback(**_by_user()))
 
-    on_desk(work, _tell)
+    on_desk(work)
 
 
 @rules.command("history", help=say("rules.help.history"))
@@ -162,12 +164,12 @@ def history(as_json: AsJson = False) -> None:
         active = await rulesets.number_in_force(DEFAULT_WORKSPACE)  # keeps the shipped ones, if they are
         return list(await rulesets.list(DEFAULT_WORKSPACE)), active
 
-    with command(as_json=as_json) as settings:
-        rulesets, active = at_desk(settings, work)
-        if as_json:
-            print_json([_as_json(ruleset, active) for ruleset in rulesets])
-        else:
-            show_rulesets(rulesets, active)
+    on_desk(
+        work,
+        lambda found: show_rulesets(*found),
+        as_json=as_json,
+        body=lambda found: [_as_json(ruleset, found[1]) for ruleset in found[0]],
+    )
 
 
 @rules.command("simulate", help=say("rules.help.simulate"))
@@ -210,22 +212,6 @@ def generate(
         tell("rules.accepted" if accepted else "rules.generated", err=True, count=len(made))
 
 
-class Stored(NamedTuple):
-    """`own` are the rules of the files, if it was files."""
-
-    activation: Activation
-    ruleset: Ruleset
-    own: Sequence[EnhancedRule] = ()
-
-
-async def _find_stored(rulesets: RulesetService, done: Activation) -> Stored:
-    return Stored(done, await rulesets.get(done.number, DEFAULT_WORKSPACE))
-
-
-def _somebody_is_there() -> bool:
-    return sys.stdin.isatty()
-
-
 def _by_user() -> dict[str, str]:
     return {"by": user_name(), "workspace": DEFAULT_WORKSPACE}
 
@@ -233,13 +219,8 @@ def _by_user() -> dict[str, str]:
 async def _confirm(rulesets: RulesetService, coming: Sequence[Mapping[str, Any]], yes: bool) -> None:
     changes = await rulesets.compare(coming, DEFAULT_WORKSPACE)
     show_changes(changes)
-    if yes or not changes.count:
-        return
-    if not _somebody_is_there():
-        raise InvalidInput(SAY("rules.needs_yes"))
-    if not typer.confirm(say("rules.sure")):
-        tell("rules.kept")
-        raise typer.Exit(1)
+    if changes.count and not yes:
+        confirm(say("rules.sure"), "rules.needs_yes", "rules.kept", code=1)
 
 
 def _require_rulesets(desk: "Moot") -> RulesetService:
@@ -270,14 +251,9 @@ def _name_all(files: Sequence[Path]) -> str:
     return ", ".join(map(str, files))
 
 
-def _tell(stored: Stored, files: Sequence[Path] = ()) -> None:
-    activation, ruleset, own = stored
-    count, number = len(ruleset.rules), activation.number
-    if files:
-        about = {"own": len(own), "shipped": count - len(own), "file": _name_all(files)}
-        tell("rules.stored", number=number, **about)
-    _tell_drafts(own, err=True)
-    tell("rules.in_force", number=number, digest=ruleset.digest[:SHORT], count=count)
+async def _tell(rulesets: RulesetService, done: Activation) -> None:
+    ruleset = await rulesets.get(done.number, DEFAULT_WORKSPACE)
+    tell("rules.in_force", number=done.number, digest=ruleset.digest[:SHORT], count=len(ruleset.rules))
     tell("rules.within_a_second")
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,8 +21,8 @@ from moot.cli.options import (
     require_day,
 )
 from moot.cli.outcome import at_desk, command, log_file, on_desk
-from moot.cli.printing import count_up, print_json, tell
-from moot.cli.session_view import show_page, show_replay, show_session
+from moot.cli.printing import count_up, tell
+from moot.cli.research_view import show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.session_history import SessionQuery
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
@@ -33,14 +32,13 @@ from moot.shared.infrastructure.private_files import write_private
 from moot.shared.infrastructure.settings import Settings, load_settings
 
 if TYPE_CHECKING:
-    from datetime import date
     from uuid import UUID
 
     from moot.cli.research import Run
     from moot.desk import Moot
     from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
     from moot.modules.coordinator.application.replay import Replay
-    from moot.modules.coordinator.application.session_history import Pruned, SessionDetail, SessionPage
+    from moot.modules.coordinator.application.session_history import SessionDetail, SessionPage
     from moot.modules.coordinator.application.session_pack import SessionPack
     from moot.modules.governance.application.decision_log import DecisionRecord
     from moot.shared.domain.audit import Verification, WorkspaceVerification
@@ -100,12 +98,7 @@ def show(session_id: SessionId, as_json: AsJson = False) -> None:
             return session, None
         return session, await history.result(known, DEFAULT_WORKSPACE)
 
-    with command(as_json=as_json) as settings:
-        session, result = at_desk(settings, work)
-        if as_json:
-            print_json(session)
-        else:
-            show_session(session, result)
+    on_desk(work, lambda found: show_session(*found), as_json=as_json, body=lambda found: found[0])
 
 
 @sessions.command("decisions", help=say("decide.of_session"))
@@ -149,9 +142,14 @@ def resume(
         left = at_desk(settings, lambda desk: desk.find_interrupted())
         if not left:
             tell("sessions.nothing_interrupted", err=as_json)
-        failures = [
-            error for session in left if (error := _try_to_resume(settings, str(session.id), as_json=as_json))
-        ]
+        failures: list[AppError] = []
+        for session in left:
+            try:
+                _resume_one(settings, str(session.id), as_json=as_json)
+            except AppError as e:  # does not keep the others from it
+                failures.append(e)
+                why = e.in_locale(environment_locale())
+                tell("sessions.not_resumed", err=True, session_id=session.id, why=why)
         if failures:
             raise failures[0]
 
@@ -225,7 +223,8 @@ def prune(
             tell("session_files.nothing", day=last)
             return
         if not yes:
-            _ask(planned, last)
+            about = {"calls": planned.calls, "sessions": planned.sessions, "day": last}
+            confirm(say("session_files.sure", **about), "session_files.needs_yes", "session_files.kept")
         assert desk.database is not None, "there was something to prune in it"
         size = await desk.database.size()
         with count_up(say("session_files.pruning"), planned.calls) as count:
@@ -262,17 +261,6 @@ async def _find(desk: Moot, text: str) -> UUID:
 
 async def _session(desk: Moot, text: str) -> SessionDetail:
     return await desk.session(await _find(desk, text))
-
-
-def _try_to_resume(settings: Settings, session_id: str, *, as_json: bool) -> AppError | None:
-    """One that cannot be resumed does not keep the others from it."""
-    try:
-        _resume_one(settings, session_id, as_json=as_json)
-    except AppError as e:
-        why = e.in_locale(environment_locale())
-        tell("sessions.not_resumed", err=True, session_id=session_id, why=why)
-        return e
-    return None
 
 
 def _resume_one(settings: Settings, session_id: str, *, as_json: bool) -> None:
@@ -346,8 +334,3 @@ def _verify_pack(path: Path, head: str | None) -> None:
 def _fail(error: AppError) -> typer.Exit:
     tell("error", err=True, message=error.in_locale(environment_locale()))
     return typer.Exit(1)
-
-
-def _ask(planned: Pruned, last: date) -> None:
-    question = say("session_files.sure", calls=planned.calls, sessions=planned.sessions, day=last)
-    confirm(question, "session_files.needs_yes", "session_files.kept")
