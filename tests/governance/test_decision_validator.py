@@ -1,7 +1,6 @@
 """What the rules make of a decision: the lattice, the corrections, and everything that must not get past them."""
 
 from dataclasses import replace
-from functools import cache
 from itertools import permutations
 from typing import Any
 
@@ -124,21 +123,21 @@ class TestTheLattice:
         rule("payload.args.limit > 5000", id="e.ends", tools=("http",), action="terminate"),
     )
 
+    @pytest.fixture(scope="class")
     @classmethod
-    @cache
-    def validators(cls) -> list[DecisionValidator]:
-        """One for each order in which the rules may come."""
-        return [validator(*order) for order in permutations(cls.rules)]
+    def in_every_order(cls) -> list[DecisionValidator]:
+        book = RuleBook({"http": HTTP})
+        return [book.validator(book.repository(order)) for order in permutations(cls.rules)]
 
     @pytest.mark.parametrize(
         ("limit", "status"),
         [(1, APPROVED), (101, MODIFIED), (501, ESCALATED), (1001, REJECTED), (5001, REJECTED)],
     )
-    def test_is_climbed_by_the_worst_of_all_rules_in_whatever_order(self, limit, status):
+    def test_is_climbed_by_the_worst_of_all_rules_in_whatever_order(self, in_every_order, limit, status):
+        results = [each.validate(call(limit=limit)) for each in in_every_order]
         answers = {
             (result.status, tuple(v.rule_id for v in result.violations), result.terminates)
-            for each in self.validators()
-            for result in [each.validate(call(limit=limit))]
+            for result in results
         }
         ((found, _, terminates),) = answers
         assert (found, terminates) == (status, limit > 5000)
@@ -303,21 +302,6 @@ class TestWhatADecisionSaysBesides:
         assert result.status is REJECTED
         [note] = result.notes
         assert note.startswith("3 rounds of corrections are made, and after those it still broke ")
-
-    def test_what_the_last_round_puts_before_a_person_waits_for_one(self):
-        down = [
-            rule(
-                f"payload.args.limit == {limit}",
-                id=f"from.{limit}",
-                tools=("http",),
-                action="suggest",
-                corrector={"kind": "set", "path": "payload.args.limit", "value": limit - 1},
-            )
-            for limit in (4, 3, 2)
-        ]
-        asks = rule("payload.args.limit == 1", id="asks", tools=("http",), requires_human=True)
-        assert decided(call(limit=4), *down).status is MODIFIED
-        assert decided(call(limit=4), *down, asks).status is ESCALATED
 
     def test_it_is_on_the_record_and_in_the_sentence(self):
         result = decided(call("fax", {"locale": "en-US"}))

@@ -1,6 +1,6 @@
 """The index against the naive reference, on rules and decisions by chance.
 
-MOOT_TEST_PAIRS says how many pairs of rules and a decision (4,000 unless told), MOOT_TEST_SEED where they begin.
+MOOT_TEST_PAIRS says how many pairs of rules and a decision (2,000 unless told), MOOT_TEST_SEED where they begin.
 """
 
 import os
@@ -11,7 +11,7 @@ from moot.modules.governance.infrastructure.cel.index import CelConditions
 from tests.governance import reference
 from tests.governance.generated_rules import TOOLS, pairs
 
-PAIRS = int(os.environ.get("MOOT_TEST_PAIRS", "4000"))
+PAIRS = int(os.environ.get("MOOT_TEST_PAIRS", "2000"))
 FIRST = int(os.environ.get("MOOT_TEST_SEED", "0"))
 DECISIONS = 20
 SEEDS = range(FIRST, FIRST + PAIRS // DECISIONS)

@@ -1,17 +1,26 @@
-"""What a condition may name: the fields of its decision types with their types, and what happened before."""
+"""What a condition may name: the fields of its decision types with their types, and what happened before. Whether a
+value is what its field is declared to be, and the value as CEL takes it.
+
+CEL itself is too forgiving to be asked: it takes `true` for a whole number, compares NaN, and cuts a text at its
+first NUL, so that "a\\0b" equals "a".
+"""
 
 import re
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable, Mapping
 from contextvars import ContextVar
-from datetime import timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
+from math import isfinite
+from types import NoneType
 from typing import Any, Final
 
 from cel_expr_python import cel
 from cel_expr_python.ext import ext_strings
 
-from moot.modules.governance.domain.conditions import CONTEXT, Facts, Kind
+from moot.modules.governance.domain.conditions import CONTEXT, Facts, Kind, moment_in
+from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
+from moot.shared.domain.messages import Message
 
 LITERALS: Final = re.compile(
     r"""//[^\n]*
@@ -48,17 +57,124 @@ def resolve_has(source: str, declared: Container[str]) -> str:
     return "".join([*pieces, source[end:]])
 
 
-TYPES: Final[dict[Kind, cel.Type]] = {
-    "string": cel.Type.STRING,
-    "number": cel.Type.DOUBLE,
-    "integer": cel.Type.INT,
-    "boolean": cel.Type.BOOL,
-    "strings": cel.Type.List(cel.Type.STRING),
-    "list": cel.Type.List(cel.Type.DYN),
-    "map": cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
-    "time": cel.Type.TIMESTAMP,
-    "any": cel.Type.DYN,
+LARGEST: Final = 2**63 - 1
+EXACT: Final = 2**53
+"""Up to here a whole number and a number with a point are compared alike by everybody."""
+LISTS: Final = (list, tuple)
+UNUSABLE: Final = re.compile("[\0\ud800-\udfff]")
+"""What ends a text too early, and what UTF-8 has no bytes for."""
+
+
+class WrongValueError(ValueError):
+    """`flaw` is the key of a text about the value; `kinds`: one of these it should have been."""
+
+    def __init__(self, flaw: str, kinds: Iterable[str] = ()) -> None:
+        super().__init__(flaw)
+        self._flaw, self._kinds = flaw, sorted(kinds)
+
+    def of(self, name: str) -> Message:
+        kinds = [SAY(f"schema.kind.{kind}") for kind in self._kinds]
+        said = {"kinds": join(kinds, by="conditions.or")} if kinds else {}
+        return SAY(f"conditions.wrong.{self._flaw}", name=name, **said)
+
+
+def text(value: Any) -> str:
+    if not isinstance(value, str):
+        raise WrongValueError("kind", ["string"])
+    if ("\0" in value or not value.isascii()) and UNUSABLE.search(value):
+        raise WrongValueError("characters")
+    return value if type(value) is str else str.__str__(value)
+
+
+def number(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise WrongValueError("kind", ["number"])
+    if isinstance(value, int):
+        return float(_bounded(value))
+    if not isfinite(value):
+        raise WrongValueError("not_finite")
+    return float(value)
+
+
+def _bounded(value: int, flaw: str = "too_large") -> int:
+    if not -LARGEST - 1 <= value <= LARGEST:
+        raise WrongValueError(flaw)
+    return int(value)
+
+
+def integer(value: Any) -> int:
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise WrongValueError("kind", ["integer"])
+    return _bounded(value)
+
+
+def _of_type(value: Any, expected: Any, kind: Kind) -> Any:
+    if not isinstance(value, expected):
+        raise WrongValueError("kind", [kind])
+    return value
+
+
+def _plain(value: Any) -> Any:
+    try:
+        return anything(value)
+    except RecursionError:
+        raise WrongValueError("too_deep") from None
+
+
+def anything(value: Any) -> Any:
+    """Plain data all the way down: what JSON can say, and of these very types, for CEL takes no others here."""
+    kind = type(value)
+    if kind is str:
+        text(value)
+    elif kind is dict:
+        for key, member in value.items():
+            text(key)
+            anything(member)
+    elif kind is list:
+        for member in value:
+            anything(member)
+    elif kind is float:
+        number(value)
+    elif kind is int:
+        _bounded(value, "holds_too_large")
+    elif value is not None and kind is not bool:
+        raise WrongValueError("not_plain")
+    return value
+
+
+Reader = Callable[[Any], Any]
+DECLARED_AS: Final[dict[Kind, tuple[cel.Type, Reader]]] = {
+    "string": (cel.Type.STRING, text),
+    "number": (cel.Type.DOUBLE, number),
+    "integer": (cel.Type.INT, integer),
+    "boolean": (cel.Type.BOOL, lambda value: _of_type(value, bool, "boolean")),
+    "strings": (
+        cel.Type.List(cel.Type.STRING),
+        lambda value: [text(each) for each in _of_type(value, LISTS, "strings")],
+    ),
+    "list": (cel.Type.List(cel.Type.DYN), lambda value: _plain(list(_of_type(value, LISTS, "list")))),
+    "map": (
+        cel.Type.Map(cel.Type.STRING, cel.Type.DYN),
+        lambda value: _plain(dict(_of_type(value, Mapping, "map"))),
+    ),
+    "time": (cel.Type.TIMESTAMP, lambda value: _of_type(moment_in(value), datetime, "time")),
+    "any": (cel.Type.DYN, _plain),
 }
+"""How CEL calls a kind, and how a value of it is read."""
+KINDS: Final[dict[type, str]] = {
+    str: "string",
+    bool: "boolean",
+    int: "number",
+    float: "number",
+    list: "list",
+    dict: "map",
+    datetime: "time",
+    NoneType: "null",
+}
+"""Of plain data."""
+
 JUDGED: ContextVar[Facts] = ContextVar("the decision that is being judged")
 
 
@@ -108,13 +224,13 @@ FUNCTIONS: Final = [
 @lru_cache(maxsize=1024)
 def environment(fields: frozenset[tuple[str, Kind]]) -> cel.Env:
     """Rules that may name the same share one."""
-    variables = {name: TYPES[kind] for name, kind in fields}
+    variables = {name: DECLARED_AS[kind][0] for name, kind in fields}
     variables |= {presence_of(name): cel.Type.BOOL for name, _ in fields}
     return cel.NewEnv(variables=variables, functions=FUNCTIONS, extensions=[ext_strings.ExtStrings()])
 
 
 ACTIVATIONS: Final = cel.NewEnv(
-    variables={f"context.{name}": TYPES[kind] for name, kind in CONTEXT.items() if kind == "time"}
+    variables={f"context.{name}": cel.Type.TIMESTAMP for name, kind in CONTEXT.items() if kind == "time"}
 )
 """Holds the values of a decision for every expression, whatever it was compiled against. Moments are declared."""
 ACTIVATIONS.compile("true")  # what an environment declares counts from its first expression on

@@ -19,7 +19,7 @@ from typing import Any, Final, Literal, NamedTuple
 
 from moot.modules.governance.domain.conditions import Facts, Finding, Problem, ToolProfile
 from moot.modules.governance.domain.rules import ConditionEngine, EnhancedRule, Fired, fields_for
-from moot.modules.governance.infrastructure.cel.environment import JUDGED
+from moot.modules.governance.infrastructure.cel.environment import DECLARED_AS, EXACT, JUDGED, KINDS, Reader
 from moot.modules.governance.infrastructure.cel.problems import find_problems
 from moot.modules.governance.infrastructure.cel.program import (
     EACH,
@@ -30,8 +30,7 @@ from moot.modules.governance.infrastructure.cel.program import (
     finding,
     step_into,
 )
-from moot.modules.governance.infrastructure.cel.tree import ON_TEXT, Node, Value, kinds_of_value
-from moot.modules.governance.infrastructure.cel.values import EXACT, KINDS, READERS, Reader
+from moot.modules.governance.infrastructure.cel.tree import ON_TEXT, Node, Value, kinds_of
 
 Op = Literal["==", "!=", ">", "<", "within", "there", "absent"]
 
@@ -102,26 +101,26 @@ def _atom(program: Program, node: Node) -> Atom | None:
     if (asked := program.asks_for(node)) is not None:
         return Atom(asked, "there")
     match node:
-        case Node("call", name, (Node("constant", value=value), right)) if name in COMPARISONS:
+        case Node("call", name, (Node("constant") as value, right)) if name in COMPARISONS:
             op = COMPARISONS[name]
-            return _compare(program, right, MIRRORED.get(op, op), [value])
-        case Node("call", name, (left, Node("constant", value=value))) if name in COMPARISONS:
-            return _compare(program, left, COMPARISONS[name], [value])
-        case Node("call", name, (left, Node("constant", value=str() as text))) if name in ON_TEXT:
-            return _compare(program, left, "within", [text])
-        case Node("call", "@in", (left, Node("items", "", items))) if all(
-            i.kind == "constant" for i in items
-        ):
-            return _compare(program, left, "==", [item.value for item in items])
-    return _compare(program, node, "==", [True])
+            return _compare(program, right, MIRRORED.get(op, op), value)
+        case Node("call", name, (left, Node("constant") as value)) if name in COMPARISONS:
+            return _compare(program, left, COMPARISONS[name], value)
+        case Node("call", name, (left, Node("constant", value=str()) as text)) if name in ON_TEXT:
+            return _compare(program, left, "within", text)
+        case Node("call", "@in", (left, Node("items", "", items))):
+            return _compare(program, left, "==", *items)
+    return _compare(program, node, "==", Node("constant", value=True))
 
 
-def _compare(program: Program, node: Node, op: Op, values: Sequence[Value]) -> Atom | None:
+def _compare(program: Program, node: Node, op: Op, *constants: Node) -> Atom | None:
     """Only a value of one kind, and constants of the same."""
     term = program.path(node)
-    if term is None or any(kinds_of_value(value) != program.kinds(term) for value in values):
+    if term is None or any(
+        each.kind != "constant" or kinds_of(each) != program.kinds(term) for each in constants
+    ):
         return None
-    return Atom(term, op, frozenset(values))
+    return Atom(term, op, frozenset(each.value for each in constants))
 
 
 Found = set[int]
@@ -245,7 +244,7 @@ class Bucket:
         for place, ready in enumerate(rules):
             if ready.program is not None:
                 fields = ready.program.fields
-                self._readers |= {name: READERS[fields[name]] for name in ready.program.names}
+                self._readers |= {name: DECLARED_AS[fields[name]][1] for name in ready.program.names}
             if ready.program is None or ready.cover is None:
                 self._always.add(place)
             else:

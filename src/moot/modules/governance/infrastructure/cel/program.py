@@ -16,6 +16,9 @@ from moot.modules.governance.domain.conditions import Facts, Finding, Kind
 from moot.modules.governance.domain.rules import Declared
 from moot.modules.governance.infrastructure.cel.environment import (
     ACTIVATIONS,
+    KINDS,
+    Reader,
+    WrongValueError,
     blank_quotes,
     drop_comments,
     environment,
@@ -23,7 +26,6 @@ from moot.modules.governance.infrastructure.cel.environment import (
     resolve_has,
 )
 from moot.modules.governance.infrastructure.cel.tree import Node, expected_at, read_tree
-from moot.modules.governance.infrastructure.cel.values import KINDS, Reader, WrongValueError
 from moot.shared.domain.messages import Message
 
 PLAIN: Final[dict[Kind, str]] = {"integer": "number", "strings": "list"}
@@ -104,11 +106,10 @@ class Program:
                 self._loops[node.name] = self._below(arg, EACH)
         self._loops = outer
 
-    @cached_property
-    def names(self) -> tuple[str, ...]:
+    @property
+    def names(self) -> set[str]:
         """Every declared field that the expression looks at or asks for."""
-        asked = {str(path[0]) for path in self.asked if len(path) == 1}
-        return tuple(sorted(asked | set(self.roots)))
+        return {str(path[0]) for path in self.asked if len(path) == 1}.union(self.roots)
 
     def kinds(self, path: Path) -> frozenset[str]:
         """What the value is once the guards have passed; empty: anything."""

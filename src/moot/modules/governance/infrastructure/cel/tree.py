@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
-from moot.modules.governance.infrastructure.cel.values import KINDS
+from moot.modules.governance.infrastructure.cel.environment import KINDS
 
 Value = bool | int | float | str | bytes | None
 Shape = Literal["constant", "ident", "select", "has", "call", "items", "loop"]
@@ -139,8 +139,6 @@ def expected_at(node: Node, place: int) -> Iterable[str]:
 
 
 def kinds_of(node: Node | None) -> set[str]:
-    return kinds_of_value(node.value) if node is not None and node.kind == "constant" else set()
-
-
-def kinds_of_value(value: Value) -> set[str]:
-    return {KINDS[type(value)]} if type(value) in KINDS else set()
+    """Of a constant."""
+    known = node is not None and node.kind == "constant" and type(node.value) in KINDS
+    return {KINDS[type(node.value)]} if node and known else set()

@@ -1,7 +1,6 @@
 """Decisions in SQL, in the chain of their session. Rows and records share their field names."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
 from uuid import UUID
 
@@ -21,11 +20,7 @@ from moot.modules.governance.infrastructure.persistence.tables import DecisionRo
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind
-from moot.shared.infrastructure.execution_context import (
-    count_audit_gap,
-    current_execution_ctx,
-    current_replay,
-)
+from moot.shared.infrastructure.execution_context import count_audit_gap, current_replay
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -55,13 +50,14 @@ class SqlDecisionLog(DecisionLog):
         row = dict(record) | {"result": NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")}
         if plain_yes and record.session_id is not None and not self._strict:
             written = self._trail.append_soon(DECISION, row, session_id=record.session_id)
-            written.add_done_callback(_unless_written(record))
+            written.add_done_callback(
+                lambda done: None if done.cancelled() else _note_gap(record, done.exception())
+            )
             return record
         try:
             await self._trail.append(DECISION, row, session_id=record.session_id, redacted=True)
         except Exception as e:  # bulkhead: a lost record must not cost the decision, unless it was asked to
-            count_audit_gap()
-            logger.warning("decision not recorded", decision_id=record.decision_id, exc_info=True)
+            _note_gap(record, e)
             if self._strict:
                 raise Unavailable(SAY("audit.not_written"), code="AUDIT_FAILED") from e
         return record
@@ -116,17 +112,10 @@ class SqlDecisionLog(DecisionLog):
             ]
 
 
-def _unless_written(record: DecisionRecord) -> Callable[["asyncio.Future[None]"], None]:
-    context = current_execution_ctx.get()
-
-    def look(done: "asyncio.Future[None]") -> None:
-        error = None if done.cancelled() else done.exception()
-        if error is not None and not isinstance(error, Fenced):
-            logger.warning("decision not recorded", decision_id=record.decision_id, error=str(error))
-            if context is not None:
-                context.tally.audit_gaps += 1
-
-    return look
+def _note_gap(record: DecisionRecord, error: BaseException | None) -> None:
+    if error is not None and not isinstance(error, Fenced):
+        count_audit_gap()
+        logger.warning("decision not recorded", decision_id=record.decision_id, exc_info=error)
 
 
 def _conditions(wanted: DecisionFilter) -> Iterator[ColumnElement[bool]]:
