@@ -393,7 +393,7 @@ class TestWhatMustNotGetThrough:
     )
     def test_a_condition_that_is_a_program(self, condition):
         book = RuleBook()
-        assert book.engine.problems(rule(condition), {})
+        assert book.engine().problems(rule(condition), {})
 
     @pytest.mark.accepts("W30")
     def test_a_condition_in_code_that_fails(self):

@@ -115,13 +115,13 @@ class DecisionValidator:
         )
 
 
+@dataclass(frozen=True, slots=True)
 class Trial:
     """One decision and the rules it meets: from the payload as it came to one that breaks none, or to an end."""
 
-    def __init__(
-        self, fired: Callable[[Mapping[str, Any]], list[Fired]], corrections: Corrections, waived: bool
-    ) -> None:
-        self._fired, self._corrections, self._waived = fired, corrections, waived
+    _fired: Callable[[Mapping[str, Any]], list[Fired]]
+    _corrections: Corrections
+    _waived: bool
 
     def outcome(self, payload: Mapping[str, Any], broken: Sequence[Fired]) -> Outcome:
         if any(map(self.ends, broken)):
@@ -133,10 +133,8 @@ class Trial:
         return self._tighten(outcome, [f for f in now if f.rule.tightens and self.binds(f)])
 
     def binds(self, fired: Fired) -> bool:
-        rule = fired.rule
-        if rule.mode == "shadow" or rule.action is RuleAction.LOG_WARNING:
-            return False
-        return not (self._waived and self.escalates(fired))
+        told = fired.rule.mode == "shadow" or fired.rule.action is RuleAction.LOG_WARNING
+        return not told and not (self._waived and self.escalates(fired))
 
     def ends(self, fired: Fired) -> bool:
         """No correction, by whichever rule, takes it back."""

@@ -2,7 +2,7 @@
 
 import builtins
 import math
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable
 from random import random as chance
 from typing import Any, Literal
@@ -36,7 +36,7 @@ class ErrorHandler:
 
     def __init__(self, policy: ErrorHandlingPolicy, *, random: Callable[[], float] = chance) -> None:
         self.policy, self._random = policy, random
-        self._failures: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._failures: Counter[tuple[str, str]] = Counter()
 
     def determine_action(
         self, node_id: str, node_type: str, error: Exception, context: WorkflowExecution
@@ -46,7 +46,7 @@ class ErrorHandler:
         FEEDBACK fits once retries are used up, or after `feedback_after_retries` attempts if no retry would help.
         """
         before = self.failures_of(context.workflow_id, node_id)
-        self._failures[context.workflow_id][node_id] += 1
+        self._failures[context.workflow_id, node_id] += 1
         gravity = self._gravity(error)
         if gravity == "passing" and before < self.policy.max_retries:
             return ErrorHandlingAction.RETRY
@@ -57,14 +57,13 @@ class ErrorHandler:
         return ErrorHandlingAction.ESCALATE if gravity == "severe" else ErrorHandlingAction.ABORT
 
     def failures_of(self, workflow_id: str, node_id: str) -> int:
-        return self._failures[workflow_id][node_id] if workflow_id in self._failures else 0
+        return self._failures[workflow_id, node_id]
 
     def forget(self, workflow_id: str, node_id: str | None = None) -> None:
         """The workflow has ended, or one of its nodes has succeeded after all."""
-        if node_id is None:
-            self._failures.pop(workflow_id, None)
-        elif workflow_id in self._failures:
-            self._failures[workflow_id].pop(node_id, None)
+        for known in list(self._failures):
+            if known[0] == workflow_id and node_id in (None, known[1]):
+                del self._failures[known]
 
     def create_retry_context(
         self, node_id: str, attempt: int, error: Exception | None = None

@@ -68,14 +68,14 @@ class EscalationService:
         asked = await self.find_standing(request, session_id=record.session_id, workspace=record.workspace_id)
         if asked is not None and asked.status == "pending":
             return asked
-        now = self._clock.now()
+        now, enforced = self._clock.now(), [v for v in record.result.violations if v.mode == "enforce"]
         escalation = Escalation(
             id=uuid4(),
             **question,
             decision_row_id=record.id,
             payload=record.payload,
             context=record.context,
-            why=_why(record),
+            why=[v.message for v in enforced if v.escalates] or [v.message for v in enforced],
             status="pending",
             requested_at=now,
             expires_at=now + A_DAY,
@@ -151,7 +151,8 @@ class EscalationService:
         escalation = await self.get(escalation_id, workspace)
         if not by.strip() or not reason.strip():
             raise InvalidInput(SAY("escalations.who_and_why"))
-        if _asked_by(by, escalation):
+        asker, person = (f"{name.strip()}/".casefold() for name in (escalation.requester, by))
+        if asker.startswith(person):  # what an agent of theirs asked for, they asked for
             raise Forbidden(SAY("escalations.own", by=by), code="OWN_REQUEST")
         if escalation.status != "pending":
             raise EscalationClosed(escalation)
@@ -181,13 +182,3 @@ def _question(request: DecisionRequest, session_id: UUID | None, workspace: str)
     del names["decision_id"]
     digest = digest_json(request.payload)
     return {"workspace_id": workspace, "session_id": session_id, "payload_digest": digest, **names}
-
-
-def _why(record: DecisionRecord) -> list[str]:
-    enforced = [v for v in record.result.violations if v.mode == "enforce"]
-    return [v.message for v in enforced if v.escalates] or [v.message for v in enforced]
-
-
-def _asked_by(person: str, escalation: Escalation) -> bool:
-    """What an agent of theirs asked for, they asked for."""
-    return f"{escalation.requester.strip()}/".casefold().startswith(f"{person.strip()}/".casefold())

@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
-from functools import partial
 from typing import Any
 
 from moot.modules.governance.application.goal_alignment_checker import GoalAlignmentChecker, compare, describe
@@ -53,7 +52,7 @@ class FactFinder:
             context,
             (moment_in(context["now"]) if "now" in context else None) or request.timestamp,
             tuple(_history(context["history"])) if context.get("history") else (),
-            partial(_is_tainted, payload.get("args"), context),
+            lambda argument: tainted(payload.get("args"), argument, goal, context.get("facts")),
             self._profile(tool, context) if isinstance(tool, str) else None,
             goal if isinstance(goal, str) else None,
         )
@@ -62,10 +61,6 @@ class FactFinder:
         return (
             known_tool(tool, self._tools, context["tools"]) if "tools" in context else self._tools.get(tool)
         )
-
-
-def _is_tainted(args: Any, context: Mapping[str, Any], argument: str) -> bool:
-    return not isinstance(args, Mapping) or tainted(args, argument, context.get("goal"), context.get("facts"))
 
 
 def _flatten(prefix: str, tree: Mapping[str, Any], into: dict[str, Any]) -> None:

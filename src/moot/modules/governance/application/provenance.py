@@ -166,15 +166,14 @@ def _unproven(leaf: Leaf, kind: Kind, why: str) -> Unproven:
     return Unproven(leaf.path, leaf.value, kind, said)
 
 
-def tainted(args: Mapping[str, Any], argument: str, goal: str | None, facts: Any = None) -> bool:
+def tainted(args: Any, argument: str, goal: str | None, facts: Any = None) -> bool:
     """Whether an argument (dotted below the first) holds anything that neither the goal nor the facts hold."""
-    value: Any = args
     for name in argument.split("."):
-        if not isinstance(value, Mapping) or name not in value:
+        if not isinstance(args, Mapping) or name not in args:
             return True
-        value = value[name]
+        args = args[name]
     trusted = _collect_trusted(goal, facts)
-    return any(not trusted.vouches_for(leaf.value) for leaf in leaves(value))
+    return any(not trusted.vouches_for(leaf.value) for leaf in leaves(args))
 
 
 def is_asked_for(does: Deed, goal: str) -> bool:
@@ -313,6 +312,4 @@ def _only_queries(args: Sequence[Leaf]) -> bool:
 
 
 def _collect_trusted(goal: str | None, facts: Any) -> Trusted:
-    if not facts:
-        return read_trusted(goal or "")
-    return read_trusted("\n".join([goal or "", *(str(leaf.value) for leaf in leaves(facts))]))
+    return read_trusted("\n".join([goal or "", *(str(leaf.value) for leaf in leaves(facts or ()))]))

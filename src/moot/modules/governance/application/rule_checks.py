@@ -225,7 +225,7 @@ def _value_flaws(
 ) -> Iterator[Complaint]:
     match corrector:
         case Clamp() if kind not in ("number", "integer", "any"):
-            yield _refuse("wrong_kind", "path", path, kind, needed=_words("number"))
+            yield _refuse("wrong_kind", "path", path, kind, needed=SAY("schema.kind.number"))
         case Clamp(at_least=low, at_most=high) if kind == "integer":
             for name, bound in (("at_least", low), ("at_most", high)):
                 if bound is not None and bound != int(bound):
@@ -240,7 +240,7 @@ def _name_flaws(corrector: Mask | Drop, shape: Shape, path: str, kind: Kind) -> 
     """Names may be anywhere below `path`: those of declared fields, or of whatever an open one holds."""
     opening = OPEN if isinstance(corrector, Mask) else OPEN | {"strings"}
     if kind not in opening:
-        yield _refuse("wrong_kind", "path", path, kind, needed=_words("map"))
+        yield _refuse("wrong_kind", "path", path, kind, needed=SAY("schema.kind.map"))
         return
     inside = [field for field in shape.fields if f"{field}.".startswith(f"{path}." if path else "")]
     opens = any(shape.fields[field] in opening for field in inside) or (not inside and bool(path))
@@ -272,14 +272,10 @@ def _nowhere(shape: Shape, path: str, known: list[str], part: str) -> Complaint:
 
 
 def _refuse(key: str, part: str, path: str, kind: Kind, **said: Any) -> Complaint:
-    why = SAY(f"correctors.{key}", path=f"payload.{path}", kind=_words(kind), **said)
+    why = SAY(f"correctors.{key}", path=f"payload.{path}", kind=SAY(f"schema.kind.{kind}"), **said)
     return Complaint(why, field=f"corrector.{part}")
 
 
 def _refuse_fixed(shape: Shape, path: str, part: str) -> Complaint:
     known = [f"payload.{name}" for name in shape.fields if name not in shape.fixed]
     return _refuse("fixed", part, path, shape.fields[path], known=known)
-
-
-def _words(kind: Kind) -> Any:
-    return SAY(f"schema.kind.{kind}")

@@ -17,7 +17,7 @@ from moot.modules.governance.application.rule_checks import TEXTS, RuleChecker, 
 from moot.modules.governance.domain.rules import EnhancedRule, RuleSource
 from moot.modules.governance.domain.rulesets import CALL, Complaint, Registered, RuleRefused, as_data
 from moot.modules.governance.domain.texts import SAY
-from moot.shared.domain.messages import LOCALES, Message
+from moot.shared.domain.messages import LOCALES, LOG_LOCALE, Locale
 from moot.shared.domain.validation import invalid_input
 
 __all__ = ["Complaint", "EnhancedRule", "Reading", "RuleReader", "RuleRefused", "as_data", "write_rules"]
@@ -57,14 +57,6 @@ def _text(dumper: yaml.SafeDumper, text: str) -> yaml.Node:
 _Dumper.add_representer(str, _text)
 
 
-class Unreadable(Exception):
-    """The text is not YAML Moot reads; `complaint` says why."""
-
-    def __init__(self, why: Message, line: int | None) -> None:
-        super().__init__(str(why))
-        self.complaint = Complaint(why, line=line)
-
-
 @dataclass
 class Document:
     """`lines` holds the line of everything by its dotted path; `texts`, the first line of a block of text."""
@@ -81,8 +73,9 @@ class Document:
 
 
 def read_yaml(text: str) -> Document:
+    """`RuleRefused` says why it is not YAML Moot reads."""
     if len(text) > LARGEST:
-        raise Unreadable(SAY("rules.too_large", most=LARGEST), None)
+        raise RuleRefused([Complaint(SAY("rules.too_large", most=LARGEST))])
     document = Document()
     try:
         _refuse_magic(yaml.parse(text, Loader=PARSER))
@@ -91,7 +84,7 @@ def read_yaml(text: str) -> Document:
     except (yaml.YAMLError, UnicodeEncodeError) as e:
         mark = getattr(e, "problem_mark", None)
         why = SAY("rules.bad_yaml", why=getattr(e, "problem", None) or str(e))
-        raise Unreadable(why, mark.line + 1 if mark else None) from e
+        raise RuleRefused([Complaint(why, line=mark.line + 1 if mark else None)]) from e
     return document
 
 
@@ -135,8 +128,8 @@ def _line(part: yaml.Event | yaml.Node) -> int:
     return part.start_mark.line + 1 if part.start_mark else 1
 
 
-def _refuse(text: str, part: yaml.Event | yaml.Node, **values: Any) -> Unreadable:
-    return Unreadable(SAY(text, **values), _line(part))
+def _refuse(text: str, part: yaml.Event | yaml.Node, **values: Any) -> RuleRefused:
+    return RuleRefused([Complaint(SAY(text, **values), line=_line(part))])
 
 
 class RuleReader(RuleChecker):
@@ -156,12 +149,6 @@ class RuleReader(RuleChecker):
             reading.add(text, where)
         return reading
 
-    def inspect_rules(self, rules: Iterable[EnhancedRule]) -> "Reading":
-        """The same of rules that came otherwise: lines are those of a condition's own text."""
-        reading = Reading(self)
-        reading.add_entries([as_data(rule) for rule in rules])
-        return reading
-
 
 @dataclass
 class Reading:
@@ -179,22 +166,23 @@ class Reading:
     def errors(self) -> list[Complaint]:
         return [complaint for complaint in self.complaints if complaint.severity == "error"]
 
-    def accept(self) -> list[EnhancedRule]:
+    def accept(self, reader: Locale = LOG_LOCALE) -> list[EnhancedRule]:
         """`RuleRefused` if there is an error anywhere."""
         if self.errors:
-            raise RuleRefused(self.errors)
+            raise RuleRefused(self.errors, reader)
         return self.rules
 
     def add(self, text: str, where: str) -> None:
         self.where = where
         try:
             self._document = read_yaml(text)
-        except Unreadable as e:
-            self.complaints.append(replace(e.complaint, file=self.where))
+        except RuleRefused as e:
+            self.complaints += [replace(complaint, file=where) for complaint in e.complaints]
         else:
             self.add_entries(self._entries())
 
-    def add_entries(self, entries: Sequence[Any]) -> None:
+    def add_entries(self, entries: Iterable[Any]) -> None:
+        """Rules as data; where they stand in no file, lines are those of a condition's own text."""
         for place, entry in enumerate(entries):
             if isinstance(entry, Mapping):
                 self._read(f".rules.{place}", str(entry.get("id", f"#{place + 1}")), entry)

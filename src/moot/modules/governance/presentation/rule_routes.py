@@ -21,7 +21,6 @@ from moot.modules.governance.domain.rulesets import (
     Activation,
     NoSuchRule,
     RuleChanges,
-    RuleRefused,
     Ruleset,
     as_data,
 )
@@ -182,8 +181,7 @@ class RuleDesk:
 
     def accept(self, body: RulesBody) -> Reading:
         reading = _inspect(body, self.governance)
-        if reading.errors:
-            raise RuleRefused(reading.errors, self.reader)
+        reading.accept(self.reader)
         return reading
 
     async def edit(
@@ -313,11 +311,12 @@ async def simulate_ruleset(
 
 
 def _inspect(body: RulesBody, governance: Governance) -> Reading:
-    texts = {"yaml": body.yaml} if body.yaml is not None else body.files
     if [body.rules, body.yaml, body.files].count(None) != 2:
         raise InvalidInput(SAY("rest.rules_or_yaml"))
-    reader = governance.book
-    return reader.inspect_rules(body.rules or []) if texts is None else reader.inspect_files(texts)
+    texts = body.files or {} if body.yaml is None else {"yaml": body.yaml}
+    reading = governance.book.inspect_files(texts)
+    reading.add_entries(map(as_data, body.rules or []))
+    return reading
 
 
 def _tell_problems(reading: Reading, reader: Reader) -> list[Problem]:
