@@ -1,6 +1,6 @@
 """Statements changed so that a rule is kept: columns masked or left out, `*` spelt out, a limit, a time filter."""
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from functools import lru_cache
 
 from sqlglot import exp
@@ -109,21 +109,14 @@ def _filter_time(
 ) -> None:
     bounds = [(kind, moment) for kind, moment in ((exp.GTE, since), (exp.LT, until)) if moment is not None]
     for scope in traverse_scope(tree):
-        for alias in _find_timed(scope, column, known):
-            for kind, moment in bounds:
-                test = kind(this=exp.column(column, table=alias), expression=exp.Literal.string(moment))
-                _add(scope.expression, alias, test)
-
-
-def _find_timed(scope: Scope, column: str, known: Columns | None) -> Iterator[str]:
-    """The tables of a query that have the time column."""
-    tables = tables_of(scope)
-    for alias, table in tables.items():
-        columns = columns_of(table, known)
-        if columns is None and len(tables) > 1:
+        tables = {alias: columns_of(table, known) for alias, table in tables_of(scope).items()}
+        if None in tables.values() and len(tables) > 1:
             raise Unclear
-        if columns is None or column.lower() in map(str.lower, columns):
-            yield alias
+        for alias, columns in tables.items():
+            if columns is None or column.lower() in map(str.lower, columns):
+                for kind, moment in bounds:
+                    test = kind(this=exp.column(column, table=alias), expression=exp.Literal.string(moment))
+                    _add(scope.expression, alias, test)
 
 
 def _add(select: exp.Expr, alias: str, test: exp.Expr) -> None:
@@ -131,14 +124,14 @@ def _add(select: exp.Expr, alias: str, test: exp.Expr) -> None:
     joins = select.args.get("joins") or []
     if any(join.side in ("RIGHT", "FULL") for join in joins):
         raise Unclear
-    own = next((join for join in joins if join.this.alias_or_name.lower() == alias), None)
-    if own is not None and (own.side == "LEFT" or own.kind in ("SEMI", "ANTI")):
+    optional = [join for join in joins if join.side == "LEFT" or join.kind in ("SEMI", "ANTI")]
+    if own := next((join for join in optional if join.this.alias_or_name.lower() == alias), None):
         if own.args.get("on") is None:
             raise Unclear
         own.set("on", _both(own.args["on"], test))
-        return
-    where = select.args.get("where")
-    select.set("where", exp.Where(this=_both(where.this, test) if where else test))
+    else:
+        where = select.args.get("where")
+        select.set("where", exp.Where(this=_both(where.this, test) if where else test))
 
 
 def _both(now: exp.Expr, test: exp.Expr) -> exp.Expr:
