@@ -39,7 +39,7 @@ from tests.fakes.coordinator import TECHNICAL, VERDICT
 
 Files = dict[str, bytes]
 FOR_EXAMPLE = settings(
-    max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+    max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
 )
 
 

@@ -61,3 +61,9 @@ def test_the_server_is_up_before_the_engine_is_loaded() -> None:
     code = "import sys, moot.main; print(*{name.partition('.')[0] for name in sys.modules})"
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert set(done.stdout.split()).isdisjoint(set(HEAVY) - {"fastapi"})
+
+
+def test_looking_back_at_sessions_needs_no_rules() -> None:
+    code = "import sys, moot.modules.coordinator.container; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert not [name for name in done.stdout.split() if name.startswith("moot.modules.governance")]

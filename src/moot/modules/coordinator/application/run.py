@@ -232,7 +232,13 @@ class Journal:
                 if run.stopped not in ("interrupted", "taken over"):
                     await self._close(run, _outcome_of_error(run.session, e))
                 raise
-            await self._close(run, _outcome(result))
+            outcome = {
+                "status": result.overall_status,
+                "verdict_status": result.verdict_status,
+                "verdict_action": result.verdict["action"] if result.verdict else None,
+                "reason": result.reason,
+            }
+            await self._close(run, outcome)
             return result
 
     async def end(self, run: Run, error: AppError) -> None:
@@ -294,15 +300,6 @@ async def _best_effort(write: Awaitable[None], run: Run) -> bool:
     return True
 
 
-def _outcome(result: ResearchResult) -> dict[str, Any]:
-    return {
-        "status": result.overall_status,
-        "verdict_status": result.verdict_status,
-        "verdict_action": result.verdict["action"] if result.verdict else None,
-        "reason": result.reason,
-    }
-
-
 def _outcome_of_error(session: ResearchSession, error: BaseException) -> dict[str, Any]:
     if isinstance(error, asyncio.CancelledError | SessionCancelled):
         said, status = SAY("no_verdict.cancelled"), "cancelled"
@@ -312,11 +309,11 @@ def _outcome_of_error(session: ResearchSession, error: BaseException) -> dict[st
     return {"status": status, "verdict_status": "failed", "reason": said.in_locale(session.locale)}
 
 
-OWN_EVENTS: Mapping[str, tuple[EventType, str, tuple[str, ...]]] = {
-    "debate": ("debate", "direction", ()),
-    "judge": ("verdict", "action", ("position_percent",)),
+OWN_EVENTS: Mapping[str, tuple[EventType, tuple[str, ...]]] = {
+    "debate": ("debate", ("direction", "confidence")),
+    "judge": ("verdict", ("action", "position_percent", "confidence")),
 }
-"""What these two come to is told by itself too: as what, which way it points, and what else of it."""
+"""What these two come to is told by itself too: as what, and what of it, which way it points first."""
 
 
 def tell_start(session: ResearchSession, *, resumed: bool = False) -> dict[str, Any]:
@@ -335,8 +332,8 @@ def tell_node(node: NodeExecution) -> Iterator[Told]:
     if node.node_type not in OWN_EVENTS:
         yield "node_finished", known | view_of(ExpertType(node.node_type), result)
         return
-    kind, signal, others = OWN_EVENTS[node.node_type]
-    sure = {"confidence": result.get("confidence")}
-    yield "node_finished", known | {"signal": result.get(signal)} | sure
+    kind, fields = OWN_EVENTS[node.node_type]
+    told = {name: result.get(name) for name in fields}
+    yield "node_finished", known | {"signal": told[fields[0]], "confidence": told["confidence"]}
     if result:
-        yield kind, {name: result.get(name) for name in (signal, *others)} | sure
+        yield kind, told

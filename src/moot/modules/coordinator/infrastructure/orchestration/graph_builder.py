@@ -111,10 +111,9 @@ def create_debate_node(gateway: IDebateGateway) -> Node:
     """Lets bull and bear argue over what the experts found; without a single finding there is no debate."""
 
     async def debate_node(state: ResearchGraphState) -> StateUpdate:
-        found = (
-            await gateway.run_debate(state["symbol"], state["results"]) if _has_work(DEBATE, state) else {}
-        )
-        return {"debate_outcome": found}
+        if not _has_work(DEBATE, state):
+            return {"debate_outcome": {}}
+        return {"debate_outcome": await gateway.run_debate(state["symbol"], state["results"])}
 
     return debate_node
 
