@@ -11,7 +11,7 @@ import pytest
 from pydantic import ValidationError
 from sqlalchemy import select
 
-from moot.modules.llm_platform.domain.budget import Amount, Limits, Reservation, most
+from moot.modules.llm_platform.domain.budget import Amount, Limits, most
 from moot.modules.llm_platform.domain.chat import ChatMessage, ChatRequest, ResponseSchema, Tool, ToolCall
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
@@ -108,7 +108,7 @@ class TestManyAtOnce:
                     await asyncio.sleep(0.001)
                     continue
                 await asyncio.sleep(0)
-                await budget.settle(reservation, tokens(1))
+                await budget.settle(reservation, tokens(4), tokens(1))
                 calls += 1
                 return
 
@@ -162,7 +162,7 @@ class TestAReservation:
             DAY: (0, 60, 0, 2_500_000_000),
         }
 
-        await budget.settle(reservation, Amount(tokens=10, cost=0.000000001))
+        await budget.settle(reservation, Amount(tokens=60, cost=2.5), Amount(tokens=10, cost=0.000000001))
         assert await rows(database) == {"session:s1": (10, 0, 1, 0), DAY: (10, 0, 1, 0)}
 
     async def test_that_nobody_settles_still_counts(self, database: Database) -> None:
@@ -174,7 +174,7 @@ class TestAReservation:
 
     async def test_may_turn_out_too_small_when_the_vendor_counts_more(self, database: Database) -> None:
         budget = a_budget(database, day_tokens=10)
-        await budget.settle(await budget.reserve(tokens(4)), tokens(25))
+        await budget.settle(await budget.reserve(tokens(4)), tokens(4), tokens(25))
 
         assert await rows(database) == {DAY: (25, 0, 0, 0)}
         with pytest.raises(BudgetExceeded, match="has 0 tokens left of 10 tokens"):
@@ -183,21 +183,22 @@ class TestAReservation:
     async def test_settled_twice_frees_nothing_that_belongs_to_others(self, database: Database) -> None:
         budget = a_budget(database, day_tokens=10)
         reservation = await budget.reserve(tokens(4))
-        await budget.settle(reservation, tokens(1))
-        await budget.settle(reservation, tokens(1))
+        await budget.settle(reservation, tokens(4), tokens(1))
+        await budget.settle(reservation, tokens(4), tokens(1))
 
         assert await rows(database) == {DAY: (2, 0, 0, 0)}
 
     async def test_is_spent_whole_when_nobody_knows_what_the_call_cost(self, database: Database) -> None:
         budget = a_budget(database, day_cost=10)
-        await budget.settle(await budget.reserve(Amount(tokens=4, cost=1.5)), Amount(tokens=2, cost=None))
+        reserved = Amount(tokens=4, cost=1.5)
+        await budget.settle(await budget.reserve(reserved), reserved, Amount(tokens=2, cost=None))
 
         assert await rows(database) == {DAY: (2, 0, 1_500_000_000, 0)}
 
     async def test_made_before_midnight_is_settled_on_its_own_day(self, database: Database) -> None:
         reservation = await a_budget(database, day_tokens=10).reserve(tokens(4))
         tomorrow = a_budget(database, LATE + timedelta(hours=1), day_tokens=10)
-        await tomorrow.settle(reservation, tokens(3))
+        await tomorrow.settle(reservation, tokens(4), tokens(3))
 
         assert await rows(database) == {DAY: (3, 0, 0, 0)}
 
@@ -205,10 +206,10 @@ class TestAReservation:
         database = Database(f"sqlite:///{home / 'never.db'}")
         budget = a_budget(database, session_tokens=1)
         reservation = await budget.reserve(tokens(1_000))
-        await budget.settle(reservation, tokens(1_000))
+        await budget.settle(reservation, tokens(1_000), tokens(1_000))
         await database.close()
 
-        assert reservation == Reservation()
+        assert reservation == ()
         assert not (home / "never.db").exists()
 
 
@@ -256,7 +257,7 @@ class TestARefusal:
     async def test_says_what_is_left_and_how_to_raise_it(self, database: Database) -> None:
         budget = a_budget(database, session_tokens=12_000)
         with session("s1"):
-            await budget.settle(await budget.reserve(tokens(3_000)), tokens(2_000))
+            await budget.settle(await budget.reserve(tokens(3_000)), tokens(3_000), tokens(2_000))
             await budget.reserve(tokens(4_000))
             with pytest.raises(BudgetExceeded) as refused:
                 await budget.reserve(tokens(7_000))
@@ -322,7 +323,7 @@ class TestARefusal:
 
     async def test_a_model_without_a_price_fits_under_a_limit_on_tokens(self, database: Database) -> None:
         budget = a_budget(database, day_tokens=10)
-        await budget.settle(await budget.reserve(UNPRICED), UNPRICED)
+        await budget.settle(await budget.reserve(UNPRICED), UNPRICED, UNPRICED)
 
         assert await rows(database) == {DAY: (1, 0, 0, 0)}
 
@@ -371,6 +372,6 @@ def test_a_limit_that_limits_nothing_is_refused(limit: float) -> None:
 
 async def test_absurd_counts_of_a_vendor_are_kept_as_very_much(database: Database) -> None:
     budget = a_budget(database, day_tokens=10)
-    await budget.settle(await budget.reserve(tokens(1)), Amount(tokens=10**30, cost=1e300))
+    await budget.settle(await budget.reserve(tokens(1)), tokens(1), Amount(tokens=10**30, cost=1e300))
 
     assert await rows(database) == {DAY: (10**15, 0, 10**18, 0)}

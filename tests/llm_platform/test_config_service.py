@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from pydantic import SecretStr
 from sqlalchemy import text
 
 from moot.modules.llm_platform.application.config_service import (
@@ -15,7 +16,12 @@ from moot.modules.llm_platform.application.config_service import (
     ModelRegistry,
 )
 from moot.modules.llm_platform.domain.exceptions import ConfigNotFound, DuplicateConfig, NoAvailableModel
-from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig, SecretUnreadable, mask_key
+from moot.modules.llm_platform.domain.model_config import (
+    Capabilities,
+    ConfigView,
+    LLMConfig,
+    SecretUnreadable,
+)
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import validate
@@ -333,7 +339,8 @@ class TestSecrets:
         [("", ""), ("x", "******"), ("1234567", "******"), ("12345678", "123...5678"), (KEY, "key...9b21")],
     )
     def test_are_masked(self, key, shown):
-        assert mask_key(key) == shown
+        config = validate(ConfigBody, FULL).config().model_copy(update={"api_key": SecretStr(key)})
+        assert ConfigView.of(config, "stored").api_key == shown
 
 
 class TestWhatIsEntered:

@@ -92,12 +92,12 @@ class AccessService:
 
     async def revoke(self, wanted: str) -> ApiKey:
         """By its id, its name, or what only one of them begins with. From the next request on, in every process."""
-        store = self._require_store()
+        store, now = self._require_store(), self._clock.now()
         key = _find(wanted, await store.list())
-        if key.revoked_at is None:
-            key = key.model_copy(update={"revoked_at": self._clock.now()})
-            await store.change(key.id, revoked_at=self._clock.now())
-        return key
+        if key.revoked_at is not None:
+            return key
+        await store.change(key.id, revoked_at=now)
+        return key.model_copy(update={"revoked_at": now})
 
     async def has_keys(self) -> bool:
         """Whether anybody could get in with one; while nobody can look, what was seen last."""

@@ -5,7 +5,7 @@ Whoever has a key asks as often as its bucket allows. Whoever has none shares a 
 
 import ipaddress
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 REQUESTS_A_MINUTE = 600
 ATTEMPTS_A_MINUTE = 60
@@ -21,10 +21,7 @@ class Bucket:
 
     per_minute: int
     filled_at: float
-    tokens: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.tokens = self.per_minute
+    tokens: float
 
     def take(self, now: float, patience: float = 0.0) -> float:
         """Seconds until there is a token. It is taken, or reserved, unless they are more than `patience`."""
@@ -51,7 +48,7 @@ class Buckets:
         return len(self._buckets)
 
     def of(self, name: str, now: float) -> Bucket:
-        bucket = self._buckets.setdefault(name, Bucket(self._per_minute, now))
+        bucket = self._buckets.setdefault(name, Bucket(self._per_minute, now, self._per_minute))
         self._buckets.move_to_end(name)
         if len(self._buckets) > REMEMBERED:
             self._buckets.popitem(last=False)

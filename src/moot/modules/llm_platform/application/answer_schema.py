@@ -115,23 +115,15 @@ def _leaves(value: Any, *path: str) -> Iterator[tuple[tuple[str, ...], Any]]:
 
 def find_foreign_fields(texts: Mapping[str, list[str]], locale: Locale, shown: str) -> list[str]:
     """The fields that are not in the locale's language. Foreign words that stand in `shown` are merely quoted."""
-    return [
-        field
-        for field, parts in texts.items()
-        if _foreign_share("\n".join(parts), locale, shown) > MOST_FOREIGN
-    ]
-
-
-def _foreign_share(text: str, locale: Locale, shown: str) -> float:
-    written = _size(text)
-    foreign = [run for run in FOREIGN[locale].findall(text) if run.strip(" ,.'&-") not in shown]
-    return sum(map(_size, foreign)) / written if written >= FEWEST_TO_TELL else 0.0
+    found = []
+    for field, parts in texts.items():
+        text = "\n".join(parts)
+        foreign = [run for run in FOREIGN[locale].findall(text) if run.strip(" ,.'&-") not in shown]
+        written = _size(text)
+        if written >= FEWEST_TO_TELL and sum(map(_size, foreign)) / written > MOST_FOREIGN:
+            found.append(field)
+    return found
 
 
 def _size(text: str) -> int:
     return len(CJK.findall(text)) + len(WORD.findall(text))
-
-
-def narrative_length(text: str, locale: Locale) -> int:
-    words = text.split()
-    return sum(map(len, words)) if locale == "zh-CN" else len(words)

@@ -1,5 +1,6 @@
 """The calls on record: those of a session; what all of them used, and from that what the next ones are likely to."""
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from typing import Annotated, Literal, NamedTuple, Protocol, TypeVar
@@ -135,16 +136,12 @@ class UsageService:
             line for line in lines if line.name in agents and line.prompt_tokens and line.mean_latency_ms
         ]
         measured = {line.name: Typical.of([line]) for line in known}
-        others = Typical.of(known)
-        calls = [measured.get(agent, others) for agent in agents]
-        prompt = round(sum(call.prompt_tokens for call in calls))
-        completion = round(sum(call.completion_tokens for call in calls))
-        slowest = [
-            max((measured.get(agent, others).latency_ms for agent in stage), default=0.0)
-            for stage in critical_path
-        ]
+        each = defaultdict(lambda: Typical.of(known), measured)
+        prompt = round(sum(each[agent].prompt_tokens for agent in agents))
+        completion = round(sum(each[agent].completion_tokens for agent in agents))
+        slowest = [max((each[agent].latency_ms for agent in stage), default=0.0) for stage in critical_path]
         return Estimate(
-            calls=len(calls),
+            calls=len(agents),
             tokens=prompt + completion,
             cost=config.cost(prompt, completion),
             currency=self._currency,

@@ -15,7 +15,7 @@ from uuid import UUID
 import structlog
 
 from moot.modules.llm_platform.application.config_service import ModelRegistry
-from moot.modules.llm_platform.domain.budget import Amount, Budget, Reservation, most
+from moot.modules.llm_platform.domain.budget import Amount, Budget, most
 from moot.modules.llm_platform.domain.call_record import CallJournal, CallKey, mismatch, reply_row
 from moot.modules.llm_platform.domain.chat import (
     ChatMessage,
@@ -116,8 +116,8 @@ class Tries:
 class Request:
     """One request under way: what it may use, and what became of it."""
 
-    def __init__(self, config: LLMConfig, reservation: Reservation) -> None:
-        self._config, self._reserved = config, reservation.amount
+    def __init__(self, config: LLMConfig, reserved: Amount) -> None:
+        self._config, self._reserved = config, reserved
         self._started = time.perf_counter()
         self.reply: ModelReply | None = None
         self.trouble: ModelTrouble | None = None
@@ -131,14 +131,8 @@ class Request:
 
     def result(self) -> ChatResult:
         assert self.reply is not None
-        return ChatResult(
-            **self.reply.model_dump(),
-            alias=self._config.alias,
-            vendor=self._config.vendor,
-            cost=self.cost,
-            knowledge_cutoff=self._config.knowledge_cutoff,
-            call_id=self.id,
-        )
+        whose = {name: getattr(self._config, name) for name in ("alias", "vendor", "knowledge_cutoff")}
+        return ChatResult(**self.reply.model_dump(), **whose, cost=self.cost, call_id=self.id)
 
     def outcome(self) -> dict[str, Any]:
         took = {"latency_ms": round((time.perf_counter() - self._started) * 1000)}
@@ -323,8 +317,8 @@ class LLMService:
         self, key: CallKey, config: LLMConfig, request: ChatRequest, attempt: int
     ) -> AsyncIterator[Request]:
         """Reserve and record before; record and settle after, however the request ends."""
-        reservation = await self._budget.reserve(most(request, config))
-        call = Request(config, reservation)
+        reserved = most(request, config)
+        accounts, call = await self._budget.reserve(reserved), Request(config, reserved)
         try:
             call.id = await self._journal.begin(key.intent(config, request, attempt=attempt))
             call.sent = True
@@ -337,7 +331,7 @@ class LLMService:
                 await self._journal.end(call.id, call.outcome())
                 call.count()
         finally:
-            await self._budget.settle(reservation, call.count_spent())
+            await self._budget.settle(accounts, reserved, call.count_spent())
 
     async def _from_record(self, key: CallKey, request: ChatRequest) -> ChatResult | None:
         """The recorded answer to this very question, when the session goes on, or is replayed, from its record."""

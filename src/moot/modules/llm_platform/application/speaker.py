@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cache, reduce
@@ -20,7 +20,6 @@ from moot.modules.llm_platform.application.answer_schema import (
     collect_statements,
     describe_schema,
     find_foreign_fields,
-    narrative_length,
     strict_schema,
 )
 from moot.modules.llm_platform.application.llm_service import LLMService
@@ -154,7 +153,7 @@ class Speaker:
                 raw_length=len(reply.content),
                 grounding=grounding.model_dump(),
             )
-        warnings = [*_hindsight(brief, reply), *_warnings(brief, answer)]
+        warnings = [warning.in_locale(brief.locale) for warning in _warn(brief, answer, reply)]
         return Spoken(answer, opening[1].content, reply.content, grounding, warnings)
 
 
@@ -235,20 +234,13 @@ def _language_problems(brief: Brief[A], said: Statements) -> list[Message]:
     return [SAY("answer.wrong_language", language=language, fields=fields)] if fields else []
 
 
-def _hindsight(brief: Brief[A], reply: ChatResult) -> list[str]:
+def _warn(brief: Brief[A], answer: A, reply: ChatResult) -> Iterator[Message]:
     """A model that has read of later days may know how the story went on, whatever it is shown."""
     known = reply.knowledge_cutoff
-    if brief.as_of is None or known is None or known <= brief.as_of.date():
-        return []
-    return [SAY("answer.hindsight", known=known, as_of=brief.as_of.date()).in_locale(brief.locale)]
-
-
-def _warnings(brief: Brief[A], answer: A) -> list[str]:
-    if NARRATIVE not in brief.answer.model_fields:
-        return []
-    length = narrative_length(getattr(answer, NARRATIVE), brief.locale)
-    low, high = NARRATIVE_LENGTH[brief.locale]
-    if low <= length <= high:
-        return []
-    logger.warning("narrative too short or too long", agent=brief.agent, length=length, low=low, high=high)
-    return [SAY("answer.narrative_length", length=length, low=low, high=high).in_locale(brief.locale)]
+    if brief.as_of is not None and known is not None and known > brief.as_of.date():
+        yield SAY("answer.hindsight", known=known, as_of=brief.as_of.date())
+    words, (low, high) = getattr(answer, NARRATIVE, "").split(), NARRATIVE_LENGTH[brief.locale]
+    length = sum(map(len, words)) if brief.locale == "zh-CN" else len(words)
+    if NARRATIVE in brief.answer.model_fields and not low <= length <= high:
+        logger.warning("narrative too short or too long", agent=brief.agent, length=length)
+        yield SAY("answer.narrative_length", length=length, low=low, high=high)

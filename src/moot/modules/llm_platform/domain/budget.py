@@ -34,11 +34,8 @@ class Amount(NamedTuple):
     cost: float | None = 0.0
 
 
-class Reservation(NamedTuple):
-    """What was set aside and where; `keys` is empty when no limit applies."""
-
-    keys: tuple[str, ...] = ()
-    amount: Amount = Amount()
+Accounts = tuple[str, ...]
+"""Where an amount was set aside; none, when no limit applies."""
 
 
 class Budget:
@@ -51,14 +48,14 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
 
-    async def reserve(self, amount: Amount) -> Reservation:
+    async def reserve(self, amount: Amount) -> Accounts:
         """Set aside the most a call can use, for the session and workspace under way; raises `BudgetExceeded`."""
         if self._limits != Limits() or current_context().max_cost is not None:
             raise BudgetExceeded(SAY("budget.unkept"))
-        return Reservation()
+        return ()
 
-    async def settle(self, reservation: Reservation, used: Amount) -> None:
-        """Replace a reservation by what was really used. A `cost` of None is taken to be all that was reserved."""
+    async def settle(self, accounts: Accounts, reserved: Amount, used: Amount) -> None:
+        """Replace what was reserved by what was really used. A `cost` of None is taken to be all of it."""
 
 
 def most(request: ChatRequest, config: LLMConfig) -> Amount:

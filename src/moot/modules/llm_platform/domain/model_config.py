@@ -208,6 +208,7 @@ def _key(raw: Any) -> SecretStr:
 
 
 def _url(raw: Any) -> str:
+    """May hold a user and a password."""
     text = _strip(raw)
     try:
         url = urlsplit(text)
@@ -219,7 +220,8 @@ def _url(raw: Any) -> str:
     return text.rstrip("/")
 
 
-def _no_credentials(url: str) -> str:
+def _endpoint(raw: Any) -> str:
+    url = _url(raw)
     if "@" in urlsplit(url).netloc:
         raise refuse("url_with_credentials")
     return url
@@ -236,7 +238,7 @@ class ConfigPatch(Strict):
 
     vendor: Vendor | None = None
     provider_type: Literal["openai"] | None = None
-    base_url: Annotated[str, BeforeValidator(_url), AfterValidator(_no_credentials)] = Field(
+    base_url: Annotated[str, BeforeValidator(_endpoint)] = Field(
         default="", description="an OpenAI-compatible endpoint, as https://api.openai.com/v1"
     )
     model_name: ModelName = ""
@@ -301,15 +303,10 @@ class ConfigView(ModelCard):
 
     @classmethod
     def of(cls, config: LLMConfig, source: Literal["stored", "environment"]) -> "ConfigView":
-        key = mask_key(config.api_key.get_secret_value())
+        key = config.api_key.get_secret_value()
+        masked = f"{key[:3]}...{key[-4:]}" if len(key) >= 8 else key and "******"
         limits = {"timeout": config.seconds, "concurrency": config.at_once}
-        return cls(**config.model_dump() | limits | {"api_key": key, "source": source})
-
-
-def mask_key(key: str) -> str:
-    if len(key) < 8:
-        return key and "******"
-    return f"{key[:3]}...{key[-4:]}"
+        return cls(**config.model_dump() | limits | {"api_key": masked, "source": source})
 
 
 class ConfigRepository(Protocol):

@@ -118,11 +118,11 @@ class SqlConfigRepository(ConfigRepository):
 
     def _values(self, config: LLMConfig, fields: Collection[str]) -> dict[str, Any]:
         plain = config.model_dump(include=PLAIN & set(fields))
-        plain_secrets = {"api_key": config.api_key.get_secret_value(), "proxy": config.proxy}
-        changed = {name: secret for name, secret in plain_secrets.items() if name in fields}
-        return plain | {
-            f"encrypted_{name}": secret and self._cipher.encrypt(secret) for name, secret in changed.items()
-        }
+        hidden = {"api_key": config.api_key.get_secret_value(), "proxy": config.proxy}
+        for name, secret in hidden.items():
+            if name in fields:
+                plain[f"encrypted_{name}"] = secret and self._cipher.encrypt(secret)
+        return plain
 
     def _config(self, row: LLMConfigRow) -> LLMConfig:
         opened: dict[str, str] = {}

@@ -14,7 +14,6 @@ from moot.modules.llm_platform.application.web_search import Page, PageFailed, P
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_client import read_body
 from moot.modules.llm_platform.infrastructure.public_web import (
-    Address,
     Allows,
     CheckedResolver,
     NotPublicError,
@@ -97,7 +96,13 @@ class PageFetcher:
 
     def _check(self, url: str, *, base: URL | None = None) -> URL:
         """The URL as the client itself will read it, if it may be fetched. A name's address is checked later."""
-        target, address = self._parse(url, base)
+        try:
+            if UNCLEAR.search(url):
+                raise ValueError
+            target = base.join(URL(url)) if base else URL(url)
+            address = literal(target.raw_host or "")
+        except ValueError:
+            raise self._make_refusal(url, "malformed") from None
         host, port = target.raw_host or "", target.port or 0
         if target.scheme not in ("http", "https"):
             raise self._make_refusal(url, "scheme")
@@ -110,15 +115,6 @@ class PageFetcher:
         if address is not None and not self._allows(address, port):
             raise NotPublicError(host, address)
         return target
-
-    def _parse(self, url: str, base: URL | None) -> tuple[URL, Address | None]:
-        try:
-            if UNCLEAR.search(url):
-                raise ValueError
-            target = base.join(URL(url)) if base else URL(url)
-            return target, literal(target.raw_host or "")
-        except ValueError:
-            raise self._make_refusal(url, "malformed") from None
 
     @cached_property
     def _client(self) -> aiohttp.ClientSession:

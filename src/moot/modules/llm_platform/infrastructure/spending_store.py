@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import Connection, case, select, update
 from sqlalchemy.orm import InstrumentedAttribute
 
-from moot.modules.llm_platform.domain.budget import MAX_COST, MAX_TOKENS, Amount, Budget, Limits, Reservation
+from moot.modules.llm_platform.domain.budget import MAX_COST, MAX_TOKENS, Accounts, Amount, Budget, Limits
 from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
@@ -41,10 +41,10 @@ class SqlBudget(Budget):
         super().__init__(limits)
         self._database, self._clock, self._currency = database, clock, currency
 
-    async def reserve(self, amount: Amount) -> Reservation:
+    async def reserve(self, amount: Amount) -> Accounts:
         accounts, needed = self._accounts(), _count(amount.tokens, amount.cost or 0.0)
         if not accounts:
-            return Reservation()
+            return ()
         for account in accounts:  # a limit on cost means nothing to a model without a price
             if amount.cost is None and "cost" in account.limits:
                 raise self._refuse(account, "cost", "unpriced", limit=account.limits["cost"])
@@ -55,20 +55,20 @@ class SqlBudget(Budget):
                 self._take(db, account, needed)
 
         await self._database.write(take)
-        return Reservation(tuple(account.key for account in accounts), amount)
+        return tuple(account.key for account in accounts)
 
-    async def settle(self, reservation: Reservation, used: Amount) -> None:
-        if not reservation.keys:
+    async def settle(self, accounts: Accounts, reserved: Amount, used: Amount) -> None:
+        if not accounts:
             return
-        cost = reservation.amount.cost if used.cost is None else used.cost
+        cost = reserved.cost if used.cost is None else used.cost
         spent = _count(used.tokens, cost or 0.0)
         changes: dict[Column, Any] = {}
-        for unit, freed in _count(reservation.amount.tokens, reservation.amount.cost or 0.0).items():
+        for unit, freed in _count(reserved.tokens, reserved.cost or 0.0).items():
             changes[SPENT[unit]] = SPENT[unit] + spent[unit]
             changes[RESERVED[unit]] = case((RESERVED[unit] > freed, RESERVED[unit] - freed), else_=0)
 
         def pay(db: Connection) -> None:
-            for key in reservation.keys:
+            for key in accounts:
                 db.execute(update(SpendingRow).where(SpendingRow.key == key).values(changes))
 
         await self._database.write(pay)

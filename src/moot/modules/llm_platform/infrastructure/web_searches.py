@@ -97,11 +97,16 @@ class JsonSearch:
 
     async def _ask(self, asked: WebSearchRequest, method: str, path: str, **sent: Any) -> SearchAnswer:
         """What was found, and the body as the record will hold it."""
+        url = self._base_url + path
         try:
-            status, body = await self._exchange(method, self._base_url + path, sent)
+            async with self._session.request(method, url, allow_redirects=False, **sent) as answer:
+                status, raw = answer.status, await read_body(answer, LARGEST_ANSWER)
+            if len(raw) > LARGEST_ANSWER:
+                raise aiohttp.ClientPayloadError("too large")
         except (aiohttp.ClientError, OSError) as e:  # by kind only: its text may quote the request
             message = SAY("search.unreachable", service=self.name, error=type(e).__name__)
             raise WebSearchConnectionError(message) from e
+        body = raw.decode("utf-8", "replace")
         found = json_object(body)
         if status != 200:
             raise self._make_refusal(status, _said(found) or body)
@@ -118,13 +123,6 @@ class JsonSearch:
         quoted = words.replace(self._secret, "***") if self._secret else words
         message = SAY("search.refused", service=self.name, code=code or status, said=quoted[:TOLD].strip())
         return WebSearchError(message, status_code=status)
-
-    async def _exchange(self, method: str, url: str, sent: Mapping[str, Any]) -> tuple[int, str]:
-        async with self._session.request(method, url, allow_redirects=False, **sent) as answer:
-            body = await read_body(answer, LARGEST_ANSWER)
-            if len(body) > LARGEST_ANSWER:
-                raise aiohttp.ClientPayloadError("too large")
-            return answer.status, body.decode("utf-8", "replace")
 
 
 class BochaSearch(JsonSearch):

@@ -95,20 +95,14 @@ def _read(item: News, case: Case) -> Event:
         kind=item.kind,
         published=published,
         title=item.title if case.locale == "zh-CN" else item.title_en or item.title,
-        topic=_topic(item, category),
+        # news about a company is sorted by what happened, other news by whom it is about
+        topic=category.topic if item.symbol else "industry" if item.industry else "sentiment",
         category=category.id,
         timeframe=category.timeframe,
         probability=PROBABILITY[(item.kind != "news") + decided],
         weight=round(weight, 2),
         points=round(category.polarity * weight, 2),
     )
-
-
-def _topic(item: News, category: Category) -> Topic:
-    """News about a company is sorted by what happened, other news by whom it is about."""
-    if item.symbol:
-        return category.topic
-    return "industry" if item.industry else "sentiment"
 
 
 def balance(events: Sequence[Event]) -> float | None:

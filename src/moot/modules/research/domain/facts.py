@@ -196,10 +196,8 @@ class Periods:
 
     def growth(self, report: Report, field: str) -> float | None:
         """Growth over the same quarter a year before, in per cent; from a base of zero or less there is none."""
-        now, base = _figure(report, field), _figure(self._year_before(report), field)
-        if now is None or base is None or base <= 0:
-            return None
-        return round(100 * (now / base - 1), 1)
+        now, base = _figure(report, field), positive(_figure(self._year_before(report), field))
+        return None if now is None or base is None else round(100 * (now / base - 1), 1)
 
     def revenue_growth(self, report: Report) -> float | None:
         """Growth of revenue per share; once the share count has changed, of revenue, so that an issue is no loss."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from functools import cache
 from math import inf
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
@@ -34,12 +34,8 @@ class Voice:
 
     def __init__(self, texts: Catalogue, snapshot: Snapshot, locale: Locale) -> None:
         self._texts, self.locale = texts, locale
-        units = snapshot.units()
-        self._values = {
-            name: show(getattr(snapshot, name), unit, locale) if unit else getattr(snapshot, name)
-            for name in type(snapshot).model_fields
-            for unit in [units.get(name)]
-        }
+        shown = {n: show(getattr(snapshot, n), unit, locale) for n, unit in snapshot.units().items()}
+        self._values: dict[str, Any] = dict(snapshot) | shown
 
     def also(self, **values: Any) -> "Voice":
         """The same voice, with more to name than the snapshot holds."""
@@ -70,8 +66,7 @@ def show(value: Any, unit: Unit, locale: Locale) -> Any:
     return Shown(text, size)
 
 
-@dataclass(frozen=True)
-class Band:
+class Band(NamedTuple):
     """Values below `below` (and not in an earlier band) count `points`; `says` picks the sentence."""
 
     below: float
@@ -250,13 +245,9 @@ class Scorecard:
     def with_extremes(self, dimensions: Iterable[StrEnum], say: Voice) -> Voice:
         """A voice that can name the `best` and the `worst` dimension that has data, and their scores."""
         scores = {d: score for d in dimensions if (score := self.of(d).score_100) is not None}
-        best, worst = max(scores, key=lambda d: scores[d]), min(scores, key=lambda d: scores[d])
-        return say.also(
-            best=dimension_name(best, say),
-            best_score=scores[best],
-            worst=dimension_name(worst, say),
-            worst_score=scores[worst],
-        )
+        ends = {"best": max(scores, key=lambda d: scores[d]), "worst": min(scores, key=lambda d: scores[d])}
+        named = {end: dimension_name(dimension, say) for end, dimension in ends.items()}
+        return say.also(**named, **{f"{end}_score": scores[dimension] for end, dimension in ends.items()})
 
     def write(self, say: Voice) -> str:
         lines = [f"{points:+g} / {f.weight:g}  {f.name}: {f.text}" for points, f in self.marked]

@@ -74,17 +74,16 @@ def case_of(snapshot: Snapshot, shows: Iterable[str], quotes: Iterable[str]) -> 
 
     Measurements come with the evidence; here they appear only where one is missing, lest it be overlooked.
     """
-    holes = [name for name in snapshot.units() if _has_hole(getattr(snapshot, name))]
+    measured = {name: getattr(snapshot, name) for name in snapshot.units()}
+    holes = [
+        n for n, value in measured.items() if value is None or (isinstance(value, list) and None in value)
+    ]
     return "\n".join(
         [
             *(f"{name}: {_show(getattr(snapshot, name))}" for name in [*shows, *holes]),
             *(f"{name}:\n{_quote(getattr(snapshot, name))}" for name in quotes),
         ]
     )
-
-
-def _has_hole(value: Any) -> bool:
-    return value is None or (isinstance(value, list) and None in value)
 
 
 def _show(value: Any) -> str:

@@ -78,6 +78,7 @@ async def _search(
     except AppError as e:
         logger.warning("web search failed", query=query, dimension=search.dimension, error=str(e))
         return []
+    page = MADE_UP_PAGE if symbol.synthetic else REAL_PAGE
     return [
         Passage(
             text=_text(item.title, (item.summary or "").strip() or item.snippet),
@@ -87,16 +88,12 @@ async def _search(
             available_at=item.published_date or as_of,
         )
         for item in response.results
-        if _is_page_for(symbol, item.url)
+        # an address that cannot end a quotation, in the world the symbol belongs to
+        if item.url.isprintable()
+        and page.fullmatch(item.url)
         # a page without a date is left to the search, which lets none pass to a session of the past
         and (item.published_date is None or item.published_date <= as_of)
     ][:MOST]
-
-
-def _is_page_for(symbol: Symbol, url: str) -> bool:
-    """An address that cannot end a quotation, in the world the symbol belongs to."""
-    page = MADE_UP_PAGE if symbol.synthetic else REAL_PAGE
-    return url.isprintable() and page.fullmatch(url) is not None
 
 
 def _text(title: str, said: str) -> str:

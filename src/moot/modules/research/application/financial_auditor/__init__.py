@@ -158,11 +158,6 @@ EARLIER_PERIODS = 4
 """Loaded beyond the asked ones, so that the oldest of them has its year-on-year."""
 
 
-def overall_score(card: Scorecard) -> int:
-    """The mean of the dimensions that have data."""
-    return round(fmean(score for d in FinancialDimension if (score := card.of(d).score_100) is not None))
-
-
 class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult]):
     expert = ExpertType.FINANCIAL_AUDITOR
     folder, texts, dimensions = FOLDER, SAY, FinancialDimension
@@ -170,7 +165,8 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
     shows = ("stock_name", "symbol", "industry", "report_period", "announced_on", "quarter_list")
 
     def conclude(self, snapshot: FinancialSnapshot, card: Scorecard, say: Voice) -> FinancialResult:
-        score = overall_score(card)
+        marks = (card.of(dimension).score_100 for dimension in FinancialDimension)
+        score = round(fmean(mark for mark in marks if mark is not None))  # each dimension counts alike
         signal = signal_for(score)
         say = card.with_extremes(FinancialDimension, say).also(score=score)
         conclusion, risk = say(f"conclusion.{signal}"), say(f"risk.{signal}")

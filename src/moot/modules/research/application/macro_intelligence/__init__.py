@@ -104,13 +104,11 @@ def trends(figures: Iterable[MacroFigure]) -> dict[str, Trend]:
     series: dict[str, list[MacroFigure]] = {}
     for figure in sorted(figures, key=lambda figure: (figure.period, figure.available_at)):
         series.setdefault(figure.series, []).append(figure)
-    return {name: Trend(points[-1], _change(points)) for name, points in series.items()}
-
-
-def _change(points: Sequence[MacroFigure]) -> float | None:
-    latest = points[-1]
-    earlier = [figure for figure in points if figure.period <= latest.period - QUARTER]
-    return round(latest.value - earlier[-1].value, 2) if earlier else None
+    found = {}
+    for name, (*before, latest) in series.items():
+        earlier = [figure for figure in before if figure.period <= latest.period - QUARTER]
+        found[name] = Trend(latest, round(latest.value - earlier[-1].value, 2) if earlier else None)
+    return found
 
 
 def macro_snapshot(case: Case, by_series: Mapping[str, Trend], policies: Sequence[Event]) -> MacroSnapshot:

@@ -126,21 +126,15 @@ def valuation_snapshot(
         current_date=case.today,
         industry=case.industry,
         report_period=latest.period_end,
-        **_market(today, history),
+        current_price=today.close,
+        total_mv=round(today.total_mv / 1e8, 2),
+        **{name: getattr(today, name) for name in ("pe_ttm", "pb", "ps_ttm", "dv_ratio")},
+        pe_percentile=percentile(today.pe_ttm, [day.pe_ttm for day in history]),
+        pb_percentile=percentile(today.pb, [day.pb for day in history]),
+        ps_percentile=percentile(today.ps_ttm, [day.ps_ttm for day in history]),
         **_quality(reports, case.locale),
         **_models(today, history, reports),
     )
-
-
-def _market(today: Valuation, history: Sequence[Valuation]) -> dict[str, Any]:
-    return {
-        "current_price": today.close,
-        "total_mv": round(today.total_mv / 1e8, 2),
-        **{name: getattr(today, name) for name in ("pe_ttm", "pb", "ps_ttm", "dv_ratio")},
-        "pe_percentile": percentile(today.pe_ttm, [day.pe_ttm for day in history]),
-        "pb_percentile": percentile(today.pb, [day.pb for day in history]),
-        "ps_percentile": percentile(today.ps_ttm, [day.ps_ttm for day in history]),
-    }
 
 
 def _quality(reports: Sequence[Report], locale: Locale) -> dict[str, Any]:
