@@ -14,8 +14,7 @@ from bench.line import Line
 from bench.models import PROMPT, RunningServer
 from moot.cli import server
 from moot.desk import Moot
-from moot.modules.intake.application.intake_state import IntakeState
-from moot.modules.intake.application.ports import Errand, Task
+from moot.modules.intake.application.intake_state import Errand, IntakeState, Task
 from moot.modules.intake.domain.question import Understanding
 from moot.shared.infrastructure.execution_context import on_behalf_of
 from moot.shared.infrastructure.settings import Settings

@@ -8,8 +8,8 @@ from typing import Any
 
 from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import DecisionRecord, ToolCalls
-from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.plan import Step
+from moot.modules.intake.application.intake_state import Errand, Task
+from moot.modules.intake.domain.question import Step
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
@@ -45,7 +45,7 @@ class StepsDesk:
         )
 
     def researcher(self) -> Researcher:
-        return Researcher(self.llm, self.toolbox(), PromptTemplates())
+        return Researcher(self.llm, self.toolbox(), PromptTemplates(clock=self._clock))
 
     def processor(self) -> Processor:
         return Processor(self.llm, PromptTemplates())

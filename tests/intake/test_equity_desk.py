@@ -16,9 +16,9 @@ from moot.modules.coordinator.application.dtos.research_dtos import (
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionWaiting
 from moot.modules.coordinator.infrastructure.adapters.research_gateway_adapter import ResearchGatewayAdapter
-from moot.modules.intake.application.ports import Errand
+from moot.modules.intake.application.intake_state import Errand
 from moot.modules.intake.application.report_text import side_by_side
-from moot.modules.intake.domain.plan import Finding, Step
+from moot.modules.intake.domain.question import Finding, Step
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.judge.application.judge_service import JudgeService
 from moot.shared.domain.errors import AppError, DecisionRejected

@@ -10,8 +10,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END
 
 from moot.modules.intake.application.intake_service import Feedback
-from moot.modules.intake.application.intake_state import IntakeState, Keeper
-from moot.modules.intake.application.ports import Errand
+from moot.modules.intake.application.intake_state import Errand, IntakeState, Keeper
 from moot.modules.intake.domain.conversation import Conversation, Turn
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
 from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake

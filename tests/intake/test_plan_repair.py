@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from moot.modules.intake.application.plan_rules import STEP_TYPES, read_plan, symbols_in
-from moot.modules.intake.domain.plan import Plan
-from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.domain.question import Limits, Plan
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
 

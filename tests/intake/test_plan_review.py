@@ -11,11 +11,9 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.container import GovernanceContainer
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.intake.application.intake_state import IntakeState
+from moot.modules.intake.application.intake_state import Errand, IntakeState
 from moot.modules.intake.application.plan_rules import draw_plan
-from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.plan import Plan, Step
-from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
+from moot.modules.intake.domain.question import Intent, Limits, Mention, Plan, Step, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
 from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail

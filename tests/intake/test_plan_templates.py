@@ -3,8 +3,7 @@
 import pytest
 
 from moot.modules.intake.application.plan_rules import draw_plan, read_plan
-from moot.modules.intake.domain.plan import Plan
-from moot.modules.intake.domain.question import Intent, Limits, Mention, Understanding
+from moot.modules.intake.domain.question import Intent, Limits, Mention, Plan, Understanding
 
 MAOTAI = Mention(text="茅台", symbols=("600519.SH",), names=("贵州茅台",))
 WULIANGYE = Mention(text="五粮液", symbols=("000858.SZ",), names=("五粮液",))

@@ -8,10 +8,8 @@ from typing import Any
 import pytest
 from pydantic import SecretStr
 
-from moot.modules.intake.application.intake_state import IntakeState
-from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.plan import Citation, Finding, Plan
-from moot.modules.intake.domain.question import Limits, Mention, Understanding
+from moot.modules.intake.application.intake_state import Errand, IntakeState
+from moot.modules.intake.domain.question import Citation, Finding, Limits, Mention, Plan, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import LastWord, PlanRuling
 from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates

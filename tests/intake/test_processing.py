@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.modules.intake.application.report_text import side_by_side
-from moot.modules.intake.domain.plan import Citation, Finding, Step
+from moot.modules.intake.domain.question import Citation, Finding, Step
 from moot.modules.intake.infrastructure.agents.processing import Worksheet, compute
 from tests.fakes.llm_server import Say, Status
 from tests.fakes.search_server import LocalWeb, local_web

@@ -22,7 +22,7 @@ from moot.modules.intake.application.report_text import (
     tongue_of,
 )
 from moot.modules.intake.domain.conversation import Answer, Section
-from moot.modules.intake.domain.plan import Citation
+from moot.modules.intake.domain.question import Citation
 from moot.shared.domain.markdown import escape
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON

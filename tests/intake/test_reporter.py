@@ -10,11 +10,10 @@ from markdown_it import MarkdownIt
 from pydantic import SecretStr
 from structlog.testing import capture_logs
 
-from moot.modules.intake.application.intake_state import IntakeState
-from moot.modules.intake.application.ports import Errand
+from moot.modules.intake.application.intake_state import Errand, IntakeState
 from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.domain.conversation import Answer, Style
-from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent, Step, View
+from moot.modules.intake.domain.question import Citation, Finding, Plan, Spent, Step, View
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.equity_desk import leaning, read_facts
 from moot.modules.intake.infrastructure.agents.reporter import Reporter

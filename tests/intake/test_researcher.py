@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from moot.modules.intake.application.ports import Errand
+from moot.modules.intake.application.intake_state import Errand
 from moot.modules.intake.domain.question import Limits
 from tests.fakes.clock import leap, until
 from tests.fakes.llm_server import Fixed, Hang, LLMServer, Say, Status

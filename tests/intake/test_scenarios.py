@@ -124,6 +124,10 @@ async def find_domes(text: str) -> Sequence[Mention]:
     return [DOMES] if "Dome" in text else by_code
 
 
+async def find_none(text: str) -> Sequence[str]:
+    return ()
+
+
 @pytest.mark.parametrize("by", ["model", "rules"])
 async def test_which_of_two_companies_is_asked_back_and_the_next_turn_settles_it(
     home, database, llm_server, parts, by: str
@@ -133,7 +137,7 @@ async def test_which_of_two_companies_is_asked_back_and_the_next_turn_settles_it
     parts.play("coordinator", *[hands_over("Is Dome cheap?", "en-US")] * 2)
     parts.play("planner", plans(share, title="Is Dome cheap?", locale="en-US"))
     async with asking(settings_of(home, database, **model)) as desk:
-        desk.desk.intake.parts.coordinator._rules = Understander(find_domes)
+        desk.desk.intake.parts.coordinator._rules = Understander(find_domes, find_none)
         asked = await desk.ask("Is Dome cheap?")
         assert (asked.status, asked.last.plan) == ("replied", None)
         assert asked.last.reply == (

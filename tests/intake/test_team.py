@@ -10,9 +10,8 @@ import pytest
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.error_handler import ErrorHandlingPolicy
 from moot.modules.governance.container import GovernanceContainer
-from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.plan import Finding, Plan, Step
-from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.application.intake_state import Errand, Task
+from moot.modules.intake.domain.question import Finding, Limits, Plan, Step
 from moot.modules.intake.infrastructure.agents.team import OnStep, StepWatch, Team
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
-from moot.modules.intake.application.ports import Errand
+from moot.modules.intake.application.intake_state import Errand
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
 from tests.fakes.search_server import LocalWeb, local_web
 from tests.intake.steps_desk import GOAL, SEARCH, StepsDesk, a_task, finds, hit, page, steps_desk

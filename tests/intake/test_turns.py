@@ -18,7 +18,7 @@ from moot.modules.intake.application.intake_service import (
 )
 from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Keeper, Stand
 from moot.modules.intake.domain.conversation import Conversations, Turn
-from moot.modules.intake.domain.plan import Finding
+from moot.modules.intake.domain.question import Finding
 from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, Renewal

@@ -32,8 +32,8 @@ from moot.modules.intake.application.intake_service import (
     Style,
     Turn,
 )
+from moot.modules.intake.application.intake_state import Happening, Tell
 from moot.modules.intake.application.language import detect
-from moot.modules.intake.application.ports import Happening, Tell
 from moot.modules.intake.application.report_text import clip
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.markdown import drop_unseen

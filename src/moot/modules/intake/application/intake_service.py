@@ -3,24 +3,15 @@
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, get_args
 from uuid import UUID, uuid4
 
 import structlog
 from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
-from moot.modules.intake.application.intake_state import (
-    OPTIONS,
-    IntakeGraph,
-    Keeper,
-    begin_state,
-    end_turn,
-    fail_turn,
-)
-from moot.modules.intake.application.ports import Errand, Tell
+from moot.modules.intake.application.intake_state import Errand, IntakeGraph, Keeper, Tell, begin_state
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Style, Turn
-from moot.modules.intake.domain.plan import Spent
-from moot.modules.intake.domain.question import Limits
+from moot.modules.intake.domain.question import Limits, Spent
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
@@ -157,21 +148,22 @@ class IntakeService:
         listener: Tell | None = None,
     ) -> Conversation:
         """Go on with what waits for a person; raises `NotItsTurn` when nothing does."""
-        conversation = await self.conversation(conversation_id, workspace)
-        if conversation.status != "waiting":
-            raise NotItsTurn(SAY("conversation.not_waiting", id=conversation_id), status=conversation.status)
-        taken = await self._take(conversation, conversation.turns)
+        taken = await self._go_on(conversation_id, workspace, "waiting", "not_waiting")
         return await self._turn(taken, requested_by, listener, feedback=said.model_dump())
 
     async def resume(
         self, conversation_id: UUID, *, workspace: str, listener: Tell | None = None
     ) -> Conversation:
         """Go on from where a process died; raises `NotItsTurn` unless one did, or while one may still be at work."""
-        conversation = await self.conversation(conversation_id, workspace)
-        if conversation.status != "running":
-            raise NotItsTurn(SAY("conversation.not_left", id=conversation_id), status=conversation.status)
-        taken = await self._take(conversation, conversation.turns)
-        return await self._turn(taken, conversation.requested_by, listener)
+        taken = await self._go_on(conversation_id, workspace, "running", "not_left")
+        return await self._turn(taken, taken.requested_by, listener)
+
+    async def _go_on(self, name: UUID, workspace: str, status: str, otherwise: str) -> Conversation:
+        """With its last turn, if that stands so."""
+        conversation = await self.conversation(name, workspace)
+        if conversation.status != status:
+            raise NotItsTurn(SAY(f"conversation.{otherwise}", id=name), status=conversation.status)
+        return await self._take(conversation, conversation.turns)
 
     async def conversation(self, conversation_id: UUID, workspace: str) -> Conversation:
         found = await self._conversations.get(conversation_id, workspace)
@@ -251,22 +243,17 @@ class IntakeService:
         return keeper.conversation
 
     async def _run(self, keeper: Keeper, given: Mapping[str, Any]) -> None:
-        turn = await self._work(keeper, given)
-        if self._on_record is not None:
-            await self._on_record()  # whoever goes on with the turn goes on with its record
-        await keeper.write(turn, release=True)
-
-    async def _work(self, keeper: Keeper, given: Mapping[str, Any]) -> Turn:
         """However it ends, it ends: what nobody foresaw is told as a failure of this turn."""
-        begun = keeper.conversation.last
         try:
             graph = await self._graph()
-            stand = await graph.run(keeper, **given)
-            return end_turn(begun, stand, self._clock.now())
+            turn = keeper.end(await graph.run(keeper, **given))
         except Exception as e:  # bulkhead: a turn that fails must not leave its conversation running for ever
             foreseen = isinstance(e, AppError)
             logger.warning("turn failed", conversation=str(keeper.conversation.id), exc_info=not foreseen)
-            return fail_turn(keeper.conversation.last, e, self._clock.now())
+            turn = keeper.fail(e)
+        if self._on_record is not None:
+            await self._on_record()  # whoever goes on with the turn goes on with its record
+        await keeper.write(turn, release=True)
 
 
 def _tally(spent: Spent) -> Tally:
@@ -284,7 +271,7 @@ def _tell_end(conversation: Conversation, errand: Errand) -> None:
     if turn.status == "waiting":
         plan = turn.plan.model_dump(mode="json") if turn.plan else None
         asked = {"escalation_id": turn.escalation_id} if turn.escalation_id else {}
-        errand.tell("interrupt", thread_id=thread, plan=plan, options=list(OPTIONS), **asked)
+        errand.tell("interrupt", thread_id=thread, plan=plan, options=list(get_args(PlanDecision)), **asked)
     elif turn.reply:
         errand.tell("message_chunk", text=turn.reply)
     elif turn.error:

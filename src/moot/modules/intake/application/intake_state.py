@@ -1,32 +1,33 @@
-"""A question on its way: the state it begins with, the graph it goes through, and the turn that comes of it.
+"""A question on its way: for whom, the state it begins with, the graph it goes through, the turn that comes of it.
 
 What a turn has come to is kept on the way: a process that dies after a step does not send anybody out again.
 """
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, Protocol
 
 import structlog
 from pydantic import BaseModel
 
 from moot.modules.intake.application.language import locale_of
-from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.conversation import (
-    Answer,
-    Conversation,
-    Conversations,
-    PlanDecision,
-    Turn,
-    TurnStatus,
+from moot.modules.intake.domain.conversation import Answer, Conversation, Conversations, Turn, TurnStatus
+from moot.modules.intake.domain.question import (
+    Citation,
+    Finding,
+    Limits,
+    Plan,
+    Spent,
+    Understanding,
+    reading_language,
 )
-from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
-from moot.modules.intake.domain.question import Limits, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
+from moot.shared.domain.messages import Locale
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, Tally
 
 logger = structlog.get_logger(__name__)
 
@@ -35,8 +36,61 @@ REMEMBERED = 10
 LONGEST = 4000
 FRESH = timedelta(hours=12)
 """For so long what was found out about a company is not looked up again."""
-OPTIONS: tuple[PlanDecision, ...] = get_args(PlanDecision)
 MOST_EDITS = 5
+
+Happening = Literal[
+    "message_chunk",
+    "tool_call",
+    "tool_result",
+    "plan",
+    "interrupt",
+    "step",
+    "citation",
+    "report",
+    "error",
+    "done",
+]
+Tell = Callable[[Happening, dict[str, Any]], None]
+
+
+@dataclass(frozen=True)
+class Errand:
+    """`record` is the id under which things are put on the record; empty: nothing is kept."""
+
+    workspace: str = DEFAULT_WORKSPACE
+    caller: str = ""
+    record: str = ""
+    tally: Tally = field(default_factory=Tally)
+    listener: Tell | None = None
+
+    def tell(self, what: Happening, **about: Any) -> None:
+        """Nobody has to listen."""
+        if self.listener is not None:
+            self.listener(what, about)
+
+    @property
+    def spent(self) -> Spent:
+        """What models took so far, outside of the experts' sessions."""
+        cost = None if self.tally.unpriced else self.tally.cost
+        return Spent(requests=self.tally.requests, tokens=self.tally.tokens, cost=cost)
+
+
+@dataclass(frozen=True)
+class Task:
+    """What all steps of a plan share: the question as `goal`, and what is known of it already as `background`."""
+
+    goal: str
+    locale: str
+    errand: Errand
+    limits: Limits = field(default_factory=Limits)
+    background: str = ""
+
+    @property
+    def reader(self) -> Locale:
+        return reading_language(self.locale)
+
+    def say(self, key: str, **values: Any) -> str:
+        return SAY(key, **values).in_locale(self.reader)
 
 
 class CoordinatorState(BaseModel):
@@ -178,6 +232,32 @@ class Keeper:
                 now = self.conversation
                 self.lost = not await self.store.save(now, now.lease_token, release=release)
 
+    def end(self, stand: "Stand") -> Turn:
+        """As far as it has come: it may wait for a person."""
+        state, status = stand.state, _status(stand)
+        rejected = SAY("conversation.plan_rejected").in_locale(reading_language(state.locale))
+        return Turn.model_validate(
+            self.conversation.last.model_dump()
+            | state.model_dump(include=set(Turn.model_fields), exclude_unset=True)
+            | {
+                "status": status,
+                "ended_at": None if status == "waiting" else self.clock.now(),
+                "locale": state.locale,
+                "escalation_id": (state.escalation or {}).get("id"),
+                "reply": state.reply or (rejected if state.rejected else None),
+                "error": (state.error or {}).get("message"),
+            }
+        )
+
+    def fail(self, error: Exception) -> Turn:
+        """With what had been found by then."""
+        turn = self.conversation.last
+        locale = turn.locale or locale_of(None, turn.question, "")
+        reader = reading_language(locale)
+        said = error.in_locale(reader) if isinstance(error, AppError) else None
+        failed = {"status": "failed", "error": said or SAY("conversation.failed").in_locale(reader)}
+        return turn.model_copy(update=failed | {"ended_at": self.clock.now(), "locale": locale})
+
 
 class Stand(NamedTuple):
     """`waits`: for a person to accept, edit or reject the plan in `state`."""
@@ -228,33 +308,6 @@ def find_earlier(conversation: Conversation) -> dict[tuple[str | None, tuple[str
             if first_told.setdefault(finding.session_id, turn.asked_at) >= last.asked_at - FRESH:
                 found[step.symbol, step.experts] = finding
     return found
-
-
-def end_turn(turn: Turn, stand: Stand, now: datetime) -> Turn:
-    """As far as it has come: it may wait for a person."""
-    state, status = stand.state, _status(stand)
-    rejected = SAY("conversation.plan_rejected").in_locale(reading_language(state.locale))
-    return Turn.model_validate(
-        turn.model_dump()
-        | state.model_dump(include=set(Turn.model_fields), exclude_unset=True)
-        | {
-            "status": status,
-            "ended_at": None if status == "waiting" else now,
-            "locale": state.locale,
-            "escalation_id": (state.escalation or {}).get("id"),
-            "reply": state.reply or (rejected if state.rejected else None),
-            "error": (state.error or {}).get("message"),
-        }
-    )
-
-
-def fail_turn(turn: Turn, error: Exception, now: datetime) -> Turn:
-    """With what had been found by then."""
-    locale = turn.locale or locale_of(None, turn.question, "")
-    reader = reading_language(locale)
-    said = error.in_locale(reader) if isinstance(error, AppError) else None
-    failed = {"status": "failed", "error": said or SAY("conversation.failed").in_locale(reader)}
-    return turn.model_copy(update=failed | {"ended_at": now, "locale": locale})
 
 
 def _status(stand: Stand) -> TurnStatus:

@@ -67,15 +67,14 @@ def _english(text: str) -> float:
     found = _WORD.findall(text)
     if re.search(r"[぀-ヿ㐀-鿿가-힣]", text):
         found = [word for word in found if not word.isupper()]
-    small = [word for word in found if word != "A" and _plain(word) in _list("english")]
-    if not small and any(not word.isascii() or word.lower() in _list("other") for word in found):
+    small = [word for word in found if word != "A" and _plain(word) in list_words("english")]
+    if not small and any(not word.isascii() or word.lower() in list_words("other") for word in found):
         return 0
-    others = (word for word in found if word not in small and not _is_term(word))
+    terms = {
+        word for word in found if word.lower() in list_words("terms") or (word.isupper() and len(word) < 6)
+    }
+    others = (word for word in found if word not in small and word not in terms)
     return 2.0 * len(small) + sum(1.0 if word.islower() else 0.5 for word in others)
-
-
-def _is_term(word: str) -> bool:
-    return word.lower() in _list("terms") or (word.isupper() and len(word) < 6)
 
 
 def _korean(text: str, english: float) -> float:
@@ -118,8 +117,8 @@ def _plain(word: str) -> str:
 
 
 @cache
-def _list(name: str) -> frozenset[str]:
-    return frozenset(words()["language"][name].split())
+def list_words(name: str) -> tuple[str, ...]:
+    return tuple(words()["language"][name].split())
 
 
 def _count(name: str, text: str) -> int:

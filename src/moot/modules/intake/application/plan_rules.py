@@ -7,8 +7,7 @@ from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
-from moot.modules.intake.domain.plan import Plan, Step, StepType
-from moot.modules.intake.domain.question import Limits, Understanding, reading_language
+from moot.modules.intake.domain.question import Limits, Plan, Step, StepType, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Locale, Message
@@ -135,7 +134,8 @@ def symbols_in(data: Any) -> list[str]:
 def find_symbol(text: str, known: Collection[str]) -> str | None:
     """The one known symbol that `text` is, with or without its exchange."""
     wanted = text.strip().upper()
-    found = {symbol for symbol in known if wanted in (symbol, _code(symbol))}
+    bare = {symbol for symbol in known if wanted.isdigit() and symbol.partition(".")[0] == wanted}
+    found = bare | {symbol for symbol in known if symbol == wanted}
     return found.pop() if len(found) == 1 else None
 
 
@@ -218,8 +218,3 @@ def _first(given: Sequence[Any]) -> str:
 def _text(given: Any, longest: int) -> str:
     """Clipped, and without what no database stores."""
     return UNSTORABLE.sub("", given).strip()[:longest].strip() if isinstance(given, str) else ""
-
-
-def _code(symbol: str) -> str:
-    code = symbol.partition(".")[0]
-    return code if code.isdigit() else symbol

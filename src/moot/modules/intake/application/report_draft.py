@@ -11,18 +11,17 @@ from pydantic import BaseModel, StringConstraints
 
 from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.language import detect
-from moot.modules.intake.application.report_text import (
-    clip,
-    drop_marks,
-    find_cited,
-    headings_for,
-    language_name,
-    renumber,
-    tongue_of,
-)
+from moot.modules.intake.application.report_text import clip, headings_for, language_name, tongue_of
 from moot.modules.intake.domain.conversation import Style
-from moot.modules.intake.domain.plan import Citation, Finding, Plan, Step, StepType
-from moot.modules.intake.domain.question import Tongue, reading_language
+from moot.modules.intake.domain.question import (
+    Citation,
+    Finding,
+    Plan,
+    Step,
+    StepType,
+    Tongue,
+    reading_language,
+)
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.grounding import ground
 from moot.shared.domain.messages import Locale, Message
@@ -36,6 +35,9 @@ NAMED = 8
 VERDICT = re.compile(r"\b(?:BUY|SELL|HOLD)\b")
 FEWEST_TO_TELL = 40
 """Of fewer characters, names among them, nobody can say which language they are in."""
+
+
+CITED = re.compile(r"[ \t]*[\[【]\s*(\d{1,3}(?:\s*[,，、;；]\s*\d{1,3})*)\s*[\]】]")
 
 
 class Draft(BaseModel, frozen=True):
@@ -53,18 +55,16 @@ class Draft(BaseModel, frozen=True):
             for name, value in self.model_dump().items()
         }
 
+    def fit(self, style: Style) -> "Draft":
+        """Without what the style leaves out. Risks are never left out."""
+        analysis = "" if style == WITHOUT_ANALYSIS else self.analysis.strip()
+        points = self.key_points[: MOST_POINTS[style]]
+        return self.model_copy(update={"key_points": points, "analysis": analysis})
+
 
 MOST_POINTS: Mapping[Style, int] = {"brief": 3, "research": 6, "academic": 0, "news": 0}
 """Key points that a style shows."""
 WITHOUT_ANALYSIS: Style = "brief"
-
-
-def fit_style(draft: Draft, style: Style) -> Draft:
-    """Without what the style leaves out. Risks are never left out."""
-    analysis = "" if style == WITHOUT_ANALYSIS else draft.analysis.strip()
-    return draft.model_copy(
-        update={"key_points": draft.key_points[: MOST_POINTS[style]], "analysis": analysis}
-    )
 
 
 @dataclass(frozen=True)
@@ -134,6 +134,29 @@ class Material:
         texts = [told["question"], told["plan"], *told["could_not_be_found_out"], *listed]
         return "\n".join(text for text in texts if isinstance(text, str))
 
+    def find_faults(self, draft: Draft) -> list[Message]:
+        """What the writer should correct, and the reader must know if it is not.
+
+        `overruled` are verdicts that nothing it was shown speaks of: the rules may have taken them back.
+        """
+        say, parts, style, shown = self.say, draft.parts(), self.style, self.join_shown()
+        ruled = set(VERDICT.findall("\n".join(parts.values())))
+        overruled = [verdict for verdict in ruled if verdict not in shown]
+        known = range(1, len(self.sources) + 1)
+        cites = not known or any(number in known for number in find_cited(parts.values()))
+        wanted = {"key_points": MOST_POINTS[style], "analysis": style != WITHOUT_ANALYSIS, "risks": True}
+        absent = [say[part] for part, asked in wanted.items() if asked and not parts[part]]
+        invented = [stated for stated in _find_ungrounded(draft, self) if not _is_link(stated)]
+        foreign = [say.get(part, part) for part in _foreign(parts, tongue_of(self.locale))]
+        language = language_name(self.locale)
+        return [
+            *([SAY("report.missing", parts=absent)] if absent else []),
+            *([SAY("report.invented", numbers=invented[:NAMED])] if invented else []),
+            *([SAY("report.wrong_language", language=language, parts=foreign)] if foreign else []),
+            *([SAY("report.overruled", verdicts=overruled)] if overruled else []),
+            *([] if cites else [SAY("report.uncited")]),
+        ]
+
     def _tell(self) -> dict[str, Any]:
         findings = [
             {
@@ -194,31 +217,6 @@ def _place(citation: Citation) -> tuple[str, str]:
     return (citation.url, "") if citation.url else (citation.title, citation.source)
 
 
-def find_overruled(draft: Draft, material: Material) -> list[str]:
-    """Verdicts that the text speaks of and nothing it was shown does: the rules may have taken them back."""
-    shown = material.join_shown()
-    return [
-        verdict for verdict in set(VERDICT.findall("\n".join(draft.parts().values()))) if verdict not in shown
-    ]
-
-
-def find_faults(draft: Draft, material: Material) -> list[Message]:
-    """What the writer should correct, and the reader must know if it is not."""
-    say, parts, style = material.say, draft.parts(), material.style
-    wanted = {"key_points": MOST_POINTS[style], "analysis": style != WITHOUT_ANALYSIS, "risks": True}
-    absent = [say[part] for part, asked in wanted.items() if asked and not parts[part]]
-    invented = [stated for stated in _find_ungrounded(draft, material) if not _is_link(stated)]
-    foreign = [say.get(part, part) for part in _foreign(parts, tongue_of(material.locale))]
-    language = language_name(material.locale)
-    return [
-        *([SAY("report.missing", parts=absent)] if absent else []),
-        *([SAY("report.invented", numbers=invented[:NAMED])] if invented else []),
-        *([SAY("report.wrong_language", language=language, parts=foreign)] if foreign else []),
-        *([SAY("report.overruled", verdicts=made)] if (made := find_overruled(draft, material)) else []),
-        *([] if cites(draft, material) else [SAY("report.uncited")]),
-    ]
-
-
 def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation, ...], list[Message]]:
     """The draft without sources and links that do not exist, those it cites in order, and what was taken out."""
     cited = find_cited(draft.parts().values())
@@ -239,12 +237,6 @@ def keep_known(draft: Draft, material: Material) -> tuple[Draft, tuple[Citation,
     return draft.model_copy(update=texts), tuple(material.sources[n - 1] for n in known), removed
 
 
-def cites(draft: Draft, material: Material) -> bool:
-    """Anything that it was given, if there is anything."""
-    known = range(1, len(material.sources) + 1)
-    return not known or any(number in known for number in find_cited(draft.parts().values()))
-
-
 def _find_ungrounded(draft: Draft, material: Material) -> list[str]:
     """Numbers and links of the text that stand in nothing its writer was shown."""
     texts = [drop_marks(text) for text in draft.parts().values()]
@@ -263,3 +255,29 @@ def _foreign(parts: Mapping[str, str], tongue: Tongue | None) -> Iterable[str]:
 
     foreign = [part for part, text in parts.items() if is_foreign(text)]
     return foreign or (parts if is_foreign("\n".join(parts.values())) else ())
+
+
+def find_cited(texts: Iterable[str]) -> list[int]:
+    """Source numbers in the order in which they are cited, each once."""
+    found = [number for text in texts for marks in CITED.findall(text) for number in _numbers(marks)]
+    return list(dict.fromkeys(found))
+
+
+def renumber(text: str, numbers: Mapping[int, int]) -> str:
+    """The text with each citation under its new number, and without those that have none."""
+
+    def again(found: re.Match[str]) -> str:
+        kept = dict.fromkeys(numbers[number] for number in _numbers(found[1]) if number in numbers)
+        lead = " " if found[0][0] in " \t" else ""
+        return lead + "".join(f"[{number}]" for number in kept) if kept else ""
+
+    return CITED.sub(again, text)
+
+
+def _numbers(marks: str) -> list[int]:
+    return [int(digits) for digits in re.findall(r"\d+", marks)]
+
+
+def drop_marks(text: str) -> str:
+    """The text without its marks."""
+    return CITED.sub("", text)

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from moot.modules.intake.application.report_draft import Draft, Found, Material
 from moot.modules.intake.application.report_text import clip, shorten, side_by_side, tame
-from moot.modules.intake.domain.plan import Citation, View
+from moot.modules.intake.domain.question import Citation, View
 from moot.shared.domain.markdown import escape
 
 FEW = 3

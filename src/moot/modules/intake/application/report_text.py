@@ -7,7 +7,7 @@ and nothing that reaches outside of its section (`tame`). Headings, marks of sou
 import re
 import string
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
 from typing import get_args
@@ -15,8 +15,7 @@ from urllib.parse import quote, urlsplit
 
 from moot.modules.intake.domain import texts
 from moot.modules.intake.domain.conversation import Answer, Style
-from moot.modules.intake.domain.plan import Citation
-from moot.modules.intake.domain.question import Tongue
+from moot.modules.intake.domain.question import Citation, Tongue
 from moot.shared.domain.markdown import drop_unseen, escape
 
 TONGUES: tuple[Tongue, ...] = get_args(Tongue)
@@ -46,40 +45,14 @@ def _read(tongue: Tongue) -> Mapping[str, str]:
     return headings
 
 
-CITED = re.compile(r"[ \t]*[\[【]\s*(\d{1,3}(?:\s*[,，、;；]\s*\d{1,3})*)\s*[\]】]")
-
-
-def find_cited(texts: Iterable[str]) -> list[int]:
-    """Source numbers in the order in which they are cited, each once."""
-    found = [number for text in texts for marks in CITED.findall(text) for number in _numbers(marks)]
-    return list(dict.fromkeys(found))
-
-
-def renumber(text: str, numbers: Mapping[int, int]) -> str:
-    """The text with each citation under its new number, and without those that have none."""
-
-    def again(found: re.Match[str]) -> str:
-        kept = dict.fromkeys(numbers[number] for number in _numbers(found[1]) if number in numbers)
-        lead = " " if found[0][0] in " \t" else ""
-        return lead + "".join(f"[{number}]" for number in kept) if kept else ""
-
-    return CITED.sub(again, text)
-
-
-def _numbers(marks: str) -> list[int]:
-    return [int(digits) for digits in re.findall(r"\d+", marks)]
-
-
-def drop_marks(text: str) -> str:
-    """The text without its marks."""
-    return CITED.sub("", text)
-
-
 def as_table(rows: Sequence[Sequence[str]]) -> str:
-    """The first row is the heading."""
+    """The first row is the heading. A row is one line, whatever was written into it."""
     head, *rest = rows
     lines = [head, ["---"] * len(head), *rest]
-    return "\n".join("| " + " | ".join(map(_cell, line)) + " |" for line in lines)
+    return "\n".join(
+        "| " + " | ".join(" ".join(cell.split()).replace("|", "\\|") for cell in line) + " |"
+        for line in lines
+    )
 
 
 def side_by_side(columns: Sequence[Mapping[str, str]]) -> str:
@@ -92,11 +65,6 @@ def side_by_side(columns: Sequence[Mapping[str, str]]) -> str:
         return ""
     labels = dict.fromkeys(label for column in compared for label in column)
     return as_table([[label, *(column.get(label, "—") for column in compared)] for label in labels])
-
-
-def _cell(text: str) -> str:
-    """A row is one line, whatever was written into it."""
-    return " ".join(text.split()).replace("|", "\\|")
 
 
 QUOTING: frozenset[Style] = frozenset({"research", "academic"})
@@ -167,11 +135,12 @@ def day_of(citation: Citation) -> str | None:
 
 def markdown_of(answer: Answer) -> str:
     say = headings_for(answer.locale)
+    quoting = answer.style in QUOTING and answer.engine == "llm"  # the rules quote in the text itself
     blocks = [
         f"# {answer.title}",
         *_section(say["key_points"], _list(answer.key_points)),
         *(block for section in answer.sections for block in _section(section.heading, section.text)),
-        *_section(say["citations"], _citations(answer.citations, quoting=_quotes(answer))),
+        *_section(say["citations"], _citations(answer.citations, quoting=quoting)),
         *_section(say["notes"], _list(escape(warning) for warning in answer.warnings)),
         f"> {answer.disclaimer}",
     ]
@@ -181,11 +150,6 @@ def markdown_of(answer: Answer) -> str:
 def split_blocks(markdown: str) -> Iterator[str]:
     """The text block by block, as it can be shown while it is sent. Together they are all of it."""
     return (found[0] for found in re.finditer(r".+?(?:\n{2,}|\Z)", markdown, re.DOTALL))
-
-
-def _quotes(answer: Answer) -> bool:
-    """The rules quote in the text itself."""
-    return answer.style in QUOTING and answer.engine == "llm"
 
 
 def _section(heading: str, text: str) -> list[str]:

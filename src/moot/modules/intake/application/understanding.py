@@ -3,10 +3,10 @@
 import re
 import unicodedata
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from functools import cache
+from functools import cache, reduce
 from itertools import islice
 
-from moot.modules.intake.application.language import detect, words
+from moot.modules.intake.application.language import detect, list_words, words
 from moot.modules.intake.application.report_text import headings_for
 from moot.modules.intake.domain.question import Mention, Understanding, reading_language
 from moot.modules.intake.domain.texts import SAY
@@ -30,17 +30,13 @@ LONGEST_WINDOW = {True: 4, False: 3}
 """Characters of a Chinese name, and words of any other."""
 
 
-async def _find_none(_text: str) -> Sequence[str]:
-    return ()
-
-
 class Understander:
     """`find_near`: companies that a text nearly names, each as it is told."""
 
     def __init__(
         self,
         find_mentions: Callable[[str], Awaitable[Sequence[Mention]]],
-        find_near: Callable[[str], Awaitable[Sequence[str]]] = _find_none,
+        find_near: Callable[[str], Awaitable[Sequence[str]]],
     ) -> None:
         self._find_mentions, self._find_near = find_mentions, find_near
 
@@ -119,10 +115,8 @@ def _normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text[:LONGEST]).split())
 
 
-def _cut_out(named: Iterable[Mention], text: str) -> str:
-    for mention in named:
-        text = text.replace(mention.text, " ")
-    return text
+def _cut_out(named: Iterable[Mention], text: str, put: str = " ") -> str:
+    return reduce(lambda rest, mention: rest.replace(mention.text, put), named, text)
 
 
 def _settle(named: Sequence[Mention], before: tuple[Mention, ...]) -> tuple[Mention, ...]:
@@ -165,24 +159,22 @@ def _patterns() -> dict[str, re.Pattern[str]]:
     tables = words()["experts"].values()
     told = {name: " ".join(table[name] for table in tables).split() for name in words()["experts"]["en"]}
     return {
-        name: re.compile("|".join(_pattern(word) for word in found), re.IGNORECASE)
+        name: re.compile(
+            "|".join(rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word for word in found),
+            re.IGNORECASE,
+        )
         for name, found in told.items()
     }
 
 
-def _pattern(word: str) -> str:
-    return rf"(?<![a-z]){word}(?![a-z])" if word.isascii() else word
-
-
 def find_strangers(text: str, known: Sequence[Mention]) -> list[str]:
     """Names that a question sets beside a company that is known, or compares it with."""
-    for mention in known:
-        text = text.replace(mention.text, KNOWN)
+    text = _cut_out(known, text, KNOWN)
     found: list[str] = []
     while len(found) < MOST_NAMED and (beside := _beside().search(text)):
         name = next(filter(None, beside.groups()))
         text = text.replace(name, KNOWN)
-        if name.lower() not in _listed("terms") and not re.fullmatch(_asked(), name):
+        if name.lower() not in list_words("terms") and not re.fullmatch(_asked(), name):
             found.append(name.strip())
     return found
 
@@ -205,7 +197,7 @@ def _windows(text: str) -> Iterator[str]:
 @cache
 def _beside() -> re.Pattern[str]:
     """A name ends where the sentence goes on with a small word, a mark, or what an expert is asked for."""
-    small = "|".join(_listed("english"))
+    small = "|".join(list_words("english"))
     ends = rf"(?=\s*(?:$|[^\w\s]|{KNOWN}|{HAN}|(?:{small})(?![a-z])))"
     han_ends = rf"(?=$|[^㐀-鿿]|{words()['language']['chinese']}|{_asked()})"
     name = rf"({LATIN}{ends}|{CODE}|{HAN}{{2,8}}?{han_ends})"
@@ -225,11 +217,6 @@ def _asked() -> str:
 @cache
 def _small() -> str:
     """What parts a question: marks, small words, and the words that ask for experts."""
-    latin = "|".join([*_listed("english"), *words()["experts"]["en"]["comparison"].split()])
+    latin = "|".join([*list_words("english"), *words()["experts"]["en"]["comparison"].split()])
     edge_of_script = rf"(?<={HAN})(?!{HAN})|(?<!{HAN})(?={HAN})"
     return rf"[^\w\s]+|(?i:(?<![a-z])(?:{latin})(?![a-z]))|{words()['language']['chinese']}|{edge_of_script}"
-
-
-@cache
-def _listed(name: str) -> tuple[str, ...]:
-    return tuple(words()["language"][name].split())

@@ -7,8 +7,7 @@ from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, Field, computed_field
 
-from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
-from moot.modules.intake.domain.question import Understanding
+from moot.modules.intake.domain.question import Citation, Finding, Plan, Spent, Understanding
 from moot.shared.domain.leases import Lease, Leases
 
 Style = Literal["brief", "research", "academic", "news"]

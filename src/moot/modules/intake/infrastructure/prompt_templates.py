@@ -2,26 +2,36 @@
 
 Files are read once, when the folder is opened. What somebody wrote reaches a template as a value at most, and the
 conversation not even as that: it follows the prompt as messages of its own.
+
+An answer in JSON is asked for once, and once more with what is wrong with it; no answer may repeat its prompt.
 """
 
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cache, reduce
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import structlog
 from jinja2 import StrictUndefined, Template, TemplateError
 from jinja2.sandbox import SandboxedEnvironment
+from pydantic import BaseModel
 
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.llm_platform.application.llm_service import ChatMessage
+from moot.modules.llm_platform.application.answer_schema import strict_schema
+from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.clock import Clock, SystemClock
-from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.errors import AppError, Unavailable, UpstreamFailed
+from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.texts import SAY as COMMON
 
 logger = structlog.get_logger(__name__)
+
+T = TypeVar("T")
+Problems = Sequence[Message | str]
 
 FOLDER = Path(__file__).parent / "prompts"
 PIECE = 60
@@ -125,3 +135,61 @@ def _pieces(text: str) -> Iterator[bytes]:
     folded = unicodedata.normalize("NFKC", text).casefold()
     letters = "".join(filter(str.isalnum, folded)).encode("utf-8", "ignore")
     return (letters[at : at + PIECE] for at in range(len(letters) - PIECE + 1))
+
+
+async def ask_twice(
+    llm: LLMService,
+    talk: list[ChatMessage],
+    answer: type[BaseModel],
+    read: Callable[[str], Awaitable[tuple[T, Problems]]],
+    *,
+    agent: str,
+    temperature: float,
+    reader: Locale,
+) -> tuple[T, Problems]:
+    """What `read` makes of the answer, and what is still wrong with it; raises what keeps it from being read.
+
+    Of two answers the last that can be read counts. What both sides say is added to `talk`.
+    """
+
+    async def ask() -> tuple[T, Problems]:
+        reply = await llm.chat(
+            talk,
+            response_schema=_schema(answer),
+            temperature=temperature,
+            caller_module="intake",
+            caller_agent=agent[:50],
+        )
+        talk.append(ChatMessage(role="assistant", content=reply.content or "{}"))
+        if reply.finish_reason == "length":
+            raise UpstreamFailed(SAY("common.cut_off"))
+        if repeats_prompt(literals(reply.content), talk):
+            raise UpstreamFailed(SAY("common.repeats_prompt"))
+        return await read(reply.content)
+
+    first: tuple[T, Problems] | None = None
+    said = len(talk)
+    try:
+        first = await ask()
+        problems = first[1]
+    except AppError as e:
+        if len(talk) == said:  # nobody has answered
+            raise
+        problems = [e.message]
+    if first is not None and not problems:
+        return first
+    logger.warning("answer refused, asked again", agent=agent, problems=list(map(str, problems)))
+    together = reduce(lambda one, more: COMMON("and_also", said=one, more=more), problems)
+    again = SAY("common.again", problems=together).in_locale(reader)
+    talk.append(ChatMessage(role="user", content=again))
+    try:
+        return await ask()
+    except AppError:
+        if first is None:
+            raise
+        return first
+
+
+@cache
+def _schema(answer: type[BaseModel]) -> ResponseSchema:
+    return ResponseSchema(name=answer.__name__, json_schema=strict_schema(answer))

@@ -11,9 +11,9 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, Exp
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.results import summarise
-from moot.modules.intake.application.ports import Errand, Task
+from moot.modules.intake.application.intake_state import Errand, Task
 from moot.modules.intake.application.report_text import shorten
-from moot.modules.intake.domain.plan import Citation, Finding, Spent, Step, View
+from moot.modules.intake.domain.question import Citation, Finding, Spent, Step, View
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.experts import STANCES
@@ -79,7 +79,10 @@ def _key(turn: str, step: Step, asked: dict[str, Any]) -> str:
 
 
 def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
-    say, verdict = Wording(language), _verdict(result, Wording(language))
+    say, verdict = Wording(language), None
+    if ruled := result.verdict:
+        why = str(ruled["reasoning"]).splitlines()[0]
+        verdict = _view(say("report.verdict"), ruled["action"], ruled["confidence"], why, say)
     heard = [item for item in result.expert_results.values() if item.data]
     views = tuple(_opinion(item, say) for item in heard)
     failed = [
@@ -87,9 +90,7 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
         for item in result.expert_results.values()
         if item.data is None
     ]
-    risks = tuple(
-        _line(risk, LONGEST_RISK) for risk in (result.verdict["risk_warnings"] if result.verdict else ())
-    )
+    risks = tuple(_line(risk, LONGEST_RISK) for risk in (ruled["risk_warnings"] if ruled else ()))
     cited = Citation(
         title=SAY("steps.session", symbol=result.symbol).in_locale(language),
         source=f"session:{result.session_id}",
@@ -153,14 +154,6 @@ def _figures(result: ResearchResult, say: Wording, language: Locale) -> dict[str
         say("report.confidence"): f"{verdict['confidence']:.0%}",
         SAY("steps.figure.position").in_locale(language): f"{verdict['position_percent']:.0%}",
     }
-
-
-def _verdict(result: ResearchResult, say: Wording) -> View | None:
-    verdict = result.verdict
-    if verdict is None:
-        return None
-    reasoning = str(verdict["reasoning"]).splitlines()[0]
-    return _view(say("report.verdict"), verdict["action"], verdict["confidence"], reasoning, say)
 
 
 def _opinion(item: ExpertResultItem, say: Wording) -> View:

@@ -6,10 +6,9 @@ from uuid import UUID
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, DecisionRequest
 from moot.modules.governance.application.decision_log import explain
+from moot.modules.intake.application.intake_state import Errand
 from moot.modules.intake.application.plan_rules import read_plan
-from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.plan import Plan, Step
-from moot.modules.intake.domain.question import Limits, Mention, reading_language
+from moot.modules.intake.domain.question import Limits, Mention, Plan, Step, reading_language
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
 

@@ -14,10 +14,9 @@ from urllib.parse import quote
 from pydantic import BaseModel, Field
 
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
-from moot.modules.intake.application.ports import Task
+from moot.modules.intake.application.intake_state import Task
 from moot.modules.intake.application.report_text import as_table
-from moot.modules.intake.domain.plan import Citation
-from moot.modules.intake.domain.texts import SAY
+from moot.modules.intake.domain.question import Citation
 from moot.modules.llm_platform.application.llm_service import Tool
 from moot.modules.llm_platform.application.web_search import (
     WebPageService,
@@ -25,10 +24,9 @@ from moot.modules.llm_platform.application.web_search import (
     WebSearchService,
 )
 from moot.modules.market_data.application.directory import Directory
-from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, QueryResult, Statement
+from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, Statement
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, DecisionRejected
-from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, validate
 
 REQUESTER = "intake"
@@ -119,12 +117,13 @@ class GovernedToolbox:
 
         A refusal, a failure or an unknown tool is an outcome too.
         """
-        kind = self._kinds.get(name)
+        kind, url = self._kinds.get(name), arguments.get("url")
         if kind is None:
             unknown = task.say("steps.tool.unknown", name=name, offered=list(self._kinds))
             return ToolOutcome(unknown, failed=True)
         try:
-            asked = validate(kind.arguments, _encode(arguments)).model_dump()
+            given = {**arguments, "url": _ascii(url)} if isinstance(url, str) else arguments
+            asked = validate(kind.arguments, given).model_dump()
             allowed = await self._allow(name, asked, task, spent, read)
             outcome = await kind.run(validate(kind.arguments, allowed.args), task)
         except AppError as e:
@@ -196,7 +195,11 @@ class GovernedToolbox:
             source="database",
             published_at=as_of.isoformat(),
         )
-        return ToolOutcome(_rows(result, task.reader), (cited,), tainted=bool(NEWS.search(result.sql)))
+        shown = [result.columns, *result.rows[:MOST_ROWS]]
+        table = as_table([[" ".join(str(value).split())[:LONGEST_CELL] for value in row] for row in shown])
+        if result.truncated or len(result.rows) > MOST_ROWS:
+            table = f"{table}\n\n{task.say('steps.tool.more_rows', shown=MOST_ROWS)}"
+        return ToolOutcome(table, (cited,), tainted=bool(NEWS.search(result.sql)))
 
     async def _companies(self, asked: CompanyName, task: Task) -> ToolOutcome:
         matches = await self._directory.find(asked.text, limit=MOST_COMPANIES)
@@ -208,14 +211,6 @@ class GovernedToolbox:
             Citation(title=label, source=f"directory:{company.source}") for company, label in told
         )
         return ToolOutcome("\n".join(lines), citations)
-
-
-def _rows(result: QueryResult, locale: Locale) -> str:
-    shown = [result.columns, *result.rows[:MOST_ROWS]]
-    table = as_table([[_short(value) for value in row] for row in shown])
-    if result.truncated or len(result.rows) > MOST_ROWS:
-        return f"{table}\n\n{SAY('steps.tool.more_rows', shown=MOST_ROWS).in_locale(locale)}"
-    return table
 
 
 def _spec(name: str, description: str, arguments: type[BaseModel]) -> Tool:
@@ -237,20 +232,11 @@ def _from_strangers(args: Mapping[str, Any], goal: str, read: Sequence[str]) -> 
     ]
 
 
-def _encode(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """An address as it goes over the wire, so that everybody reads the same one."""
-    url = arguments.get("url")
-    return {**arguments, "url": _ascii(url)} if isinstance(url, str) else dict(arguments)
-
-
 def _ascii(url: str) -> str:
+    """An address as it goes over the wire, so that everybody reads the same one."""
     return quote(url.strip(), safe=IN_A_URL)
 
 
 def _passage(found: Citation) -> str:
     about = " · ".join(part for part in (found.source, found.published_at) if part)
     return f"{found.title} ({about})\n{found.url}\n> " + " ".join(found.quote.split())
-
-
-def _short(value: Any) -> str:
-    return " ".join(str(value).split())[:LONGEST_CELL]

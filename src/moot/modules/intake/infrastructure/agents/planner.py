@@ -12,21 +12,12 @@ from typing import Any, Literal, NamedTuple
 import structlog
 from pydantic import RootModel
 
-from moot.modules.intake.application.intake_state import IntakeState
-from moot.modules.intake.application.plan_rules import (
-    LONGEST_TEXT,
-    draw_plan,
-    find_symbol,
-    read_plan,
-    symbols_in,
-)
-from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.domain.plan import Citation, Finding, Plan, Spent
-from moot.modules.intake.domain.question import Limits, reading_language
+from moot.modules.intake.application.intake_state import LONGEST, Errand, IntakeState
+from moot.modules.intake.application.plan_rules import draw_plan, find_symbol, read_plan, symbols_in
+from moot.modules.intake.domain.question import Citation, Finding, Limits, Plan, Spent, reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, LastWord, PlanRuling
-from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
-from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, ask_twice
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.modules.llm_platform.application.speaker import EngineChoice
 from moot.modules.market_data.application.directory import Directory
@@ -257,7 +248,7 @@ def _beside_the_question(state: IntakeState) -> Iterator[ChatMessage]:
         yield _ask(state, "findings", text="\n".join(_tell_found(found, state) for found in state.findings))
     if state.plan is not None:
         yield ChatMessage(role="assistant", content=state.plan.model_dump_json())
-    yield from (_ask(state, "feedback", text=each[:LONGEST_TEXT]) for each in state.edits)
+    yield from (_ask(state, "feedback", text=each[:LONGEST]) for each in state.edits)
 
 
 def quote_sources(sources: Sequence[Citation]) -> str:
@@ -269,7 +260,7 @@ def _tell_found(finding: Finding, state: IntakeState) -> str:
     """A step that failed has found nothing, whatever its error says."""
     if not finding.usable:
         return f"{finding.step_id}: {state.say('plan.turn.failed_step')}"
-    return f"{finding.step_id}: {_quote(finding.text[:LONGEST_TEXT])}"
+    return f"{finding.step_id}: {_quote(finding.text[:LONGEST])}"
 
 
 def _quote(said: str | Mapping[str, str]) -> str:

@@ -10,13 +10,12 @@ from typing import Annotated, Literal, NamedTuple
 import structlog
 from pydantic import Field, StringConstraints
 
-from moot.modules.intake.application.ports import Task
+from moot.modules.intake.application.intake_state import Task
 from moot.modules.intake.application.report_text import as_table, side_by_side
-from moot.modules.intake.domain.plan import Finding, Step
+from moot.modules.intake.domain.question import Finding, Step
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.agents.json_answers import ask_twice
 from moot.modules.intake.infrastructure.agents.researcher import as_data
-from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, ask_twice
 from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError

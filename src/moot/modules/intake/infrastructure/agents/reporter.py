@@ -6,19 +6,8 @@ from typing import Literal, NamedTuple
 
 import structlog
 
-from moot.modules.intake.application.intake_state import IntakeState
-from moot.modules.intake.application.ports import Errand
-from moot.modules.intake.application.report_draft import (
-    MOST_POINTS,
-    Draft,
-    Material,
-    cites,
-    find_faults,
-    find_overruled,
-    fit_style,
-    gather,
-    keep_known,
-)
+from moot.modules.intake.application.intake_state import Errand, IntakeState
+from moot.modules.intake.application.report_draft import MOST_POINTS, Draft, Material, gather, keep_known
 from moot.modules.intake.application.report_rules import compose
 from moot.modules.intake.application.report_text import (
     clean_url,
@@ -30,15 +19,14 @@ from moot.modules.intake.application.report_text import (
     tame,
 )
 from moot.modules.intake.domain.conversation import Answer, Section, Style
-from moot.modules.intake.domain.plan import Citation, Spent
+from moot.modules.intake.domain.question import Citation, Spent
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.agents.json_answers import Problems, ask_twice
-from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
+from moot.modules.intake.infrastructure.prompt_templates import Problems, PromptTemplates, ask_twice
 from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError, UpstreamFailed
 from moot.shared.domain.markdown import escape
-from moot.shared.domain.messages import LOCALES
+from moot.shared.domain.messages import LOCALES, Message
 from moot.shared.domain.texts import SAY as COMMON
 
 logger = structlog.get_logger(__name__)
@@ -47,6 +35,8 @@ AGENT = "reporter"
 LONGEST_TITLE = 200
 NO_ADVICE = frozenset(COMMON("not_advice").in_locale(locale) for locale in LOCALES)
 """Said of every session; an answer says it once, at its end."""
+UNBEARABLE = ("report.uncited", "report.overruled")
+"""What cites nothing, or rules by itself, is left to the rules."""
 
 
 class Written(NamedTuple):
@@ -81,14 +71,14 @@ class Reporter:
             except AppError as e:
                 logger.warning("no model wrote the answer, the rules did", error=str(e))
                 notes = [SAY("report.model_failed", reason=e.message)]
-        return Written(fit_style(compose(material), material.style), material.sources, "rules", notes)
+        return Written(compose(material).fit(material.style), material.sources, "rules", notes)
 
     async def _by_model(self, material: Material) -> Written:
-        """Of problems that stay the reader is told. What cites nothing, or rules by itself, is left to the rules."""
+        """Of problems that stay the reader is told."""
 
         async def read(said: str) -> tuple[Draft, Problems]:
-            draft = fit_style(parse_llm_json_output(said, Draft), material.style)
-            return draft, find_faults(draft, material)
+            draft = parse_llm_json_output(said, Draft).fit(material.style)
+            return draft, material.find_faults(draft)
 
         variables = {
             "locale": material.locale,
@@ -102,10 +92,9 @@ class Reporter:
         draft, problems = await ask_twice(
             self._llm, talk, Draft, read, agent=AGENT, temperature=0.3, reader=material.reader
         )
-        if not cites(draft, material):
-            raise UpstreamFailed(SAY("report.uncited"))
-        if overruled := find_overruled(draft, material):
-            raise UpstreamFailed(SAY("report.overruled", verdicts=overruled))
+        for problem in problems:
+            if isinstance(problem, Message) and problem.key in UNBEARABLE:
+                raise UpstreamFailed(problem)
         text, citations, removed = keep_known(draft, material)
         return Written(text, citations, "llm", [*problems, *removed])
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import structlog
 
-from moot.modules.intake.application.ports import Task
-from moot.modules.intake.domain.plan import Citation, Finding, Step
+from moot.modules.intake.application.intake_state import Task
+from moot.modules.intake.domain.question import Citation, Finding, Step
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, ToolOutcome
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt

@@ -10,8 +10,8 @@ import structlog
 
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.execution_monitor import current_workflow_id
-from moot.modules.intake.application.ports import Task
-from moot.modules.intake.domain.plan import Finding, Plan, Step
+from moot.modules.intake.application.intake_state import Task
+from moot.modules.intake.domain.question import Finding, Plan, Step
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.researcher import Researcher

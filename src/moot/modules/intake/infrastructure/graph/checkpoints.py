@@ -69,14 +69,10 @@ async def _alone(pool: "AsyncConnectionPool[Any]") -> AsyncIterator[None]:
     """Of all processes, one at a time makes the tables. Who waits asks again and again: a statement that waited would
     itself be waited for by the indexes."""
     async with pool.connection() as connection:
-        while not await _locked(connection):  # noqa: ASYNC110 - the lock is another process's
+        locking = "SELECT pg_try_advisory_lock(%s) AS mine"
+        while not (await (await connection.execute(locking, (LOCK,))).fetchone())["mine"]:  # noqa: ASYNC110
             await asyncio.sleep(ASK_AGAIN)
         try:
             yield
         finally:
             await connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
-
-
-async def _locked(connection: Any) -> bool:
-    cursor = await connection.execute("SELECT pg_try_advisory_lock(%s) AS mine", (LOCK,))
-    return bool((await cursor.fetchone())["mine"])

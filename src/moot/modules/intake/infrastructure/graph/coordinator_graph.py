@@ -77,7 +77,7 @@ class Decision(NamedTuple):
 
 Update = dict[str, Any]
 Route = Callable[[CoordinatorState], str | None]
-"""Where a handed-over question goes next; None leaves it to the next route."""
+"""Where a handed-over question goes next; None leaves it to the next route, and after the last to the planner."""
 CoordinatorGraph = CompiledStateGraph[WorkingState, Any, CoordinatorState, CoordinatorState]
 
 
@@ -85,11 +85,7 @@ def to_background(state: CoordinatorState) -> str | None:
     return BACKGROUND_INVESTIGATOR if state.enable_background_investigation else None
 
 
-def to_planner(state: CoordinatorState) -> str | None:
-    return PLANNER
-
-
-ROUTES: tuple[Route, ...] = (to_background, to_planner)
+ROUTES: tuple[Route, ...] = (to_background,)
 
 
 class Coordinator:
@@ -126,12 +122,8 @@ class Coordinator:
 
     def _compile(self) -> CoordinatorGraph:
         graph = StateGraph(WorkingState, input_schema=CoordinatorState, output_schema=CoordinatorState)
-        graph.add_node("load", self._load)
-        graph.add_node("agent", self._agent)
-        graph.add_node("router", self._router)
+        graph.add_sequence([("load", self._load), ("agent", self._agent), ("router", self._router)])
         graph.add_edge(START, "load")
-        graph.add_edge("load", "agent")
-        graph.add_edge("agent", "router")
         graph.add_edge("router", END)
         return graph.compile(name=AGENT)
 
@@ -159,7 +151,7 @@ class Coordinator:
         understood = await self._rules.understand(
             state.question, previous=state.understanding, default_locale=state.detected_locale
         )
-        clear = understood.intent == "equity" and not understood.is_talk
+        clear = understood.intent == "equity" and not (understood.follows and not understood.aspects)
         said = await self._ask(state, may_talk=not clear) if model else None
         by_model = said is not None
         if said is None and (model or clear):

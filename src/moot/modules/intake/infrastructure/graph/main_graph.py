@@ -16,16 +16,16 @@ from langgraph.types import Command, interrupt
 
 from moot.modules.intake.application.intake_state import (
     CoordinatorState,
+    Errand,
     IntakeGraph,
     IntakeState,
     Keeper,
     Stand,
+    Task,
     find_earlier,
 )
 from moot.modules.intake.application.language import locale_of
-from moot.modules.intake.application.ports import Errand, Task
-from moot.modules.intake.domain.plan import Finding, Plan, Step
-from moot.modules.intake.domain.question import reading_language
+from moot.modules.intake.domain.question import Finding, Plan, Step, reading_language
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Planned, Planner, quote_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
