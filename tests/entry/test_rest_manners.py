@@ -4,6 +4,7 @@ import hashlib
 import re
 from base64 import b64encode
 from collections.abc import AsyncIterator
+from uuid import UUID
 
 import httpx
 import pytest
@@ -170,6 +171,7 @@ async def test_a_model_that_nobody_added_is_told_the_nearest(client):
     ("missed", "meant"),
     [
         ("/api/v1/coordinator/reserch", "/api/v1/coordinator/research"),
+        (f"{RESEARCH}/sesions/{UUID(int=7)}", SESSIONS),
         ("/heatlhz", "/healthz"),
         ("/API/V1/llm-platform/configs/", "/api/v1/llm-platform/configs"),
     ],

@@ -57,13 +57,11 @@ def install_error_handlers(app: FastAPI) -> None:
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         here = {"method": shorten(request.method), "path": shorten(request.url.path)}
         if error.status_code != 405:
-            routes = iter_route_contexts(request.app.routes)
-            near, said = (
-                nearest(here["path"], (route.path or "" for route in routes)),
-                SAY("no_such_page", **here),
-            )
-            told = SAY("did_you_mean", problem=said, nearest=near) if near else said
-            missing = NotFound(told, code=f"HTTP_{error.status_code}", **({"nearest": near} if near else {}))
+            missing = NotFound(SAY("no_such_page", **here), code=f"HTTP_{error.status_code}")
+            known = (route.path or "" for route in iter_route_contexts(request.app.routes))
+            if near := nearest(here["path"], known, cutoff=0.6):  # an id is not like the name of one
+                missing.message = SAY("did_you_mean", problem=missing.message, nearest=near)
+                missing.details["nearest"] = near
             return answer(request, missing, error.status_code)
         allowed = _find_methods(request)
         refused = InvalidInput(
