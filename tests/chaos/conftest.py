@@ -8,9 +8,8 @@ import pytest
 
 from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.database import Database
-from tests.chaos.desks import CALLS, QUESTION, careful_after, settings_of, the_world
+from tests.chaos.desks import CALLS, QUESTION, careful_after, settings_of
 from tests.chaos.nursery import Nursery
 from tests.chaos.scene import Scene
 from tests.chaos.worker import quiet
@@ -21,11 +20,6 @@ from tests.fakes.llm_server import LLMServer, running_llm_server
 @pytest.fixture(autouse=True)
 def quiet_here_too(logging_as_it_was: None) -> None:
     quiet()
-
-
-@pytest.fixture(autouse=True)
-def one_market_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

@@ -3,10 +3,10 @@
 import os
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from functools import cache
 from pathlib import Path
 from typing import Any
 
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.domain.clock import SystemClock
 from moot.shared.infrastructure.settings import Settings
@@ -46,15 +46,12 @@ def here_and_there(cases: Iterable[str]) -> list[tuple[str, str]]:
     ]
 
 
-the_world = cache(provider._World)
-"""Writing the history of the demo market takes longer than a run: many desks can look at the same one."""
-
-
 def write_history() -> None:
-    provider._World = the_world  # type: ignore[assignment, misc]
+    """That of the demo market, which takes longer than a run: all desks of a process look at the same one."""
     world = provider.DemoMarket(1, SystemClock())._all()
-    history = world.histories[SYMBOL]
-    _ = world.macro, history.news, history.bars, history.valuations, history.dividends, history.reports
+    for dataset in DATASETS.values():
+        if dataset is not COMPANIES:
+            world.all_of(dataset, SYMBOL)
 
 
 def careful_after(seconds: float = LATENCY) -> Callable[[dict[str, Any]], Say]:

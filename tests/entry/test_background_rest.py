@@ -11,9 +11,7 @@ from moot.desk import Moot
 from moot.modules.coordinator.application import sessions
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.serving import (
     IN_TIME,
     MACRO,
@@ -34,11 +32,6 @@ from tests.fakes.llm_server import Hang
 
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst, now and on every retry."""
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

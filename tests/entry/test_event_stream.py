@@ -8,9 +8,7 @@ import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.llm_platform.application import llm_service
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.serving import (
     IN_TIME,
     MACRO,
@@ -32,11 +30,6 @@ from tests.fakes.llm_server import Status
 WHOLE = question(skip_debate=False, as_of="2026-06-30")
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst."""
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

@@ -6,9 +6,7 @@ from collections import Counter
 import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.serving import (
     MACRO,
     ON_SQLITE,
@@ -26,11 +24,6 @@ MANY = 50
 KEY = {"Idempotency-Key": "order-66"}
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst."""
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

@@ -10,10 +10,8 @@ import pytest
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.modules.intake.presentation.rest import intake_routes
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.serving import IN_TIME, NOBODY, ON_SQLITE, SESSIONS, Gate, Served, calling, serving
 from tests.fakes.llm_server import Say
 
@@ -35,11 +33,6 @@ def told(text: str) -> list[Told]:
     return [
         Told(name.removeprefix("event: "), json.loads(data.removeprefix("data: "))) for name, data in blocks
     ]
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

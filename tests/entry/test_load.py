@@ -5,17 +5,10 @@ import asyncio
 import pytest
 
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.serving import MACRO, ON_SQLITE, RESEARCH, Gate, Served, question, serving, until
 
 SYMBOLS = [f"9000{n:02}.DEMO" for n in range(1, 7)]
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

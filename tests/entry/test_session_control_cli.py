@@ -9,9 +9,7 @@ import structlog
 
 from moot.desk import Moot
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.inside import Run, inside
 from tests.entry.serving import MACRO, NOBODY, Gate
 
@@ -19,11 +17,6 @@ TECHNICAL = "technical_analyst"
 THIRD_DAY = "2018-01-04"
 """Too early for the technical analyst, now and on every retry."""
 CHINESE = {"LANG": "zh_CN.UTF-8"}
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture

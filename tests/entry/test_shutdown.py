@@ -12,9 +12,7 @@ import pytest
 
 from moot.desk import Moot
 from moot.modules.coordinator.application.session_history import SessionDetail
-from moot.modules.market_data.infrastructure.demo import provider
 from moot.shared.infrastructure.settings import Settings
-from tests.chaos.desks import the_world
 from tests.entry.forked import Forge, Server, server
 from tests.entry.serving import IN_TIME, MACRO, ON_SQLITE, RESEARCH, SESSIONS, frames, question, until
 from tests.fakes.careful_model import careful
@@ -22,11 +20,6 @@ from tests.fakes.llm_server import Fixed, Hang, LLMServer
 
 ASKED = question(as_of="2026-06-30")
 KEY = {"Idempotency-Key": "order-66"}
-
-
-@pytest.fixture(autouse=True)
-def one_market(monkeypatch):
-    monkeypatch.setattr(provider, "_World", the_world)
 
 
 @pytest.fixture
