@@ -84,9 +84,10 @@ class DecisionValidator:
     ) -> ValidationResult:
         """By these rules, whichever are in force."""
         facts = self._facts.facts(request, request.payload)
-        broken, reader = active.index.find_broken(facts), reader_of(request)
-        unheard_of = (SAY("decisions.tool_unknown").in_locale(reader),) if facts.is_unheard_of else ()
-        now, digest = self._clock.now(), active.digest
+        broken, now, digest = active.index.find_broken(facts), self._clock.now(), active.digest
+        unheard_of = (
+            (SAY("decisions.tool_unknown").in_locale(reader_of(request)),) if facts.is_unheard_of else ()
+        )
         if not broken:
             return ValidationResult(APPROVED, request, None, (), (), now, ruleset=digest, notes=unheard_of)
         trial = Trial(
@@ -95,6 +96,7 @@ class DecisionValidator:
             waived,
         )
         outcome = trial.outcome(request.payload, broken)
+        reader = reader_of(request)
         stopped = (outcome.note.in_locale(reader),) if outcome.note else ()
         modified = dict(outcome.payload) if outcome.changes else None
         known = {fired.rule.id for fired in broken}
