@@ -277,7 +277,7 @@ def _link(record: Record, heads: dict[UUID, Head]) -> dict[str, Any]:
 
 def _write_rows(db: Connection, records: Iterable[Record]) -> None:
     """One statement for all rows that are written the same way; what others refer to comes first."""
-    order = _order()
+    order = _order(len(Base.metadata.tables))
 
     def shape(record: Record) -> tuple[str, int, tuple[str, ...]]:
         return record.write, order[record.kind.table.__tablename__], tuple(record.values)
@@ -296,7 +296,8 @@ def _write_rows(db: Connection, records: Iterable[Record]) -> None:
 
 
 @cache
-def _order() -> dict[str, int]:
+def _order(_known: int) -> dict[str, int]:
+    """Contexts bring their tables when they are loaded: then it is another one."""
     return {table.name: place for place, table in enumerate(Base.metadata.sorted_tables)}
 
 
