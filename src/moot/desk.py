@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     from moot.modules.llm_platform.container import LLMPlatformContainer
     from moot.modules.market_data.application.sql import DatabaseTool, QueryResult, SqlDoor
     from moot.modules.market_data.container import MarketDataContainer
+    from moot.modules.research.container import ResearchContainer
     from moot.shared.domain.audit import Verification
 
 logger = structlog.get_logger(__name__)
@@ -158,18 +159,22 @@ class Moot(Desk):
         from moot.modules.coordinator.container import Neighbours
         from moot.modules.debate.container import DebateContainer
         from moot.modules.judge.container import JudgeContainer
-        from moot.modules.research.container import ResearchContainer
 
         models, market = self.llm_platform, self.market_data
 
         def voice() -> tuple[EngineChoice, Speaker]:
             return models.engine_choice(), models.speaker()
 
+        def research(_sessions: object) -> ResearchContainer:
+            from moot.modules.research.container import ResearchContainer  # indicators take long to load
+
+            return ResearchContainer(market.market_data(), *voice(), models.web_to_search())
+
         return Neighbours(
             market_data=market.market_data(),
             trading=market.trading_states(),
             governance=self.governance.agent,
-            research=lambda _: ResearchContainer(market.market_data(), *voice(), models.web_to_search()),
+            research=research,
             debate=lambda _: DebateContainer(*voice()),
             judge=lambda _: JudgeContainer(self.settings.judge_quorum, *voice()),
         )

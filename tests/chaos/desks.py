@@ -54,7 +54,14 @@ def write_history() -> None:
     provider._World = the_world  # type: ignore[assignment, misc]
     world = provider.DemoMarket(1, SystemClock())._all()
     history = world.histories[SYMBOL]
-    _ = world.macro, history.news, history.bars, history.valuations, history.dividends, history.reports
+    _ = (
+        world.macro,
+        world._news_of(SYMBOL),
+        history.bars,
+        history.valuations,
+        history.dividends,
+        history.reports,
+    )
 
 
 def careful_after(seconds: float = LATENCY) -> Callable[[dict[str, Any]], Say]:
