@@ -90,7 +90,9 @@ def run_research(
             return
 
         async def ask(desk: Moot, watch: Watch | None) -> ResearchResult:
-            symbol = await desk.market_data.market_data().symbol(symbols[0])  # before anything heavy is loaded
+            symbol = await desk.market_data.market_data().symbol(
+                symbols[0]
+            )  # before anything heavy is loaded
             await estimate_first(desk, asked, as_json=as_json)
             return await desk.research(symbol.text, **asked, watch=watch)
 

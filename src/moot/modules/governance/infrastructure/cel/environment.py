@@ -11,7 +11,7 @@ from contextvars import ContextVar
 from datetime import datetime, timedelta
 from functools import lru_cache
 from math import isfinite
-from types import NoneType
+from types import ModuleType, NoneType
 from typing import Any, Final
 
 from cel_expr_python import cel
@@ -19,7 +19,6 @@ from cel_expr_python.ext import ext_strings
 
 from moot.modules.governance.domain.conditions import CONTEXT, Facts, Kind, moment_in
 from moot.modules.governance.domain.texts import SAY, join
-from moot.modules.governance.infrastructure.sql.rewriting import is_exposing, is_filtered, is_limited
 from moot.shared.domain.messages import Message
 
 LITERALS: Final = re.compile(
@@ -201,6 +200,13 @@ def seconds(window: str) -> timedelta:
 _TEXT, _LIST = cel.Type.STRING, cel.Type.List(cel.Type.STRING)
 
 
+def _sql() -> ModuleType:
+    """Loaded when a statement is asked about: its parser takes as long to load as the rest of CEL."""
+    from moot.modules.governance.infrastructure.sql import rewriting  # noqa: PLC0415
+
+    return rewriting
+
+
 def _function(name: str, returns: cel.Type, *overloads: tuple[list[cel.Type], Callable[..., Any]]) -> Any:
     return cel.FunctionDecl(
         name,
@@ -214,9 +220,13 @@ FUNCTIONS: Final = [
     ),
     _function("tainted", cel.Type.BOOL, ([_TEXT], lambda argument: JUDGED.get().tainted(argument))),
     _function("count", cel.Type.INT, ([_TEXT, _TEXT], count), ([_TEXT, cel.Type.DURATION], count)),
-    _function("exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: is_exposing(sql, tuple(names)))),
-    _function("filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], is_filtered)),
-    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], is_limited)),
+    _function(
+        "exposes", cel.Type.BOOL, ([_TEXT, _LIST], lambda sql, names: _sql().is_exposing(sql, tuple(names)))
+    ),
+    _function(
+        "filtered", cel.Type.BOOL, ([_TEXT, _TEXT, _TEXT, _TEXT], lambda *asked: _sql().is_filtered(*asked))
+    ),
+    _function("limited", cel.Type.BOOL, ([_TEXT, cel.Type.INT], lambda *asked: _sql().is_limited(*asked))),
 ]
 """What happened before, where an argument comes from; which columns a statement shows, which rows, how many."""
 
