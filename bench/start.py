@@ -37,7 +37,11 @@ MOOT = ("from moot.cli import main; main()",)
 def spent(home: str, *code_and_arguments: str) -> float:
     """CPU seconds of a process, however it ends."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    environment = {**os.environ, "MOOT_HOME": home}
+    environment = {
+        **os.environ,
+        "MOOT_HOME": home,
+        "PYTHONDONTWRITEBYTECODE": "",
+    }  # compiled once, as for its users
     subprocess.run(
         [sys.executable, "-c", *code_and_arguments], check=False, capture_output=True, env=environment
     )
