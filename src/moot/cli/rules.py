@@ -59,7 +59,7 @@ def list_rules(
     as_json: AsJson = False,
 ) -> None:
     with command(as_json=as_json) as settings:
-        active = at_desk(settings, _in_force)
+        active = at_desk(settings, lambda desk: desk.governance.in_force(DEFAULT_WORKSPACE))
         wanted = [
             rule
             for rule in sorted(active.rules, key=lambda rule: rule.order)
@@ -79,7 +79,7 @@ def show_rule(
     rule_id: Annotated[str, argument("rules.help.id", metavar="ID")], as_json: AsJson = False
 ) -> None:
     async def work(desk: "Moot") -> EnhancedRule:
-        known = {rule.id: rule for rule in (await _in_force(desk)).rules}
+        known = {rule.id: rule for rule in (await desk.governance.in_force(DEFAULT_WORKSPACE)).rules}
         if rule_id not in known:
             raise NoSuchRule(rule_id, list(known))
         return known[rule_id]
@@ -233,12 +233,6 @@ def _nothing_stored() -> Unavailable:
     return Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
 
 
-async def _in_force(desk: "Moot") -> Active:
-    if desk.governance.rulesets is not None:
-        return await desk.governance.rulesets.active(DEFAULT_WORKSPACE)
-    return desk.governance.book.repository(desk.governance.book.read_shipped()).active
-
-
 def _summary(active: Active, count: int) -> str:
     if not count:
         return say("rules.none")
@@ -258,7 +252,7 @@ async def _tell(rulesets: RulesetService, done: Activation) -> None:
 
 
 def _tell_drafts(own: Sequence[EnhancedRule], *, err: bool = False) -> None:
-    if drafts := [rule.id for rule in own if rule.is_draft and isinstance(rule.condition, str)]:
+    if drafts := [rule.id for rule in own if rule.is_draft]:
         tell("rules.drafts", err=err, rules=drafts)
 
 

@@ -107,12 +107,7 @@ class RulesetService:
         `RulesMovedOn` unless `instead_of`, where given, is in force.
         """
         wanted = await (self._store_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
-        await self._make_ready(wanted)  # what cannot decide is not put in force
-        done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
-        if done is None:
-            raise NoSuchRuleset(number)
-        await self.newest(workspace)
-        return done
+        return await self._put_in_force(wanted, by, instead_of)
 
     async def edit(
         self, rule_id: str, change: Change, /, *, note: Edited, by: str, workspace: str
@@ -139,9 +134,12 @@ class RulesetService:
 
     async def rollback(self, *, by: str, workspace: str) -> Activation:
         """Back to what was in force before; before everything were the shipped rules."""
-        done = await self._store.roll_back(workspace, by, self._clock.now())
-        if done is None:
-            return await self.activate(SHIPPED, by=by, workspace=workspace)
+        return await self._put_in_force(await self.before(workspace), by)
+
+    async def _put_in_force(self, wanted: Ruleset, by: str, instead_of: int | None = None) -> Activation:
+        await self._make_ready(wanted)  # what cannot decide is not put in force
+        at, workspace = self._clock.now(), wanted.workspace_id
+        done = await self._store.activate(workspace, wanted.number, by, at, instead_of)
         await self.newest(workspace)
         return done
 
@@ -153,7 +151,7 @@ class RulesetService:
     async def before(self, workspace: str) -> Ruleset:
         """What a rollback would put in force."""
         done = await self._store.before(workspace)
-        return await self.get(done.number if done else SHIPPED, workspace)
+        return await (self.get(done.number, workspace) if done else self._store_shipped(workspace))
 
     async def compare(self, coming: Iterable[RuleData], workspace: str) -> RuleChanges:
         """What would go and what would come if these were put in force."""

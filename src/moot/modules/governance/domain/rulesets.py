@@ -170,14 +170,11 @@ class RulesetStore(Protocol):
 
     async def activate(
         self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
-    ) -> Activation | None:
-        """Put it in force; None: there is no such ruleset. In force already: nothing is added.
+    ) -> Activation:
+        """Put it in force. In force already: nothing is added.
 
         With `instead_of`, `RulesMovedOn` unless that one is in force; a shipped one is until others were activated.
         """
-
-    async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
-        """Put what was in force before the present one in force again; None: there was no other."""
 
     async def active(self, workspace: str) -> Activation | None:
         """None: nothing was ever activated."""
