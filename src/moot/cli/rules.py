@@ -10,7 +10,6 @@ import typer
 from moot.cli.decide import (
     accept_rules,
     are_sound,
-    choose_shipped,
     read_constraint,
     requests_in,
     rule_book,
@@ -109,7 +108,7 @@ def try_out(
         _tell_drafts(own)
         if requests is None:
             return
-        validator = book.validator(book.repository([*choose_shipped(book, own, profile), *own]))
+        validator = book.validator(book.repository([*book.read_shipped(profile, own), *own]))
         asked = requests_in(read_file(requests), str(requests))
         tried = [Tried(validator.validate(request), expected) for request, expected in asked]
         show_trials(tried)
@@ -134,7 +133,7 @@ def activate(
             await _tell(rulesets, await rulesets.activate(ruleset.number, **_by_user()))
             return
         own = accept_rules(book, *targets)
-        together = rulesets.check([*choose_shipped(book, own, profile), *own])
+        together = rulesets.check([*book.read_shipped(profile, own), *own])
         await _confirm(rulesets, [as_data(rule) for rule in together], yes)
         names = ", ".join(target.name for target in targets)
         ruleset = await rulesets.save(together, note=note or names, **_by_user())
@@ -183,7 +182,7 @@ def simulate_rules(
         if log is None:
             raise _nothing_stored()
         own = accept_rules(book, *files)
-        shipped = choose_shipped(book, own, profile)
+        shipped = book.read_shipped(profile, own)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
         with count_up(say("rules.simulating")) as count:
             validator = book.validator(book.repository([*shipped, *own]))

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import structlog
-from pydantic import ValidationError
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
-from moot.modules.governance.application.rule_files import RuleReader
+from moot.modules.governance.application.rule_files import Reading, RuleReader
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
@@ -28,12 +27,10 @@ from moot.modules.governance.domain.rulesets import (
     RulesMovedOn,
     as_data,
     digest_of,
-    from_data,
 )
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.validation import invalid_input
 
 __all__ = ["Activation", "Active", "RuleChanges", "RulesMovedOn", "Ruleset", "RulesetService"]
 
@@ -172,16 +169,9 @@ class RulesetService:
     def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
         """`RuleRefused` when they are not what was stored, or this version of Moot cannot use them any more."""
         _require_intact(ruleset)
-        rules: list[EnhancedRule] = []
-        for data in ruleset.rules:
-            try:
-                rules.append(from_data(data, self._reader.conditions))
-            except KeyError as e:
-                gone = SAY("rules.condition_gone", reference=e.args[0])
-                raise RuleRefused([Complaint(gone, str(data["id"]), "condition")]) from None
-            except ValidationError as e:
-                raise RuleRefused([Complaint(invalid_input(e.errors()).message, str(data["id"]))]) from None
-        return rules
+        reading = Reading(self._reader, tried=True)
+        reading.add_entries(ruleset.rules)
+        return reading.accept()
 
     @cached_property
     def _shipped(self) -> tuple[EnhancedRule, ...]:

@@ -46,14 +46,6 @@ def as_data(rule: EnhancedRule) -> dict[str, Any]:
     return told | {"condition": condition}
 
 
-def from_data(data: Mapping[str, Any], conditions: Mapping[str, NamedCondition]) -> EnhancedRule:
-    """What `as_data` was made of. `KeyError`: a condition in code that is not registered here."""
-    written = data["condition"]
-    reference = written.removeprefix(CALL)
-    condition = written if reference == written else Registered(reference, conditions[reference])
-    return EnhancedRule.model_validate({**data, "condition": condition})
-
-
 def digest_of(rules: Iterable[EnhancedRule]) -> str:
     """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
     return _digest(map(as_data, rules))
