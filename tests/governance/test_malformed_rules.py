@@ -268,9 +268,9 @@ def test_what_is_right_is_let_through(condition: str):
 
 
 def test_a_decision_type_nobody_makes_is_refused_with_the_nearest():
-    [problem] = CelConditions().problems(rule("payload.x == 1", decision_types=("verdct",)), {})
-    assert str(problem.message) == "there is no decision of type 'verdct'"
-    assert str(problem.suggestion) == "did you mean verdict?"
+    [complaint] = BOOK.complaints(rule("payload.x == 1", decision_types=("verdct",)))
+    assert str(complaint.why).startswith("there is no decision type verdct. Allowed: research_request")
+    assert complaint.nearest == "verdict"
 
 
 @pytest.mark.parametrize("action", ["block", "REJECT", "", "reject ", None, "allow", "deny"])

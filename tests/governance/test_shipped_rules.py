@@ -66,7 +66,7 @@ class TestTheFiles:
     def test_each_belongs_to_the_default_profile(self) -> None:
         assert {file.stem for file in FOLDER.glob("*.yaml")} == set(PROFILES["default"])
 
-    @pytest.mark.parametrize("profile", PROFILES)
+    @pytest.mark.parametrize("profile", sorted(PROFILES.keys() - {"none"}))
     def test_no_rule_of_a_profile_is_a_draft(self, profile: str) -> None:
         rules = shipped(profile)
         assert [rule.id for rule in rules if not rule.enabled] == []

@@ -33,7 +33,6 @@ from moot.shared.domain.validation import Strict, validate
 if TYPE_CHECKING:
     from moot.modules.governance.container import RuleBook
 
-ALONE = "none"
 SUFFIXES = (".yaml", ".yml")
 LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in str(field.annotation)}
 AS_JSON = TypeAdapter(ValidationResult)
@@ -52,7 +51,7 @@ def decide_requests(
     with command():
         book = rule_book()
         own = read_rules(book, rules or [])
-        shipped = choose_shipped(book, own, profile or ("none" if rules else "default"))
+        shipped = book.read_shipped(profile or ("none" if rules else "default"), own)
         validator = book.validator(book.repository([*shipped, *own]))
         asked = requests_in(read_file(file) if file else sys.stdin.read(), str(file or "stdin"))
         results = [validator.validate(request) for request, _ in asked]
@@ -162,14 +161,6 @@ def accept_rules(book: "RuleBook", *named: Path) -> list[EnhancedRule]:
             typer.echo(_describe(complaint), err=True)
         tell("rules.unsound", err=True, file=[str(path) for path in named], errors=len(e.complaints))
         raise typer.Exit(1) from None
-
-
-def choose_shipped(book: "RuleBook", own: Sequence[EnhancedRule], profile: str) -> list[EnhancedRule]:
-    """The rules that come with Moot, but for those `own` ones replace. What only tightens replaces nothing."""
-    if profile == ALONE:
-        return []
-    replaced = {rule.metadata.get("replaces") for rule in own if not rule.tightens}
-    return [rule for rule in book.read_shipped(profile) if rule.id not in replaced]
 
 
 def are_sound(book: "RuleBook", named: Sequence[Path]) -> bool:

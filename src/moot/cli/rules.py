@@ -10,7 +10,6 @@ import typer
 from moot.cli.decide import (
     accept_rules,
     are_sound,
-    choose_shipped,
     read_constraint,
     requests_in,
     rule_book,
@@ -59,7 +58,7 @@ def list_rules(
     as_json: AsJson = False,
 ) -> None:
     with command(as_json=as_json) as settings:
-        active = at_desk(settings, _in_force)
+        active = at_desk(settings, lambda desk: desk.governance.in_force(DEFAULT_WORKSPACE))
         wanted = [
             rule
             for rule in sorted(active.rules, key=lambda rule: rule.order)
@@ -79,7 +78,7 @@ def show_rule(
     rule_id: Annotated[str, argument("rules.help.id", metavar="ID")], as_json: AsJson = False
 ) -> None:
     async def work(desk: "Moot") -> EnhancedRule:
-        known = {rule.id: rule for rule in (await _in_force(desk)).rules}
+        known = {rule.id: rule for rule in (await desk.governance.in_force(DEFAULT_WORKSPACE)).rules}
         if rule_id not in known:
             raise NoSuchRule(rule_id, list(known))
         return known[rule_id]
@@ -109,7 +108,7 @@ def try_out(
         _tell_drafts(own)
         if requests is None:
             return
-        validator = book.validator(book.repository([*choose_shipped(book, own, profile), *own]))
+        validator = book.validator(book.repository([*book.read_shipped(profile, own), *own]))
         asked = requests_in(read_file(requests), str(requests))
         tried = [Tried(validator.validate(request), expected) for request, expected in asked]
         show_trials(tried)
@@ -134,7 +133,7 @@ def activate(
             await _tell(rulesets, await rulesets.activate(ruleset.number, **_by_user()))
             return
         own = accept_rules(book, *targets)
-        together = rulesets.check([*choose_shipped(book, own, profile), *own])
+        together = rulesets.check([*book.read_shipped(profile, own), *own])
         await _confirm(rulesets, [as_data(rule) for rule in together], yes)
         names = ", ".join(target.name for target in targets)
         ruleset = await rulesets.save(together, note=note or names, **_by_user())
@@ -183,7 +182,7 @@ def simulate_rules(
         if log is None:
             raise _nothing_stored()
         own = accept_rules(book, *files)
-        shipped = choose_shipped(book, own, profile)
+        shipped = book.read_shipped(profile, own)
         past = log.history(DEFAULT_WORKSPACE, datetime.combine(first, time(), UTC))
         with count_up(say("rules.simulating")) as count:
             validator = book.validator(book.repository([*shipped, *own]))
@@ -233,12 +232,6 @@ def _nothing_stored() -> Unavailable:
     return Unavailable(SAY("rules.not_stored"), code="PERSISTENCE_OFF")
 
 
-async def _in_force(desk: "Moot") -> Active:
-    if desk.governance.rulesets is not None:
-        return await desk.governance.rulesets.active(DEFAULT_WORKSPACE)
-    return desk.governance.book.repository(desk.governance.book.read_shipped()).active
-
-
 def _summary(active: Active, count: int) -> str:
     if not count:
         return say("rules.none")
@@ -258,7 +251,7 @@ async def _tell(rulesets: RulesetService, done: Activation) -> None:
 
 
 def _tell_drafts(own: Sequence[EnhancedRule], *, err: bool = False) -> None:
-    if drafts := [rule.id for rule in own if rule.is_draft and isinstance(rule.condition, str)]:
+    if drafts := [rule.id for rule in own if rule.is_draft]:
         tell("rules.drafts", err=err, rules=drafts)
 
 

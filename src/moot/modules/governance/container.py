@@ -45,6 +45,7 @@ PROFILES: dict[str, tuple[str, ...]] = {
     "tools": ("presets", "tools"),
     "research": ("presets", "research", "tools"),
     "default": ("presets", "research", "risk", "ashare", "tools"),
+    "none": (),
 }
 """The rules that come with Moot: a file each, put together to profiles."""
 Columns = Mapping[str, list[str]]
@@ -99,10 +100,15 @@ class RuleBook(RuleReader):
         super().__init__(load_cel, profiles, conditions, corrections, self._replaceable)
         self._files: dict[str, list[EnhancedRule]] = {}
 
-    def read_shipped(self, profile: str = "default") -> list[EnhancedRule]:
-        """The rules of a profile. One whose metadata says so stands in the place of the rule it `replaces`."""
+    def read_shipped(
+        self, profile: str = "default", beside: Sequence[EnhancedRule] = ()
+    ) -> list[EnhancedRule]:
+        """The rules of a profile, but for those that others of them, or the ones they are to stand `beside`, replace.
+
+        What only tightens replaces nothing.
+        """
         rules = [rule for name in PROFILES[profile] for rule in self._read_file(name)]
-        replaced = {rule.metadata.get("replaces") for rule in rules}
+        replaced = {rule.metadata.get("replaces") for rule in (*rules, *beside) if not rule.tightens}
         return [rule for rule in rules if rule.id not in replaced]
 
     def _read_file(self, name: str) -> list[EnhancedRule]:

@@ -26,7 +26,6 @@ from moot.modules.governance.domain.decisions import (
     DecisionRequest,
     DecisionStatistics,
     KnownType,
-    RecordedResult,
     RuleViolation,
     ValidationResult,
     ValidationStatus,
@@ -46,7 +45,6 @@ __all__ = [
     "DecisionRequest",
     "Escalation",
     "KnownType",
-    "RecordedResult",
     "ValidationResult",
 ]
 
@@ -67,14 +65,6 @@ class Decision:
     result: ValidationResult
     record: DecisionRecord
     escalation: Escalation | None = None
-
-    @property
-    def may_proceed(self) -> bool:
-        return self.result.may_proceed
-
-    @property
-    def payload(self) -> Mapping[str, Any]:
-        return self.result.payload
 
 
 class GovernanceStatus(BaseModel):
@@ -303,10 +293,10 @@ class ToolCalls:
         )
         decision = await self._agent.decide(request, workspace=workspace)
         record, result = decision.record, decision.record.result
-        if decision.may_proceed:
+        if decision.result.may_proceed:
             enforced = any(violation.mode == "enforce" for violation in result.violations)
             told = enforced or record.status is ValidationStatus.MODIFIED
-            return Allowed(decision.payload["args"], explain(record) if told else None)
+            return Allowed(decision.result.payload["args"], explain(record) if told else None)
         if decision.escalation is not None:
             raise PersonAsked(decision.escalation)
         raise DecisionRejected(

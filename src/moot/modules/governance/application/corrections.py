@@ -1,6 +1,6 @@
 """Changes a payload so that a rule is no longer broken: what each kind of corrector does, as JSON Patch."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from moot.modules.governance.domain.decisions import Change
@@ -21,29 +21,21 @@ class Corrections:
 
     def changes(self, corrector: Corrector, payload: Mapping[str, Any], rule: str) -> tuple[Change, ...]:
         """What `corrector` does to `payload`, on behalf of `rule`; nothing when there is nothing it can do."""
-        new: Iterator[tuple[Place, Any]]
-        start = _place(corrector.path or "")
+        place = tuple((corrector.path or "").split(".")[1:])
+        there, new = _at(payload, place), dict[Place, Any]()
         match corrector:
-            case Mask():
-                inside, names = _entries(_at(payload, start), start), corrector.fields
-                new = ((place, corrector.replacement) for place, _ in inside if place[-1] in names)
-            case Drop():
-                return tuple(_drop(corrector, payload, rule))
-            case Clamp():
-                new = _clamp(corrector, payload)
-            case SetValue():
-                new = iter([(start, corrector.value)])
-            case RewriteSql():
-                new = self._rewrite(corrector, payload)
-        return tuple(change for place, value in new for change in _set(payload, place, value, rule))
-
-    def _rewrite(self, corrector: RewriteSql, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-        place = _place(corrector.path)
-        statement = _at(payload, place)
-        if isinstance(statement, str) and self._rewrite_sql is not None:
-            better = self._rewrite_sql(statement, corrector)
-            if better is not None:
-                yield place, better
+            case Mask(fields=names, replacement=hidden):
+                new = {inside: hidden for inside, _ in _entries(there, place) if inside[-1] in names}
+            case Drop(fields=names):
+                return tuple(_drop(names, there, place, rule))
+            case Clamp() if isinstance(there, int | float) and not isinstance(there, bool):
+                new = {place: _clamp(corrector, there)}
+            case SetValue(value=value):
+                new = {place: value}
+            case RewriteSql() if isinstance(there, str) and self._rewrite_sql is not None:
+                better = self._rewrite_sql(there, corrector)
+                new = {} if better is None else {place: better}
+        return tuple(change for at, value in new.items() for change in _set(payload, at, value, rule))
 
 
 def patch(payload: Mapping[str, Any], changes: Iterable[Change]) -> dict[str, Any]:
@@ -73,9 +65,7 @@ def operations(
     )
 
 
-def _drop(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator[Change]:
-    start, names = _place(corrector.path or ""), corrector.fields
-    top = _at(payload, start)
+def _drop(names: Sequence[str], top: Any, start: Place, rule: str) -> Iterator[Change]:
     inside = list(_entries(top, start))
     yield from (
         Change("remove", _pointer(place), rule, was=was) for place, was in inside if place[-1] in names
@@ -85,14 +75,10 @@ def _drop(corrector: Drop, payload: Mapping[str, Any], rule: str) -> Iterator[Ch
             yield Change("replace", _pointer(place), rule, value=kept, was=was)
 
 
-def _clamp(corrector: Clamp, payload: Mapping[str, Any]) -> Iterator[tuple[Place, Any]]:
-    place = _place(corrector.path)
-    number = _at(payload, place)
-    if isinstance(number, bool) or not isinstance(number, int | float):
-        return
+def _clamp(corrector: Clamp, number: float) -> float:
     raised = number if corrector.at_least is None else max(number, corrector.at_least)
     bounded = raised if corrector.at_most is None else min(raised, corrector.at_most)
-    yield place, int(bounded) if isinstance(number, int) and bounded == int(bounded) else bounded
+    return int(bounded) if isinstance(number, int) and bounded == int(bounded) else bounded
 
 
 def _set(payload: Mapping[str, Any], place: Place, value: Any, rule: str) -> Iterator[Change]:
@@ -124,10 +110,6 @@ def _at(tree: Any, place: Place) -> Any:
         else:
             return None
     return tree
-
-
-def _place(path: str) -> Place:
-    return tuple(path.split(".")[1:])
 
 
 def _pointer(place: Place) -> str:

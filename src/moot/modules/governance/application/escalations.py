@@ -84,7 +84,7 @@ class EscalationService:
         return escalation
 
     async def get(self, escalation_id: UUID, workspace: str) -> Escalation:
-        found = await self._queue.get(escalation_id, workspace)
+        found = await self._queue.newest({"id": escalation_id, "workspace_id": workspace})
         if found is None:
             said = SAY("escalations.not_found", id=escalation_id)
             raise NotFound(said, code="ESCALATION_NOT_FOUND", escalation_id=str(escalation_id))

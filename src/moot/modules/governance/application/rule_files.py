@@ -138,13 +138,11 @@ class RuleReader(RuleChecker):
 
         One that was `tried` before is not compiled, nor are its examples.
         """
-        reading = Reading(self, tried=tried)
-        reading.add(text, where)
-        return reading.accept()
+        return self.inspect_files({where: text}, tried=tried).accept()
 
-    def inspect_files(self, texts: Mapping[str, str]) -> "Reading":
+    def inspect_files(self, texts: Mapping[str, str], *, tried: bool = False) -> "Reading":
         """Everything that is wrong with files, by their names, to be used together, and which rules are drafts."""
-        reading = Reading(self)
+        reading = Reading(self, tried=tried)
         for where, text in texts.items():
             reading.add(text, where)
         return reading

@@ -8,10 +8,9 @@ from functools import cached_property
 from typing import Literal, NamedTuple
 
 import structlog
-from pydantic import ValidationError
 
 from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
-from moot.modules.governance.application.rule_files import RuleReader
+from moot.modules.governance.application.rule_files import Reading, RuleReader
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     SHIPPED,
@@ -28,12 +27,10 @@ from moot.modules.governance.domain.rulesets import (
     RulesMovedOn,
     as_data,
     digest_of,
-    from_data,
 )
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.validation import invalid_input
 
 __all__ = ["Activation", "Active", "RuleChanges", "RulesMovedOn", "Ruleset", "RulesetService"]
 
@@ -107,12 +104,7 @@ class RulesetService:
         `RulesMovedOn` unless `instead_of`, where given, is in force.
         """
         wanted = await (self._store_shipped(workspace) if number == SHIPPED else self.get(number, workspace))
-        await self._make_ready(wanted)  # what cannot decide is not put in force
-        done = await self._store.activate(workspace, wanted.number, by, self._clock.now(), instead_of)
-        if done is None:
-            raise NoSuchRuleset(number)
-        await self.newest(workspace)
-        return done
+        return await self._put_in_force(wanted, by, instead_of)
 
     async def edit(
         self, rule_id: str, change: Change, /, *, note: Edited, by: str, workspace: str
@@ -139,9 +131,12 @@ class RulesetService:
 
     async def rollback(self, *, by: str, workspace: str) -> Activation:
         """Back to what was in force before; before everything were the shipped rules."""
-        done = await self._store.roll_back(workspace, by, self._clock.now())
-        if done is None:
-            return await self.activate(SHIPPED, by=by, workspace=workspace)
+        return await self._put_in_force(await self.before(workspace), by)
+
+    async def _put_in_force(self, wanted: Ruleset, by: str, instead_of: int | None = None) -> Activation:
+        await self._make_ready(wanted)  # what cannot decide is not put in force
+        at, workspace = self._clock.now(), wanted.workspace_id
+        done = await self._store.activate(workspace, wanted.number, by, at, instead_of)
         await self.newest(workspace)
         return done
 
@@ -153,7 +148,7 @@ class RulesetService:
     async def before(self, workspace: str) -> Ruleset:
         """What a rollback would put in force."""
         done = await self._store.before(workspace)
-        return await self.get(done.number if done else SHIPPED, workspace)
+        return await (self.get(done.number, workspace) if done else self._store_shipped(workspace))
 
     async def compare(self, coming: Iterable[RuleData], workspace: str) -> RuleChanges:
         """What would go and what would come if these were put in force."""
@@ -174,16 +169,9 @@ class RulesetService:
     def rules_of(self, ruleset: Ruleset) -> Sequence[EnhancedRule]:
         """`RuleRefused` when they are not what was stored, or this version of Moot cannot use them any more."""
         _require_intact(ruleset)
-        rules: list[EnhancedRule] = []
-        for data in ruleset.rules:
-            try:
-                rules.append(from_data(data, self._reader.conditions))
-            except KeyError as e:
-                gone = SAY("rules.condition_gone", reference=e.args[0])
-                raise RuleRefused([Complaint(gone, str(data["id"]), "condition")]) from None
-            except ValidationError as e:
-                raise RuleRefused([Complaint(invalid_input(e.errors()).message, str(data["id"]))]) from None
-        return rules
+        reading = Reading(self._reader, tried=True)
+        reading.add_entries(ruleset.rules)
+        return reading.accept()
 
     @cached_property
     def _shipped(self) -> tuple[EnhancedRule, ...]:

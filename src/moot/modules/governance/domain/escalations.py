@@ -13,7 +13,7 @@ Wanted = Literal[EscalationStatus, "decided", "all"]
 OPEN: tuple[EscalationStatus, ...] = ("pending", "approved")
 """What can still run out of time: the question, and an approval that nobody has used."""
 Question = Mapping[str, Any]
-"""What an approval is for: this payload, of this requester, in this session; fields of an escalation."""
+"""Fields of an escalation. What an approval is for: this payload, of this requester, in this session."""
 
 
 class Escalation(BaseModel, frozen=True):
@@ -60,8 +60,6 @@ class EscalationQueue(Protocol):
 
     async def add(self, escalation: Escalation) -> None:
         """It is put together from the record of its decision, which holds no secrets."""
-
-    async def get(self, escalation_id: UUID, workspace_id: str) -> Escalation | None: ...
 
     async def page(
         self, workspace_id: str, now: datetime, wanted: Wanted, *, page: int, page_size: int

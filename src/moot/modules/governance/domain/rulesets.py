@@ -46,14 +46,6 @@ def as_data(rule: EnhancedRule) -> dict[str, Any]:
     return told | {"condition": condition}
 
 
-def from_data(data: Mapping[str, Any], conditions: Mapping[str, NamedCondition]) -> EnhancedRule:
-    """What `as_data` was made of. `KeyError`: a condition in code that is not registered here."""
-    written = data["condition"]
-    reference = written.removeprefix(CALL)
-    condition = written if reference == written else Registered(reference, conditions[reference])
-    return EnhancedRule.model_validate({**data, "condition": condition})
-
-
 def digest_of(rules: Iterable[EnhancedRule]) -> str:
     """SHA-256 of what the rules say, enabled or not, whatever the order they came in."""
     return _digest(map(as_data, rules))
@@ -170,14 +162,11 @@ class RulesetStore(Protocol):
 
     async def activate(
         self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
-    ) -> Activation | None:
-        """Put it in force; None: there is no such ruleset. In force already: nothing is added.
+    ) -> Activation:
+        """Put it in force. In force already: nothing is added.
 
         With `instead_of`, `RulesMovedOn` unless that one is in force; a shipped one is until others were activated.
         """
-
-    async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
-        """Put what was in force before the present one in force again; None: there was no other."""
 
     async def active(self, workspace: str) -> Activation | None:
         """None: nothing was ever activated."""

@@ -155,7 +155,7 @@ async def decide(
         response.status_code = 202
         place = request.app.url_path_for("escalation", escalation_id=str(decision.escalation.id))
         response.headers["Location"] = str(place)
-    elif not decision.may_proceed:
+    elif not decision.result.may_proceed:
         raise DecisionRejected(explain(decision.record), **answer.model_dump(mode="json"))
     return answer
 

@@ -152,8 +152,8 @@ class GovernanceAdapter(NodePolicy):
         session_id = UUID(context.session_id) if context.session_id else None
         decision = await self._agent.decide(request, session_id=session_id, workspace=context.workspace)
         _tell(decision, decision_id, context)
-        if decision.may_proceed:
-            return dict(decision.payload), decision.record
+        if decision.result.may_proceed:
+            return dict(decision.result.payload), decision.record
         if decision.escalation is not None:
             raise ApprovalNeeded(explain(decision.record), decision.escalation.id)
         raise _refusal(decision.record, context)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from cel_expr_python import cel
 
-from moot.modules.governance.domain.conditions import DECISION_TYPES, Problem, ToolProfile
+from moot.modules.governance.domain.conditions import Problem, ToolProfile
 from moot.modules.governance.domain.rules import Declared, EnhancedRule, arguments_of, fields_for
 from moot.modules.governance.domain.texts import SAY, join
 from moot.modules.governance.infrastructure.cel.environment import blank_quotes, environment, seconds
@@ -100,9 +100,6 @@ def find_problems(rule: EnhancedRule, tools: Mapping[str, ToolProfile]) -> list[
     source = rule.condition
     if not isinstance(source, str):
         return []
-    strangers = [name for name in rule.for_types if name not in DECISION_TYPES]
-    if strangers:
-        return [Problem(1, 1, *_unknown("type", name, DECISION_TYPES)) for name in strangers]
     fields = fields_for(rule, tools)
     try:
         program = Program(source, fields)

@@ -6,7 +6,6 @@ What was asked, and what became of it, is in the chain of its session.
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
-from uuid import UUID
 
 from sqlalchemy import ColumnElement, Connection, Table, and_, func, or_, select, true, update
 
@@ -37,11 +36,11 @@ class SqlEscalationQueue(EscalationQueue):
         row = escalation.model_dump()
         await self._trail.append(ESCALATION, row, session_id=escalation.session_id, redacted=True)
 
-    async def get(self, escalation_id: UUID, workspace_id: str) -> Escalation | None:
-        return await self._first(ROW.id == escalation_id, ROW.workspace_id == workspace_id)
-
     async def newest(self, question: Question) -> Escalation | None:
-        return await self._first(*_match(question))
+        ordered = select(TABLE).where(*_match(question)).order_by(ROW.requested_at.desc(), ROW.id)
+        async with transaction(self._database.session) as db:
+            row = (await db.execute(ordered.limit(1))).mappings().first()
+        return Escalation.model_validate(dict(row)) if row else None
 
     async def page(
         self, workspace_id: str, now: datetime, wanted: Wanted, *, page: int, page_size: int
@@ -66,8 +65,7 @@ class SqlEscalationQueue(EscalationQueue):
         return next(iter(await self._change(waits, REDACT(dict(ruling)))), None)
 
     async def use(self, question: Question, decision_id: str, now: datetime) -> Escalation | None:
-        mine = await self._first(*_match(question), ROW.status == "used", ROW.used_for == decision_id)
-        if mine is not None:
+        if mine := await self.newest({**question, "status": "used", "used_for": decision_id}):
             return mine
         approved = (*_match(question), ROW.status == "approved", ROW.expires_at > now)
         oldest = select(ROW.id).where(*approved).order_by(ROW.requested_at, ROW.id).limit(1).scalar_subquery()
@@ -90,12 +88,6 @@ class SqlEscalationQueue(EscalationQueue):
 
         await self._trail.vouch(work)
         return changed
-
-    async def _first(self, *conditions: ColumnElement[bool]) -> Escalation | None:
-        newest_first = select(TABLE).where(*conditions).order_by(ROW.requested_at.desc(), ROW.id).limit(1)
-        async with transaction(self._database.session) as db:
-            row = (await db.execute(newest_first)).mappings().first()
-        return Escalation.model_validate(dict(row)) if row else None
 
 
 def _stands(wanted: Wanted, now: datetime) -> ColumnElement[bool]:

@@ -58,26 +58,30 @@ class SqlRulesetStore(RulesetStore):
 
     async def activate(
         self, workspace: str, number: int, by: str, at: datetime, instead_of: int | None = None
-    ) -> Activation | None:
-        def work(db: Connection) -> Activation | None:
+    ) -> Activation:
+        def work(db: Connection) -> Activation:
             now = _active(db, workspace)
             # the shipped rules are in force by themselves, under the number this version of the package has for them
             in_force = now.number if now else min(instead_of or SHIPPED, SHIPPED)
             if instead_of not in (None, in_force):
                 raise RulesMovedOn(instead_of, in_force)
-            return _put_in_force(db, workspace, number, now, by, at)
-
-        return await self._done(work)
-
-    async def roll_back(self, workspace: str, by: str, at: datetime) -> Activation | None:
-        def work(db: Connection) -> Activation | None:
-            now, before = _active(db, workspace), _before(db, workspace)
-            return _put_in_force(db, workspace, before.number, now, by, at) if before else None
+            if now is not None and now.number == number:
+                return now
+            new = Activation(now.sequence + 1 if now else 1, number, by, at)
+            mine = RulesetRow.workspace_id == workspace
+            row = {"id": uuid4(), "workspace_id": workspace, "sequence": new.sequence}
+            row["ruleset_id"] = db.scalar(select(RulesetRow.id).where(mine, RulesetRow.number == number))
+            db.execute(insert(RulesetActivationRow).values(row | {"activated_by": by, "activated_at": at}))
+            return new
 
         return await self._done(work)
 
     async def before(self, workspace: str) -> Activation | None:
-        return await self._look(lambda db: _before(db, workspace))
+        def look(db: Connection) -> Activation | None:
+            now = _active(db, workspace)
+            return now and _active(db, workspace, RulesetRow.number != now.number)
+
+        return await self._look(look)
 
     async def active(self, workspace: str) -> Activation | None:
         return await self._look(lambda db: _active(db, workspace))
@@ -125,23 +129,3 @@ def _active(db: Connection, workspace: str, *conditions: ColumnElement[bool]) ->
     newest = db.execute(of_it.where(*conditions).order_by(row.sequence.desc()).limit(1))
     found = newest.first()
     return found and Activation(*found)
-
-
-def _before(db: Connection, workspace: str) -> Activation | None:
-    now = _active(db, workspace)
-    return now and _active(db, workspace, RulesetRow.number != now.number)
-
-
-def _put_in_force(
-    db: Connection, workspace: str, number: int, now: Activation | None, by: str, at: datetime
-) -> Activation | None:
-    if now is not None and now.number == number:
-        return now
-    wanted = select(RulesetRow.id).where(RulesetRow.workspace_id == workspace, RulesetRow.number == number)
-    ruleset_id = db.scalar(wanted)
-    if ruleset_id is None:
-        return None
-    new = Activation(now.sequence + 1 if now else 1, number, by, at)
-    row = {"id": uuid4(), "workspace_id": workspace, "sequence": new.sequence, "ruleset_id": ruleset_id}
-    db.execute(insert(RulesetActivationRow).values(row | {"activated_by": by, "activated_at": at}))
-    return new

@@ -70,16 +70,16 @@ class GovernedPlanReview:
         )
         decision = await self._agent.decide(request, session_id=session_id, workspace=errand.workspace)
         result = decision.result
-        if not decision.may_proceed:
+        if not result.may_proceed:
             why = explain(decision.record).in_locale(reader)
             asked = str(decision.escalation.id) if decision.escalation else None
             kind = LastWord if result.terminates else PlanRuling
             return kind(None, why, " ".join(result.suggestions), asked)
-        if decision.payload == payload:
+        if result.payload == payload:
             return PlanRuling(plan, advice=" ".join(result.suggestions))
-        allowed = _as_allowed(plan, decision.payload)
+        allowed = _as_allowed(plan, result.payload)
         left = await self.find_symbols(allowed.plan.steps) if allowed.plan else []
-        if set(left) <= set(decision.payload["symbols"]):
+        if set(left) <= set(result.payload["symbols"]):
             return allowed
         return PlanRuling(None, explain(decision.record).in_locale(reader))
 
