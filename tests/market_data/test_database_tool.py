@@ -12,11 +12,12 @@ from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, DatabaseTool, QueryResult
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, SpecialTreatment
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS
 from moot.modules.market_data.infrastructure import sql_worker
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.facts import SpecialTreatment
 from tests.fakes.market_data import a_bar, a_company
 from tests.market_data.demo import Snapshot, demo_market
 

@@ -5,9 +5,9 @@ from datetime import date, timedelta
 import pytest
 
 from moot.modules.market_data.application.upkeep import Case, disagreements, examine
-from moot.modules.market_data.domain.facts import DailyValuation
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import DailyValuation
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company, a_valuation

@@ -24,6 +24,7 @@ from moot.modules.market_data.domain.provider import (
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -46,9 +47,9 @@ class Case:
     """What is examined: raw bars and valuations of one company, oldest first."""
 
     symbol: Symbol
-    company: facts.Company
-    bars: Sequence[facts.DailyBar]
-    valuations: Sequence[facts.DailyValuation]
+    company: Company
+    bars: Sequence[DailyBar]
+    valuations: Sequence[DailyValuation]
     calendar: TradingCalendar
 
 

@@ -12,9 +12,9 @@ from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 
-from moot.modules.market_data.domain.facts import DailyBar
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.symbol import Market, Symbol
 
 

@@ -22,11 +22,12 @@ from moot.modules.research.domain.evidence import (
     evidence_of,
     write_evidence,
 )
-from moot.modules.research.domain.facts import SAY, Bar, Case, Cited, MarketFacts
+from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import Catalogue, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import refuse
@@ -130,7 +131,7 @@ class Sources:
     """
 
     facts: MarketFacts
-    indicators: Callable[[Sequence[Bar]], Mapping[str, Any]]
+    indicators: Callable[[Sequence[DailyBar]], Mapping[str, Any]]
     web: FindOnWeb | None = None
     analyst: Analyst | None = None
 

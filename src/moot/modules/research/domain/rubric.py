@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.modules.research.domain.units import Unit
 from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
+from moot.shared.domain.units import Unit
 
 
 @dataclass(frozen=True)

@@ -11,6 +11,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.demo.market import SOURCE, ZONE, firms, moment
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.facts import MacroObservation, NewsItem
 from moot.shared.domain.symbol import Market
 
 M = TypeVar("M", bound=BaseModel)
@@ -63,7 +64,7 @@ class _World:
 
         self._seed, self._until = seed, until
         self.histories = {symbol: Share(firm, seed, until) for symbol, firm in firms().items()}
-        self._news: dict[str, list[facts.NewsItem]] = {}
+        self._news: dict[str, list[NewsItem]] = {}
 
     def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
         if dataset is facts.NEWS:
@@ -73,18 +74,18 @@ class _World:
         return found
 
     @cached_property
-    def macro(self) -> list[facts.MacroObservation]:
+    def macro(self) -> list[MacroObservation]:
         from moot.modules.market_data.infrastructure.demo.news import list_macro  # noqa: PLC0415
 
         return list_macro(self._seed, self._until)
 
     @cached_property
-    def _policies(self) -> list[facts.NewsItem]:
+    def _policies(self) -> list[NewsItem]:
         from moot.modules.market_data.infrastructure.demo.news import list_policies  # noqa: PLC0415
 
         return list_policies(self._seed, self._until)
 
-    def _news_of(self, subject: str) -> list[facts.NewsItem]:
+    def _news_of(self, subject: str) -> list[NewsItem]:
         from moot.modules.market_data.infrastructure.demo.news import list_news  # noqa: PLC0415
 
         if subject not in self._news:

@@ -15,10 +15,11 @@ from operator import mul
 from types import ModuleType
 from typing import Any, TypeVar
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Company, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Dataset
 from moot.modules.market_data.domain.provider import screen
 from moot.modules.market_data.infrastructure.providers import outside, rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
+from moot.shared.domain.facts import Company
 from moot.shared.domain.symbol import Market
 
 T = TypeVar("T")

@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Reported, ReportedService, WebSearch, judge_each
-from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
@@ -23,6 +22,7 @@ from moot.modules.research.domain.events import (
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult, cite
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
+from moot.shared.domain import units
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import Grounding

@@ -8,10 +8,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
-from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
 from moot.modules.research.domain.facts import COMMON, difference
 from moot.modules.research.domain.rubric import Scorecard, Voice
+from moot.shared.domain import units
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -199,7 +199,8 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         if analysis_date > case.today:
             raise self._refusal(case, "date_in_future", field="analysis_date", date=analysis_date)
         start = analysis_date - timedelta(days=LOOKBACK_DAYS)
-        bars = await self._facts.bars(case.symbol, start, analysis_date, as_of=as_of)
+        days = await self._facts.daily_bars(case.symbol, start, analysis_date, as_of=as_of)
+        bars = [bar for bar in days if not bar.suspended]
         if not bars:
             raise self._refusal(case, "no_bars", start=start, end=analysis_date)
         if len(bars) < MIN_BARS_REQUIRED:
