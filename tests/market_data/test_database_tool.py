@@ -98,7 +98,7 @@ async def test_every_news_item_and_figure_of_the_demo_market_is_there_once(
 ) -> None:
     sql = "SELECT (SELECT count(*) FROM news) AS news, (SELECT count(*) FROM macro) AS macro"
     result = await tool(folder).query(sql, as_of=AS_OF)
-    expected = [sum(fact.known_at(AS_OF) for fact in facts) for facts in (demo.news, demo.macro)]
+    expected = [sum(fact.available_at <= AS_OF for fact in facts) for facts in (demo.news, demo.macro)]
     assert result.rows == (tuple(expected),)
 
 

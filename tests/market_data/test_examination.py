@@ -25,7 +25,7 @@ def a_case(**changes) -> Case:
         del bars[day]
     company = a_company("600519.SH", list_date=date(2001, 8, 27))
     calendar = TradingCalendar(Market.CN, [date(2001, 8, 27) + timedelta(days=n) for n in range(20)] + DAYS)
-    return Case(SYMBOL, company, list(bars.values()), changes.get("valuations", []), calendar)
+    return Case(company, list(bars.values()), changes.get("valuations", []), calendar)
 
 
 def test_sound_data_get_no_remark():

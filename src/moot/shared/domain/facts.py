@@ -4,7 +4,7 @@ Every fact has two times: `event_time`, when it happened, and `available_at`, wh
 Money is CNY (or the market's own currency), volume is shares, ratios and margins are per cent.
 """
 
-from datetime import date, datetime
+from datetime import date
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, Field, model_validator
@@ -23,9 +23,6 @@ class Fact(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
     event_time: AwareDatetime
     available_at: AwareDatetime
     source: str
-
-    def known_at(self, as_of: datetime) -> bool:
-        return self.available_at <= as_of
 
 
 class Observed(Fact):

@@ -99,7 +99,7 @@ class MarketData:
         """Everything of a kind that was known at `as_of`, oldest first."""
         subject = symbol.text if dataset.by_symbol else symbol.market.value
         found = await self._provider(symbol).read(dataset, subject, start, end)
-        return [fact for fact in found if fact.known_at(as_of)]
+        return [fact for fact in found if fact.available_at <= as_of]
 
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
@@ -180,13 +180,7 @@ class TradingStates:
         if not bars:
             return None
         bar, board = bars[-1], trading_rules.board_of(symbol)
-        band = trading_rules.price_limit(
-            symbol,
-            bar.trade_date,
-            is_st=bar.is_st,
-            listed_on=company.list_date,
-            calendar=self._calendar_of(symbol.market),
-        )
+        band = trading_rules.price_limit(bar, company.list_date, self._calendar_of(symbol.market))
         return TradingState(
             st=bar.is_st,
             suspended=bar.suspended,

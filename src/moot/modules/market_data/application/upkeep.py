@@ -46,7 +46,6 @@ class Remark:
 class Case:
     """What is examined: raw bars and valuations of one company, oldest first."""
 
-    symbol: Symbol
     company: Company
     bars: Sequence[DailyBar]
     valuations: Sequence[DailyValuation]
@@ -71,13 +70,7 @@ def gaps(case: Case) -> Iterator[Remark]:
 def moves(case: Case) -> Iterator[Remark]:
     """Closes beyond the price limit of the day."""
     for bar in case.bars:
-        band = price_limit(
-            case.symbol,
-            bar.trade_date,
-            is_st=bar.is_st,
-            listed_on=case.company.list_date,
-            calendar=case.calendar,
-        )
+        band = price_limit(bar, case.company.list_date, case.calendar)
         if band is None:
             continue
         low, high = band.prices(bar.pre_close)
@@ -215,7 +208,6 @@ class MarketDataUpkeep:
         today = symbol.local_date(now)
         start = today - HISTORY
         case = Case(
-            symbol,
             company,
             await self.market_data.daily_bars(symbol, start, today, as_of=now, adjusted=False),
             await self.market_data.daily_valuations(symbol, start, today, as_of=now),

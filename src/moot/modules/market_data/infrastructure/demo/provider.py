@@ -60,10 +60,10 @@ class _World:
     """Everything up to `until`; what is public is for the reader to say. Only here numpy is needed, and loaded."""
 
     def __init__(self, seed: int, until: date) -> None:
-        from moot.modules.market_data.infrastructure.demo.prices import Share  # noqa: PLC0415
+        from moot.modules.market_data.infrastructure.demo import news, prices  # noqa: PLC0415
 
-        self._seed, self._until = seed, until
-        self.histories = {symbol: Share(firm, seed, until) for symbol, firm in firms().items()}
+        self._seed, self._until, self._press = seed, until, news
+        self.histories = {symbol: prices.Share(firm, seed, until) for symbol, firm in firms().items()}
         self._news: dict[str, list[NewsItem]] = {}
 
     def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
@@ -75,21 +75,15 @@ class _World:
 
     @cached_property
     def macro(self) -> list[MacroObservation]:
-        from moot.modules.market_data.infrastructure.demo.news import list_macro  # noqa: PLC0415
-
-        return list_macro(self._seed, self._until)
+        return self._press.list_macro(self._seed, self._until)
 
     @cached_property
     def _policies(self) -> list[NewsItem]:
-        from moot.modules.market_data.infrastructure.demo.news import list_policies  # noqa: PLC0415
-
-        return list_policies(self._seed, self._until)
+        return self._press.list_policies(self._seed, self._until)
 
     def _news_of(self, subject: str) -> list[NewsItem]:
-        from moot.modules.market_data.infrastructure.demo.news import list_news  # noqa: PLC0415
-
         if subject not in self._news:
             share = self.histories.get(subject)
-            told = [*(list_news(share) if share else ()), *self._policies]
+            told = [*(self._press.list_news(share) if share else ()), *self._policies]
             self._news[subject] = sorted(told, key=lambda item: (item.available_at, item.url))
         return self._news[subject]

@@ -1,5 +1,6 @@
 """The technical analyst: what a year of prices shows, and how it is read by rule."""
 
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from math import copysign
 from pathlib import Path
@@ -19,10 +20,10 @@ FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
 MIN_BARS_REQUIRED = 30
 HALF_A_CENT = 0.005 + 1e-9
-SIGNAL_AT = 0.2
 STALE_DAYS = 10
 
 BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
+SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 OBV = {"Rising": 1.0, "Falling": -1.0, "Flat": 0.0}
 
 Pattern = Literal[
@@ -131,12 +132,6 @@ class TechnicalResult(ExpertResult):
     risk_warning: str
 
 
-def signal_for(score: float) -> Direction:
-    if abs(score) < SIGNAL_AT:
-        return "NEUTRAL"
-    return "BULLISH" if score > 0 else "BEARISH"
-
-
 def _risk(signal: Direction, s: TechnicalSnapshot, say: Voice) -> str:
     """The level that would prove the view wrong, and what weakens the levels themselves."""
     caveats = {
@@ -169,7 +164,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         return super().mark(snapshot, say.also(patterns=patterns))
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
-        signal = signal_for(card.score or 0.0)
+        signal = SIGNALS[card.side]
         conclusion, risk = say(f"conclusion.{signal}"), _risk(signal, snapshot, say)
         return TechnicalResult(
             signal=signal,
