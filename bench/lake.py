@@ -12,8 +12,9 @@ from pathlib import Path
 import polars as pl
 
 from bench.line import Line
-from moot.modules.market_data.domain.facts import BARS, DailyBar
+from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.infrastructure.lake import Lake
+from moot.shared.domain.facts import DailyBar
 
 SYMBOL, DAYS = "600000.SH", 500
 FIRST = date(2024, 1, 1)

@@ -6,17 +6,16 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import (
+from moot.modules.market_data.domain.facts import Dataset, Dividend
+from moot.modules.market_data.domain.provider import Batch
+from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
-    Dataset,
-    Dividend,
     FinancialReport,
     MacroObservation,
     NewsItem,
 )
-from moot.modules.market_data.domain.provider import Batch
 
 SYMBOL = "900001.DEMO"
 M = TypeVar("M", bound=BaseModel)

@@ -5,14 +5,14 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from moot.modules.research.domain.facts import (
-    Bar,
-    Case,
+from moot.modules.research.domain.facts import Case
+from moot.shared.domain.facts import (
     Company,
-    MacroFigure,
-    News,
-    Report,
-    Valuation,
+    DailyBar,
+    DailyValuation,
+    FinancialReport,
+    MacroObservation,
+    NewsItem,
 )
 from moot.shared.domain.symbol import Symbol
 
@@ -26,6 +26,7 @@ COMPANY = Company(
     name_en="Mirage Hill Distillers",
     industry="白酒",
     industry_en="Liquor",
+    list_date=date(2018, 1, 2),
 )
 
 CASE = Case(Symbol.parse(SYMBOL), COMPANY, AS_OF, TODAY, "zh-CN")
@@ -35,30 +36,34 @@ CASE = Case(Symbol.parse(SYMBOL), COMPANY, AS_OF, TODAY, "zh-CN")
 class FakeMarketFacts:
     """Knows one company; shows what was available at `as_of`."""
 
-    daily: Sequence[Bar] = ()
-    history: Sequence[Valuation] = ()
-    filed: Sequence[Report] = ()
-    figures: Sequence[MacroFigure] = ()
-    published: Sequence[News] = ()
+    daily: Sequence[DailyBar] = ()
+    history: Sequence[DailyValuation] = ()
+    filed: Sequence[FinancialReport] = ()
+    figures: Sequence[MacroObservation] = ()
+    published: Sequence[NewsItem] = ()
     asked: list[datetime] = field(default_factory=list)
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         self.asked.append(as_of)
         return COMPANY
 
-    async def bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[Bar]:
+    async def daily_bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[DailyBar]:
         return [b for b in self.daily if start <= b.trade_date <= end and b.available_at <= as_of]
 
-    async def valuations(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> list[Valuation]:
+    async def daily_valuations(
+        self, symbol: Symbol, start: date, end: date, *, as_of: datetime
+    ) -> list[DailyValuation]:
         return [v for v in self.history if start <= v.trade_date <= end and v.available_at <= as_of]
 
-    async def reports(self, symbol: Symbol, periods: int, *, as_of: datetime) -> list[Report]:
+    async def financial_reports(
+        self, symbol: Symbol, periods: int, *, as_of: datetime
+    ) -> list[FinancialReport]:
         return [r for r in self.filed if r.available_at <= as_of][:periods]
 
-    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroFigure]:
+    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         return [f for f in self.figures if f.available_at <= as_of]
 
-    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[News]:
+    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         return [n for n in self.published if n.available_at <= as_of]
 
 
@@ -66,9 +71,13 @@ def evening(day: date) -> datetime:
     return datetime(day.year, day.month, day.day, 9, tzinfo=UTC)
 
 
+def told(day: date) -> dict[str, Any]:
+    return {"event_time": evening(day), "available_at": evening(day), "source": "fake"}
+
+
 def bars_of(
     closes: Iterable[float], *, until: date = TODAY, spread: float = 0.01, volume: int = 1000
-) -> list[Bar]:
+) -> list[DailyBar]:
     """One bar a day up to `until`; each opens at the close before and reaches `spread` beyond both."""
     prices = list(closes)
     return [
@@ -77,67 +86,65 @@ def bars_of(
     ]
 
 
-def _bar(before: float, close: float, day: date, spread: float, volume: int) -> Bar:
-    return Bar(
+def _bar(before: float, close: float, day: date, spread: float, volume: int) -> DailyBar:
+    return DailyBar(
+        symbol=SYMBOL,
         trade_date=day,
         open=before,
         high=max(before, close) * (1 + spread),
         low=min(before, close) * (1 - spread),
         close=close,
+        pre_close=before,
         volume=volume,
-        available_at=evening(day),
-        source="fake",
+        amount=volume * close,
+        adj_factor=1.0,
+        **told(day),
     )
 
 
-def a_report(year: int, quarter: int, **figures: Any) -> Report:
+def a_report(year: int, quarter: int, **figures: Any) -> FinancialReport:
     """Announced 30 days after its quarter; whatever is not named was not reported."""
     end = date(year + quarter // 4, quarter * 3 % 12 + 1, 1) - timedelta(days=1)
-    numbers = [name for name in Report.model_fields if name not in FILED]
-    return Report(
+    return FinancialReport(
+        symbol=SYMBOL,
         period_end=end,
         announced_on=end + timedelta(days=30),
-        available_at=evening(end + timedelta(days=30)),
-        source="fake",
-        **dict.fromkeys(numbers) | figures,
+        **told(end + timedelta(days=30)),
+        **figures,
     )
 
 
-FILED = ("period_end", "announced_on", "available_at", "source")
-
-
-def valuations_of(multiples: Iterable[float], *, until: date = TODAY, **today: float) -> list[Valuation]:
+def valuations_of(multiples: Iterable[float], *, until: date = TODAY, **today: float) -> list[DailyValuation]:
     """One day per PE, up to `until`; PB and PS are those of `today` on the last day and move as the PE does."""
     values = list(multiples)
     figures = {"pb": 2.0, "ps_ttm": 3.0} | today
     return [
-        Valuation(
+        DailyValuation(
+            symbol=SYMBOL,
             trade_date=(day := until - timedelta(days=len(values) - 1 - n)),
             close=20.0,
             total_mv=5e9,
             pe_ttm=pe,
             dv_ratio=2.0,
-            available_at=evening(day),
-            source="fake",
+            **told(day),
             **{name: value * abs(pe / values[-1]) for name, value in figures.items()},
         )
         for n, pe in enumerate(values)
     ]
 
 
-def a_figure(series: str, value: float, period: date, **changes: Any) -> MacroFigure:
+def a_figure(series: str, value: float, period: date, **changes: Any) -> MacroObservation:
     fields: dict[str, Any] = {"unit": "%", "industry": None, "url": f"fake://macro/{series}/{period:%Y-%m}"}
-    return MacroFigure(
+    return MacroObservation(
         series=series,
         value=value,
         period=period,
-        available_at=evening(period + timedelta(days=10)),
-        source="fake",
+        **told(period + timedelta(days=10)),
         **fields | changes,
     )
 
 
-def a_news(title: str, title_en: str, *, days_ago: int = 1, **changes: Any) -> News:
+def a_news(title: str, title_en: str, *, days_ago: int = 1, **changes: Any) -> NewsItem:
     day = TODAY - timedelta(days=days_ago)
     fields: dict[str, Any] = {
         "kind": "announcement",
@@ -145,10 +152,9 @@ def a_news(title: str, title_en: str, *, days_ago: int = 1, **changes: Any) -> N
         "industry": None,
         "url": f"fake://news/{title_en.replace(' ', '-')}/{days_ago}",
     }
-    return News(
+    return NewsItem(
         title=title,
         title_en=title_en,
-        available_at=evening(day),
-        source="fake",
+        **told(day),
         **fields | changes,
     )

@@ -7,15 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-)
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers import akshare
 from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider

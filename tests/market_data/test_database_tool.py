@@ -12,11 +12,12 @@ from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
 from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, DatabaseTool, QueryResult
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, SpecialTreatment
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS
 from moot.modules.market_data.infrastructure import sql_worker
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.facts import SpecialTreatment
 from tests.fakes.market_data import a_bar, a_company
 from tests.market_data.demo import Snapshot, demo_market
 
@@ -97,7 +98,7 @@ async def test_every_news_item_and_figure_of_the_demo_market_is_there_once(
 ) -> None:
     sql = "SELECT (SELECT count(*) FROM news) AS news, (SELECT count(*) FROM macro) AS macro"
     result = await tool(folder).query(sql, as_of=AS_OF)
-    expected = [sum(fact.known_at(AS_OF) for fact in facts) for facts in (demo.news, demo.macro)]
+    expected = [sum(fact.available_at <= AS_OF for fact in facts) for facts in (demo.news, demo.macro)]
     assert result.rows == (tuple(expected),)
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from moot.modules.market_data.domain.facts import FinancialReport
+from moot.shared.domain.facts import FinancialReport
 from tests.market_data.demo import Listing, Snapshot, ex_right_days, payouts
 
 BANK, HALF_EMPTY, FALLEN, DELISTED, NEW, LOSS_MAKER = (

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 
-from moot.modules.market_data.domain.facts import DailyBar, FinancialReport, NewsItem
+from moot.shared.domain.facts import DailyBar, FinancialReport, NewsItem
 from tests.market_data.demo import Listing, Snapshot, ex_right_days, payouts
 
 DELISTED, NEW = "900007.DEMO", "900006.DEMO"

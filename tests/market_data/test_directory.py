@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.domain.company_index import CompanyIndex, How
-from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.provider import Batch, NotOffered
 from moot.modules.market_data.domain.spelling import bare_name, infer, initials
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company

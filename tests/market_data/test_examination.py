@@ -5,9 +5,9 @@ from datetime import date, timedelta
 import pytest
 
 from moot.modules.market_data.application.upkeep import Case, disagreements, examine
-from moot.modules.market_data.domain.facts import DailyValuation
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import DailyValuation
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company, a_valuation
@@ -25,7 +25,7 @@ def a_case(**changes) -> Case:
         del bars[day]
     company = a_company("600519.SH", list_date=date(2001, 8, 27))
     calendar = TradingCalendar(Market.CN, [date(2001, 8, 27) + timedelta(days=n) for n in range(20)] + DAYS)
-    return Case(SYMBOL, company, list(bars.values()), changes.get("valuations", []), calendar)
+    return Case(company, list(bars.values()), changes.get("valuations", []), calendar)
 
 
 def test_sound_data_get_no_remark():

@@ -22,15 +22,14 @@ from moot.modules.market_data.domain.facts import (
     NEWS,
     REPORTS,
     VALUATIONS,
-    DailyBar,
     Dataset,
     Dividend,
-    SpecialTreatment,
 )
 from moot.modules.market_data.domain.provider import FactStore, MarketDataProvider
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import DailyBar, SpecialTreatment
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import (
     SYMBOL,

@@ -32,7 +32,7 @@ BAND_30 = LimitBand(30, 30, inward=True)
 
 
 def band(symbol: str, day: date, listed_on: date = LONG_AGO, *, is_st: bool = False) -> LimitBand | None:
-    return price_limit(Symbol.parse(symbol), day, is_st=is_st, listed_on=listed_on, calendar=CN)
+    return price_limit(a_bar(day, symbol=symbol, is_st=is_st), listed_on, CN)
 
 
 @pytest.mark.parametrize(
@@ -155,13 +155,7 @@ def test_lots_and_settlement() -> None:
 def test_the_demo_market_keeps_its_limits(demo: Snapshot) -> None:
     for listing in demo.listings.values():
         for bar in listing.traded:
-            limit = price_limit(
-                Symbol.parse(bar.symbol),
-                bar.trade_date,
-                is_st=bar.is_st,
-                listed_on=listing.company.list_date,
-                calendar=trading_calendar(Market.DEMO),
-            )
+            limit = price_limit(bar, listing.company.list_date, trading_calendar(Market.DEMO))
             assert limit is not None
             low, high = limit.prices(bar.pre_close)
             assert low <= bar.low <= bar.high <= high

@@ -8,18 +8,10 @@ from typing import Any
 
 import pytest
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    SpecialTreatment,
-)
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import SpecialTreatment
 from tests.fakes import tushare_server as wire
 from tests.fakes.tushare_server import Fault, TushareServer, provider
 

@@ -5,15 +5,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DIVIDENDS,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-)
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider

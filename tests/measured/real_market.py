@@ -8,18 +8,10 @@ from shutil import copyfile
 import polars as pl
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    MACRO,
-    NEWS,
-    REPORTS,
-    VALUATIONS,
-    MacroObservation,
-    NewsItem,
-)
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import Batch, screen
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
+from moot.shared.domain.facts import MacroObservation, NewsItem
 from moot.shared.domain.symbol import TIME_ZONES, Market
 from tests.fakes.market_data import FakeMarketDataProvider
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.facts import Fact
+from moot.shared.domain.facts import Fact
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import FakeMarketDataProvider
 from tests.measured.real_market import EVER, SHANGHAI, RealMarket, at

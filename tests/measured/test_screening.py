@@ -9,10 +9,11 @@ from shutil import copyfile
 import polars as pl
 import pytest
 
-from moot.modules.market_data.domain.facts import BARS, REPORTS, VALUATIONS, DailyBar
+from moot.modules.market_data.domain.facts import BARS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.providers.files import FilesProvider
 from moot.modules.research.container import ResearchContainer
+from moot.shared.domain.facts import DailyBar
 from tests.measured.real_market import EVER, HERE, RealMarket, at
 
 Edit = Callable[[pl.DataFrame], pl.DataFrame]

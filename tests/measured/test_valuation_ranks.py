@@ -11,7 +11,6 @@ from moot.modules.research.application.valuation_modeler import (
     find_usual,
     percentile,
 )
-from moot.modules.research.infrastructure.sources import MarketDataFacts
 from moot.shared.domain.symbol import Symbol
 from tests.measured.real_market import RealMarket, at
 
@@ -36,8 +35,8 @@ def recomputed(past: pl.DataFrame, column: str) -> tuple[int | None, float | Non
 async def test_percentiles_and_medians_equal_those_of_the_raw_table(market: RealMarket, day: date) -> None:
     for text in market.sources:
         symbol, start = Symbol.parse(text), day - timedelta(days=HISTORY_DAYS)
-        facts = MarketDataFacts(market.reading(text))
-        history = await facts.valuations(symbol, start, day, as_of=at(day, 20))
+        facts = market.reading(text)
+        history = await facts.daily_valuations(symbol, start, day, as_of=at(day, 20))
         past = market.rows(text).filter(pl.col("date").is_between(start, day))
         assert len(history) == past.height
         for field, column in MULTIPLES.items():
@@ -49,8 +48,8 @@ async def test_percentiles_and_medians_equal_those_of_the_raw_table(market: Real
 
 async def test_a_loss_has_no_rank_and_loss_days_count_in_no_history(market: RealMarket) -> None:
     """China Southern lost money from the pandemic on: its PE has a past of 78 days and no present."""
-    facts, airline = MarketDataFacts(market.reading("600029.SH")), Symbol.parse("600029.SH")
-    history = await facts.valuations(
+    facts, airline = market.reading("600029.SH"), Symbol.parse("600029.SH")
+    history = await facts.daily_valuations(
         airline, date(2020, 1, 1), date(2022, 12, 30), as_of=at(date(2022, 12, 30), 20)
     )
     pe, pb = [day.pe_ttm for day in history], [day.pb for day in history]

@@ -10,8 +10,8 @@ from moot.modules.research.application.financial_auditor import FinancialAuditor
 from moot.modules.research.application.macro_intelligence import MacroIntelligenceService
 from moot.modules.research.application.technical_analyst import TechnicalAnalystService
 from moot.modules.research.application.valuation_modeler import ValuationModelerService
-from moot.modules.research.domain.facts import MacroFigure, News, Report
 from moot.modules.research.infrastructure.indicators import compute_indicators
+from moot.shared.domain.facts import FinancialReport, MacroObservation, NewsItem
 from moot.shared.domain.messages import Locale
 from tests.fakes.research import (
     AS_OF,
@@ -34,12 +34,12 @@ def waves(days: int, drift: float) -> list[float]:
     return [round(20 * math.exp(drift * n) * (1 + 0.03 * math.sin(n / 4)), 2) for n in range(days)]
 
 
-def healthy_reports(growth: float = 1.2, **changes: Any) -> list[Report]:
+def healthy_reports(growth: float = 1.2, **changes: Any) -> list[FinancialReport]:
     """Nine quarters, newest first, of a company whose flows grow by `growth` a year."""
     return [_healthy(year, quarter, growth, **changes) for year, quarter in QUARTERS]
 
 
-def _healthy(year: int, quarter: int, growth: float, **changes: Any) -> Report:
+def _healthy(year: int, quarter: int, growth: float, **changes: Any) -> FinancialReport:
     flow = PART_OF_YEAR[quarter] * growth ** (year - 2024)
     figures = {
         "gross_margin": 45.0 + (year - 2024),
@@ -65,7 +65,7 @@ def _healthy(year: int, quarter: int, growth: float, **changes: Any) -> Report:
     return a_report(year, quarter, **figures | changes)
 
 
-def friendly_figures() -> list[MacroFigure]:
+def friendly_figures() -> list[MacroObservation]:
     months = [date(2026, 2, 28), date(2026, 5, 31)]
     values = {
         "m2_yoy": (8.5, 9.4),
@@ -79,7 +79,7 @@ def friendly_figures() -> list[MacroFigure]:
     return [a_figure(name, v, m) for name, pair in values.items() for m, v in zip(months, pair, strict=True)]
 
 
-def policy(title: str, title_en: str, **changes: Any) -> News:
+def policy(title: str, title_en: str, **changes: Any) -> NewsItem:
     return a_news(title, title_en, **{"kind": "policy", "symbol": None, "industry": "白酒"} | changes)
 
 

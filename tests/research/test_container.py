@@ -5,9 +5,9 @@ from datetime import UTC, date, datetime, timedelta
 import pytest
 
 from moot.modules.market_data.application.market_data import MarketData
-from moot.modules.market_data.domain.facts import DailyBar
 from moot.modules.research.container import ResearchContainer
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import (
     SYMBOL,

@@ -5,12 +5,12 @@ import re
 import pytest
 
 from moot.modules.research.domain.events import balance, event_table, read_events
-from moot.modules.research.domain.facts import News
+from moot.shared.domain.facts import NewsItem
 from tests.fakes.research import CASE, a_news
 from tests.research.cases import policy
 
 
-def category(news: News) -> str:
+def category(news: NewsItem) -> str:
     return read_events([news], CASE)[0].category
 
 

@@ -7,13 +7,13 @@ from types import SimpleNamespace
 
 import pytest
 
-from moot.modules.research.domain.facts import Bar
 from moot.modules.research.infrastructure.indicators import compute_indicators
+from moot.shared.domain.facts import DailyBar
 from tests.fakes.research import bars_of
 from tests.research.cases import waves
 
 
-def seen_in(bars: Sequence[Bar]) -> SimpleNamespace:
+def seen_in(bars: Sequence[DailyBar]) -> SimpleNamespace:
     return SimpleNamespace(**compute_indicators(bars))
 
 

@@ -2,7 +2,8 @@
 
 import pytest
 
-from moot.modules.research.domain.facts import Periods, Report, annualise, quarter_name, ratio
+from moot.modules.research.domain.facts import Periods, annualise, quarter_name, ratio
+from moot.shared.domain.facts import FinancialReport
 from tests.fakes.research import a_report
 
 
@@ -32,7 +33,7 @@ class TestGrowth:
 
 class TestRevenue:
     @staticmethod
-    def reports(shares: float) -> list[Report]:
+    def reports(shares: float) -> list[FinancialReport]:
         return [
             a_report(2026, 1, total_revenue_ps=5.5 / shares, fcff=1e8, fcff_ps=1.0 / shares),
             a_report(2025, 1, total_revenue_ps=5.0, fcff=1e8, fcff_ps=1.0),

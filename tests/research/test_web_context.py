@@ -24,9 +24,10 @@ from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.research.application.catalyst_detective import CatalystDetectiveService
 from moot.modules.research.application.macro_intelligence import MacroIntelligenceService
 from moot.modules.research.container import ResearchContainer
-from moot.modules.research.domain.facts import Case, Company
+from moot.modules.research.domain.facts import Case
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, InvalidInput
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx

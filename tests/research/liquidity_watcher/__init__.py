@@ -6,10 +6,10 @@ from statistics import fmean
 from typing import Any, Literal
 
 from moot.modules.research.application.expert_service import ExpertService
-from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
 from moot.modules.research.domain.facts import COMMON
 from moot.modules.research.domain.rubric import Scorecard, Voice
+from moot.shared.domain import units
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -49,7 +49,8 @@ class LiquidityWatcherService(ExpertService[LiquiditySnapshot, LiquidityResult])
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
         start = case.today - timedelta(days=90)
-        bars = await self._facts.bars(case.symbol, start, case.today, as_of=as_of)
+        days = await self._facts.daily_bars(case.symbol, start, case.today, as_of=as_of)
+        bars = [bar for bar in days if not bar.suspended]
         if not bars:
             raise self._refusal(case, "no_trading")
         volume = fmean(bar.volume for bar in bars)

@@ -11,7 +11,7 @@ from moot.modules.research.application import expert_service
 from moot.modules.research.application.expert_service import ExpertService, Sources
 from moot.modules.research.infrastructure.indicators import compute_indicators
 from moot.modules.research.infrastructure.llm_analyst import LLMAnalyst
-from moot.modules.research.infrastructure.sources import MarketDataFacts, find_on_web
+from moot.modules.research.infrastructure.sources import find_on_web
 
 
 class ResearchContainer:
@@ -24,7 +24,7 @@ class ResearchContainer:
         speaker: Speaker | None = None,
         web: WebSearchService | None = None,
     ) -> None:
-        self._facts = MarketDataFacts(market_data)
+        self._facts = market_data
         self._choice, self._speaker, self._web = choice, speaker, web
 
     def service(self, expert: str) -> ExpertService[Any, Any]:

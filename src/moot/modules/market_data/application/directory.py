@@ -12,11 +12,12 @@ from moot.modules.market_data.domain.company_index import (
     Named,
     names_in,
 )
-from moot.modules.market_data.domain.facts import COMPANIES, Company
+from moot.modules.market_data.domain.facts import COMPANIES
 from moot.modules.market_data.domain.provider import MarketDataProvider, NotOffered
 from moot.modules.market_data.domain.spelling import find_unsupported, fold, infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Message, shorten
 from moot.shared.domain.symbol import Market, Symbol
 

@@ -12,9 +12,18 @@ from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataPr
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.facts import (
+    Company,
+    DailyBar,
+    DailyValuation,
+    Fact,
+    FinancialReport,
+    MacroObservation,
+    NewsItem,
+)
 from moot.shared.domain.symbol import Market, Symbol
 
-F = TypeVar("F", bound=facts.Fact)
+F = TypeVar("F", bound=Fact)
 
 
 class MarketData:
@@ -26,7 +35,7 @@ class MarketData:
         """The share that a person means; refuses what means several or none."""
         return await self.directory.symbol(text)
 
-    async def company(self, symbol: Symbol, *, as_of: datetime) -> facts.Company:
+    async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
         listed = await source.read(facts.COMPANIES, symbol.market.value)
@@ -44,30 +53,30 @@ class MarketData:
 
     async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime, adjusted: bool = True
-    ) -> list[facts.DailyBar]:
+    ) -> list[DailyBar]:
         """Bars of the range, oldest first; adjusted to the last factor known at `as_of` unless told otherwise."""
         bars = await self.read_known(facts.BARS, symbol, as_of, start, end)
         return _adjust(bars) if adjusted else bars
 
     async def daily_valuations(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
-    ) -> list[facts.DailyValuation]:
+    ) -> list[DailyValuation]:
         return await self.read_known(facts.VALUATIONS, symbol, as_of, start, end)
 
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
-    ) -> list[facts.FinancialReport]:
+    ) -> list[FinancialReport]:
         """The newest periods first, each in the version known at `as_of`."""
         reports = await self.read_known(facts.REPORTS, symbol, as_of)
         latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
         return list(reversed(latest.values()))[:periods]
 
-    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.MacroObservation]:
+    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
         return await self.read_known(facts.MACRO, symbol, as_of, today - timedelta(days=days), today)
 
-    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[facts.NewsItem]:
+    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[NewsItem]:
         """What was published in the last `days` about the company, its industry or the market; oldest first."""
         company = await self.company(symbol, as_of=as_of)
         today = symbol.local_date(as_of)
@@ -90,7 +99,7 @@ class MarketData:
         """Everything of a kind that was known at `as_of`, oldest first."""
         subject = symbol.text if dataset.by_symbol else symbol.market.value
         found = await self._provider(symbol).read(dataset, subject, start, end)
-        return [fact for fact in found if fact.known_at(as_of)]
+        return [fact for fact in found if fact.available_at <= as_of]
 
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
@@ -100,12 +109,12 @@ class MarketData:
         return provider
 
 
-def _refuse_unlisted(why: str, company: facts.Company, on: date) -> InvalidInput:
+def _refuse_unlisted(why: str, company: Company, on: date) -> InvalidInput:
     said = SAY(why, symbol=company.symbol, name=company.label, on=on.isoformat())
     return InvalidInput(said, code="SYMBOL_NOT_LISTED", field="symbol")
 
 
-def as_known(company: facts.Company, today: date) -> facts.Company:
+def as_known(company: Company, today: date) -> Company:
     """The company without what happened to it later: neither its end nor a name that tells of it."""
     spells = [
         spell if spell.end is None or spell.end <= today else spell.model_copy(update={"end": None})
@@ -122,7 +131,7 @@ def as_known(company: facts.Company, today: date) -> facts.Company:
     )
 
 
-def _adjust(bars: Sequence[facts.DailyBar]) -> list[facts.DailyBar]:
+def _adjust(bars: Sequence[DailyBar]) -> list[DailyBar]:
     """Scale raw prices so that the last known day keeps its own price and earlier days are comparable to it."""
     if not bars:
         return []
@@ -130,7 +139,7 @@ def _adjust(bars: Sequence[facts.DailyBar]) -> list[facts.DailyBar]:
     return [bar if bar.adj_factor == last else _scale(bar, bar.adj_factor / last) for bar in bars]
 
 
-def _scale(bar: facts.DailyBar, by: float) -> facts.DailyBar:
+def _scale(bar: DailyBar, by: float) -> DailyBar:
     prices = {name: getattr(bar, name) * by for name in ("open", "high", "low", "close", "pre_close")}
     return bar.model_copy(update=prices)
 
@@ -171,13 +180,7 @@ class TradingStates:
         if not bars:
             return None
         bar, board = bars[-1], trading_rules.board_of(symbol)
-        band = trading_rules.price_limit(
-            symbol,
-            bar.trade_date,
-            is_st=bar.is_st,
-            listed_on=company.list_date,
-            calendar=self._calendar_of(symbol.market),
-        )
+        band = trading_rules.price_limit(bar, company.list_date, self._calendar_of(symbol.market))
         return TradingState(
             st=bar.is_st,
             suspended=bar.suspended,

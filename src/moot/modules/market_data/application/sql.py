@@ -23,9 +23,10 @@ from pydantic import (
 )
 
 from moot.modules.market_data.application.market_data import as_known
-from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Company, Dataset
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.moments import FIRST_DAY, Moment
 from moot.shared.domain.symbol import Market, Symbol

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Company, Dataset
+from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import (
     Batch,
     CompanyLookup,
@@ -20,6 +20,7 @@ from moot.modules.market_data.domain.provider import (
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 

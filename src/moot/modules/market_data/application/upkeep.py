@@ -24,6 +24,7 @@ from moot.modules.market_data.domain.provider import (
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -45,10 +46,9 @@ class Remark:
 class Case:
     """What is examined: raw bars and valuations of one company, oldest first."""
 
-    symbol: Symbol
-    company: facts.Company
-    bars: Sequence[facts.DailyBar]
-    valuations: Sequence[facts.DailyValuation]
+    company: Company
+    bars: Sequence[DailyBar]
+    valuations: Sequence[DailyValuation]
     calendar: TradingCalendar
 
 
@@ -70,13 +70,7 @@ def gaps(case: Case) -> Iterator[Remark]:
 def moves(case: Case) -> Iterator[Remark]:
     """Closes beyond the price limit of the day."""
     for bar in case.bars:
-        band = price_limit(
-            case.symbol,
-            bar.trade_date,
-            is_st=bar.is_st,
-            listed_on=case.company.list_date,
-            calendar=case.calendar,
-        )
+        band = price_limit(bar, case.company.list_date, case.calendar)
         if band is None:
             continue
         low, high = band.prices(bar.pre_close)
@@ -214,7 +208,6 @@ class MarketDataUpkeep:
         today = symbol.local_date(now)
         start = today - HISTORY
         case = Case(
-            symbol,
             company,
             await self.market_data.daily_bars(symbol, start, today, as_of=now, adjusted=False),
             await self.market_data.daily_valuations(symbol, start, today, as_of=now),

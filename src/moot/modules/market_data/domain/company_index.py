@@ -15,7 +15,6 @@ from operator import eq
 from pathlib import Path
 from typing import Any
 
-from moot.modules.market_data.domain.facts import Company
 from moot.modules.market_data.domain.spelling import (
     bare_name,
     fold,
@@ -24,6 +23,7 @@ from moot.modules.market_data.domain.spelling import (
     read_code,
     simplify,
 )
+from moot.shared.domain.facts import Company
 
 
 class How(StrEnum):

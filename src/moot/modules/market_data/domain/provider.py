@@ -7,8 +7,9 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 from pydantic import BaseModel, ValidationError
 
-from moot.modules.market_data.domain.facts import DATASETS, Company, Dataset
+from moot.modules.market_data.domain.facts import DATASETS, Dataset
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Message
 
 Range = tuple[date, date]

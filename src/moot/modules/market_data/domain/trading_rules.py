@@ -12,9 +12,9 @@ from datetime import date, timedelta
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_UP, Decimal
 from enum import StrEnum
 
-from moot.modules.market_data.domain.facts import DailyBar
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.symbol import Market, Symbol
 
 
@@ -161,17 +161,15 @@ def board_of(symbol: Symbol) -> Board | None:
     return next((board for board, codes in BOARDS.items() if codes.fullmatch(symbol.text)), None)
 
 
-def price_limit(
-    symbol: Symbol, day: date, *, is_st: bool, listed_on: date, calendar: TradingCalendar
-) -> LimitBand | None:
-    """The band of `day`; `None` where prices were free. The calendar counts the first sessions after listing."""
-    board = board_of(symbol)
+def price_limit(bar: DailyBar, listed_on: date, calendar: TradingCalendar) -> LimitBand | None:
+    """The band of its day; `None` where prices were free. The calendar counts the first sessions after listing."""
+    board, day = board_of(Symbol.parse(bar.symbol)), bar.trade_date
     if board is None:
         return None
     first = _in_force(FIRST_DAYS.get(board, ()), listed_on)
     if first and _session_number(listed_on, day, calendar) <= first.sessions:
         return first.band
-    special = _in_force(ST_LIMITS.get(board, ()), day) if is_st else None
+    special = _in_force(ST_LIMITS.get(board, ()), day) if bar.is_st else None
     limit = special or _in_force(LIMITS[board], day)
     return limit.band if limit else None
 

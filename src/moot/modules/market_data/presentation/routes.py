@@ -10,14 +10,8 @@ from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sql import TABLES, QueryResult, SqlDoor, SqlQuestion
 from moot.modules.market_data.container import MarketDataContainer
-from moot.modules.market_data.domain.facts import (
-    Company,
-    DailyBar,
-    DailyValuation,
-    FinancialReport,
-    NewsItem,
-)
 from moot.shared.domain.errors import Conflict
+from moot.shared.domain.facts import Company, DailyBar, DailyValuation, FinancialReport, NewsItem
 from moot.shared.domain.symbol import Symbol
 from moot.shared.presentation.caller import Caller, Reader, Workspace
 from moot.shared.presentation.errors import ErrorBody, answer

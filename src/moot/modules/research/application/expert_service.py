@@ -4,7 +4,7 @@ An expert is a folder of its name beside this file: a service, the snapshot it t
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
@@ -22,11 +22,12 @@ from moot.modules.research.domain.evidence import (
     evidence_of,
     write_evidence,
 )
-from moot.modules.research.domain.facts import SAY, Bar, Case, Cited, MarketFacts
+from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import Catalogue, Locale, Message
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.domain.validation import refuse
@@ -130,7 +131,7 @@ class Sources:
     """
 
     facts: MarketFacts
-    indicators: Callable[[Sequence[Bar]], Mapping[str, Any]]
+    indicators: Callable[[Sequence[DailyBar]], Mapping[str, Any]]
     web: FindOnWeb | None = None
     analyst: Analyst | None = None
 
@@ -149,7 +150,6 @@ class ExpertService(ABC, Generic[S, R]):
     answer: ClassVar[type[ExpertResult]]
     shows: ClassVar[Sequence[str]]
     quotes: ClassVar[Sequence[str]] = ()
-    searches: ClassVar[Sequence[WebSearch]] = ()
     run: Callable[..., Awaitable[Any]]
 
     def __init__(self, sources: Sources) -> None:
@@ -172,9 +172,6 @@ class ExpertService(ABC, Generic[S, R]):
         return result, ()
 
     async def judge_by_rule(self, snapshot: S, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
-        """Rules cannot read prose: they judge, and cite, what was there before anybody searched the web."""
-        if isinstance(snapshot, Reported):
-            snapshot, evidence = before_the_web(snapshot, evidence)
         say = Voice(self.texts, snapshot, case.locale)
         card = self.mark(snapshot, say)
         if card.score is None:
@@ -192,15 +189,6 @@ class ExpertService(ABC, Generic[S, R]):
     def _refusal(self, case: Case, why: str, *, field: str = "symbol", **values: Any) -> InvalidInput:
         said = self.texts(why, symbol=case.symbol.text, today=case.today, **values)
         return InvalidInput(said, field=field)
-
-    async def _search(self, case: Case, known: W) -> tuple[W, list[Evidence]]:
-        """What is known, with what the web adds to it."""
-        web = self._sources.web
-        if web is None:
-            return known, []
-        queries = {search: search.query(self.texts, case) for search in self.searches}
-        found = await web(queries, case.symbol, case.as_of)
-        return add_findings(known, found, self.expert.prefix, case.locale)
 
     async def _judge(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> Opinion[R]:
         analyst = self._sources.analyst
@@ -227,6 +215,34 @@ class ReportedService(ExpertService[W, R]):
     """An expert that reads what others report; a model may name no source that it was not given."""
 
     shows = ("stock_name", "third_code", "industry", "current_date", "all_source_urls")
+    searches: ClassVar[Sequence[WebSearch]]
+
+    async def _search(self, case: Case, known: W) -> tuple[W, list[Evidence]]:
+        """Each context goes on with the pages that the market's own data had not brought, or says there are none."""
+        web, before = self._sources.web, known.all_source_urls
+        if web is None:
+            return known, []
+        queries = {search: search.query(self.texts, case) for search in self.searches}
+        found = await web(queries, case.symbol, case.as_of)
+        new = {search: [p for p in passages if p.url not in before] for search, passages in found.items()}
+        contexts = {
+            search.context: _continue(getattr(known, search.context), passages, case.locale)
+            for search, passages in new.items()
+        }
+        urls = [*before, *(p.url for passages in new.values() for p in passages)]
+        evidence = [
+            evidence_of(passage, f"{self.expert.prefix}{WEB_ID}{search.dimension}.{n}", passage.text)
+            for search, passages in new.items()
+            for n, passage in enumerate(passages, start=1)
+        ]
+        return known.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))}), evidence
+
+    async def judge_by_rule(self, snapshot: W, evidence: Sequence[Evidence], case: Case) -> Opinion[R]:
+        """Rules cannot read prose: they judge, and cite, what was there before anybody searched the web."""
+        facts = [item for item in evidence if WEB_ID not in item.id]
+        sources = {item.source for item in facts}
+        urls = [url for url in snapshot.all_source_urls if url in sources]
+        return await super().judge_by_rule(snapshot.model_copy(update={"all_source_urls": urls}), facts, case)
 
     def check(self, snapshot: W, answer: Answer) -> Answer:
         sources, given = answer.get("information_sources"), snapshot.all_source_urls
@@ -234,32 +250,6 @@ class ReportedService(ExpertService[W, R]):
         if foreign:
             raise refuse_answer("enum", "information_sources", got=foreign, allowed=given)
         return answer
-
-
-def add_findings(snapshot: W, found: Findings, prefix: str, locale: Locale) -> tuple[W, list[Evidence]]:
-    """Each context goes on with the pages that the market's own data had not brought, or says that there are none."""
-    known = set(snapshot.all_source_urls)
-    new = {search: [p for p in passages if p.url not in known] for search, passages in found.items()}
-    contexts = {
-        search.context: _continue(getattr(snapshot, search.context), passages, locale)
-        for search, passages in new.items()
-    }
-    urls = [*snapshot.all_source_urls, *(p.url for passages in new.values() for p in passages)]
-    evidence = [
-        evidence_of(passage, f"{prefix}{WEB_ID}{search.dimension}.{n}", passage.text)
-        for search, passages in new.items()
-        for n, passage in enumerate(passages, start=1)
-    ]
-    told = snapshot.model_copy(update={**contexts, "all_source_urls": list(dict.fromkeys(urls))})
-    return told, evidence
-
-
-def before_the_web(snapshot: W, evidence: Iterable[Evidence]) -> tuple[W, list[Evidence]]:
-    """What there is to cite without the pages that were found."""
-    facts = [item for item in evidence if WEB_ID not in item.id]
-    sources = {item.source for item in facts}
-    urls = [url for url in snapshot.all_source_urls if url in sources]
-    return snapshot.model_copy(update={"all_source_urls": urls}), facts
 
 
 def _continue(context: str, passages: Sequence[Passage], locale: Locale) -> str:

@@ -11,8 +11,9 @@ from typing import Literal
 from pydantic import BaseModel
 
 from moot.modules.research.domain.evidence import evidence_of
-from moot.modules.research.domain.facts import SAY, Case, Cited, News
+from moot.modules.research.domain.facts import SAY, Case, Cited
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.facts import NewsItem
 from moot.shared.domain.messages import Locale
 
 WINDOW_DAYS = 90
@@ -73,15 +74,15 @@ def event_table() -> EventTable:
     return EventTable.model_validate(tomllib.loads(Path(__file__).with_suffix(".toml").read_text("utf-8")))
 
 
-def read_events(news: Iterable[News], case: Case) -> list[Event]:
+def read_events(news: Iterable[NewsItem], case: Case) -> list[Event]:
     """Newest first, each address once."""
-    unique: dict[str, News] = {}
+    unique: dict[str, NewsItem] = {}
     for item in sorted(news, key=lambda item: item.available_at, reverse=True):
         unique.setdefault(item.url, item)
     return [_read(item, case) for item in unique.values()]
 
 
-def _read(item: News, case: Case) -> Event:
+def _read(item: NewsItem, case: Case) -> Event:
     table, published = event_table(), case.symbol.local_date(item.available_at)
     text = f"{item.title} {item.title_en or ''}".lower()
     known = table.policy if item.kind == "policy" else table.news

@@ -9,10 +9,11 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, Field
 
-from moot.modules.research.domain.facts import Fact
-from moot.modules.research.domain.units import Unit
+from moot.modules.research.domain.facts import Cited
 from moot.shared.domain.evidence import Evidence
+from moot.shared.domain.facts import Fact
 from moot.shared.domain.grounding import Grounding
+from moot.shared.domain.units import Unit
 
 Engine = Literal["rubric", "llm"]
 Confidence = Annotated[float, Field(ge=0, le=1)]
@@ -68,7 +69,7 @@ class Snapshot(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
 def cite(
     expert: str,
     snapshot: Snapshot,
-    origin: Fact,
+    origin: Fact | Cited,
     *,
     origins: Mapping[str, Fact] | None = None,
     labels: Sequence[str] | None = None,
@@ -86,9 +87,10 @@ def cite(
     ]
 
 
-def evidence_of(fact: Fact, name: str, value: Any, unit: str = "") -> Evidence:
-    """A number or a text, and where it is from."""
-    return Evidence(id=name, value=value, unit=unit, source=fact.citation, as_of=fact.available_at)
+def evidence_of(fact: Fact | Cited, name: str, value: Any, unit: str = "") -> Evidence:
+    """A number or a text, and where a reader can look it up."""
+    source = getattr(fact, "url", fact.source)
+    return Evidence(id=name, value=value, unit=unit, source=source, as_of=fact.available_at)
 
 
 def write_evidence(evidence: Iterable[Evidence]) -> str:

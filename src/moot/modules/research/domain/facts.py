@@ -1,6 +1,6 @@
-"""The facts research reads, the port they come through, and reports compared over time.
+"""The case an expert is given, the port its facts come through, and reports compared over time.
 
-Prices are adjusted, days without trading left out. Flows are cumulative, so a quarter is only ever compared with
+Flows are cumulative, so a quarter is only ever compared with
 itself a year before.
 """
 
@@ -8,11 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
-from typing import Literal, Protocol
+from typing import Protocol
 
 from pydantic import AwareDatetime, BaseModel
 
-from moot.modules.research.domain import units
+from moot.shared.domain.facts import (
+    Company,
+    DailyBar,
+    DailyValuation,
+    FinancialReport,
+    MacroObservation,
+    NewsItem,
+)
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.symbol import Symbol
 
@@ -21,111 +28,12 @@ SAY = Catalogue(COMMON)
 """What all experts say to people alike; what only one of them says stands in its own folder."""
 
 
-class Fact(BaseModel, frozen=True, from_attributes=True, allow_inf_nan=False):
+class Cited(BaseModel, frozen=True, allow_inf_nan=False):
+    """Something read at an address."""
+
     available_at: AwareDatetime
     source: str
-
-    @property
-    def citation(self) -> str:
-        """What a reader can look up."""
-        return self.source
-
-
-class Bar(Fact):
-    trade_date: date
-    open: float
-    high: float
-    low: float
-    close: float
-    volume: int
-
-
-class Valuation(Fact):
-    """What the market paid on a day; prices as quoted, `total_mv` in CNY."""
-
-    trade_date: date
-    close: float
-    total_mv: float
-    pe_ttm: float | None
-    pb: float | None
-    ps_ttm: float | None
-    dv_ratio: float | None
-
-
-class Figures(BaseModel, frozen=True, allow_inf_nan=False):
-    """What a quarter's report states; flows (eps, profit, revenue, cash, returns) run from the start of the year."""
-
-    gross_margin: units.Percent
-    netprofit_margin: units.Percent
-    roe_waa: units.Percent
-    roic: units.Percent
-    eps: units.Price
-    bps: units.Price
-    profit_dedt: units.Amount
-    ocfps: units.Price
-    fcff_ps: units.Price
-    fcff: units.Amount
-    current_ratio: units.Ratio
-    quick_ratio: units.Ratio
-    debt_to_assets: units.Percent
-    interestdebt: units.Amount
-    netdebt: units.Amount
-    invturn_days: units.Days
-    arturn_days: units.Days
-    assets_turn: units.Ratio
-    total_revenue_ps: units.Price
-
-
-class Report(Fact, Figures):
-    period_end: date
-    announced_on: date
-
-    @property
-    def shares(self) -> float | None:
-        """The share count, told by free cash flow being reported both ways; None where that is too coarse."""
-        if self.fcff is None or self.fcff_ps is None or abs(self.fcff_ps) < 0.01:
-            return None
-        return self.fcff / self.fcff_ps
-
-
-class Cited(Fact):
     url: str
-
-    @property
-    def citation(self) -> str:
-        return self.url
-
-
-class MacroFigure(Cited):
-    series: str
-    period: date
-    value: float
-    unit: str
-    industry: str | None
-
-
-class News(Cited):
-    """`symbol` and `industry` say whom it is about; neither means the market as a whole."""
-
-    kind: Literal["announcement", "news", "policy"]
-    title: str
-    title_en: str | None
-    symbol: str | None
-    industry: str | None
-
-
-class Company(BaseModel, frozen=True, from_attributes=True):
-    symbol: str
-    name: str
-    name_en: str
-    industry: str
-    industry_en: str
-
-    def name_in(self, locale: Locale) -> str:
-        return self.name if locale == "zh-CN" else self.name_en
-
-    def industry_in(self, locale: Locale) -> str:
-        return self.industry if locale == "zh-CN" else self.industry_en
 
 
 @dataclass(frozen=True)
@@ -155,21 +63,25 @@ class MarketFacts(Protocol):
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company: ...
 
-    async def bars(self, symbol: Symbol, start: date, end: date, *, as_of: datetime) -> Sequence[Bar]:
-        """Traded days only, oldest first, adjusted to the last of them."""
-
-    async def valuations(
+    async def daily_bars(
         self, symbol: Symbol, start: date, end: date, *, as_of: datetime
-    ) -> Sequence[Valuation]:
+    ) -> Sequence[DailyBar]:
+        """Oldest first, adjusted to the last of them."""
+
+    async def daily_valuations(
+        self, symbol: Symbol, start: date, end: date, *, as_of: datetime
+    ) -> Sequence[DailyValuation]:
         """Oldest first."""
 
-    async def reports(self, symbol: Symbol, periods: int, *, as_of: datetime) -> Sequence[Report]:
+    async def financial_reports(
+        self, symbol: Symbol, periods: int, *, as_of: datetime
+    ) -> Sequence[FinancialReport]:
         """Newest period first."""
 
-    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> Sequence[MacroFigure]:
-        """Figures of the symbol's home market and of its industry."""
+    async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> Sequence[MacroObservation]:
+        """Figures of the symbol's home market and of all its industries."""
 
-    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> Sequence[News]:
+    async def news(self, symbol: Symbol, days: int, *, as_of: datetime) -> Sequence[NewsItem]:
         """About the company, its industry or the market."""
 
 
@@ -191,29 +103,29 @@ def quarter_name(day: date) -> str:
 class Periods:
     """Reports by quarter; whatever a comparison lacks makes it None."""
 
-    def __init__(self, reports: Sequence[Report]) -> None:
+    def __init__(self, reports: Sequence[FinancialReport]) -> None:
         self._by_quarter = {quarter_of(report.period_end): report for report in reports}
 
-    def growth(self, report: Report, field: str) -> float | None:
+    def growth(self, report: FinancialReport, field: str) -> float | None:
         """Growth over the same quarter a year before, in per cent; from a base of zero or less there is none."""
         now, base = _figure(report, field), positive(_figure(self._year_before(report), field))
         return None if now is None or base is None else round(100 * (now / base - 1), 1)
 
-    def revenue_growth(self, report: Report) -> float | None:
+    def revenue_growth(self, report: FinancialReport) -> float | None:
         """Growth of revenue per share; once the share count has changed, of revenue, so that an issue is no loss."""
-        before = self._year_before(report)
-        growth = self.growth(report, "total_revenue_ps")
-        if growth is None or before is None or not report.shares or not before.shares:
+        before, growth = self._year_before(report), self.growth(report, "total_revenue_ps")
+        now, then = shares_of(report), shares_of(before) if before else None
+        if growth is None or not now or not then:
             return growth
-        shares = report.shares / before.shares
+        shares = now / then
         return growth if abs(shares - 1) < SHARES_CHANGED else round((100 + growth) * shares - 100, 1)
 
-    def change(self, report: Report, field: str) -> float | None:
+    def change(self, report: FinancialReport, field: str) -> float | None:
         """The difference to the same quarter a year before, in the field's own unit."""
         now, base = _figure(report, field), _figure(self._year_before(report), field)
         return None if now is None or base is None else round(now - base, 2)
 
-    def trailing_year(self, report: Report, field: str) -> float | None:
+    def trailing_year(self, report: FinancialReport, field: str) -> float | None:
         """A flow over the last four quarters: this year so far, plus last year, less last year so far."""
         year, quarter = quarter_of(report.period_end)
         now = _figure(report, field)
@@ -223,12 +135,19 @@ class Periods:
         part = _figure(self._year_before(report), field)
         return None if now is None or full is None or part is None else round(now + full - part, 4)
 
-    def _year_before(self, report: Report) -> Report | None:
+    def _year_before(self, report: FinancialReport) -> FinancialReport | None:
         year, quarter = quarter_of(report.period_end)
         return self._by_quarter.get((year - 1, quarter))
 
 
-def annualise(report: Report, field: str) -> float | None:
+def shares_of(report: FinancialReport) -> float | None:
+    """The share count, told by free cash flow being reported both ways; None where that is too coarse."""
+    if report.fcff is None or report.fcff_ps is None or abs(report.fcff_ps) < 0.01:
+        return None
+    return report.fcff / report.fcff_ps
+
+
+def annualise(report: FinancialReport, field: str) -> float | None:
     """A cumulative return as if the rest of the year went like the part reported."""
     value = _figure(report, field)
     return None if value is None else round(value * 4 / quarter_of(report.period_end)[1], 1)
@@ -247,6 +166,6 @@ def positive(value: float | None) -> float | None:
     return value if value is not None and value > 0 else None
 
 
-def _figure(report: Report | None, field: str) -> float | None:
+def _figure(report: FinancialReport | None, field: str) -> float | None:
     value: float | None = getattr(report, field) if report else None
     return value

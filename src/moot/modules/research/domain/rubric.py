@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from moot.modules.research.domain.evidence import DimensionAnalysis, Snapshot
 from moot.modules.research.domain.facts import SAY, difference
-from moot.modules.research.domain.units import Unit
 from moot.shared.domain.messages import LIST_SEPARATOR, Catalogue, Locale
+from moot.shared.domain.units import Unit
 
 
 @dataclass(frozen=True)
@@ -123,6 +123,7 @@ def load_rules(folder: Path, dimensions: type[StrEnum] | None = None) -> tuple[R
 
 
 NEUTRAL_SCORE = 50
+DECIDED_AT = 0.2
 MOST_PROS = 5
 MOST_CONS = 4
 
@@ -174,6 +175,12 @@ class Scorecard:
         """From -1 (all against) to +1 (all for); None when nothing could be marked."""
         weight = sum(f.weight for _, f in self.marked)
         return sum(points for points, _ in self.marked) / (weight + self.doubt) if weight else None
+
+    @property
+    def side(self) -> int:
+        """1 for it, -1 against it, 0 where the two nearly balance."""
+        score = self.score or 0.0
+        return 0 if abs(score) < DECIDED_AT else 1 if score > 0 else -1
 
     @property
     def score_100(self) -> int | None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from moot.modules.research.application.technical_analyst import Pattern
-from moot.modules.research.domain.facts import Bar
+from moot.shared.domain.facts import DailyBar
 from moot.shared.infrastructure.hidden_modules import hide_modules
 
 with hide_modules(
@@ -44,12 +44,12 @@ class Prices:
     volume: Series
 
     @classmethod
-    def of(cls, bars: Sequence[Bar]) -> "Prices":
+    def of(cls, bars: Sequence[DailyBar]) -> "Prices":
         rows = [(bar.open, bar.high, bar.low, bar.close, float(bar.volume)) for bar in bars]
         return cls(*np.array(rows, dtype=np.float64).T.copy())
 
 
-def compute_indicators(bars: Sequence[Bar]) -> dict[str, Any]:
+def compute_indicators(bars: Sequence[DailyBar]) -> dict[str, Any]:
     known = {"bars": len(bars), "last_trade_date": bars[-1].trade_date}
     return known | indicator_values(Prices.of(bars))
 

@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import Company
+from moot.shared.domain.facts import Company
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
 SOURCE = "demo"

@@ -16,10 +16,10 @@ from typing import Literal
 import numpy as np
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import MacroObservation, NewsItem
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.market import Firm, Industry, industries
 from moot.modules.market_data.infrastructure.demo.prices import Share
+from moot.shared.domain.facts import MacroObservation, NewsItem
 
 Kind = Literal["announcement", "news", "policy"]
 Times = tuple[datetime, datetime]

@@ -17,6 +17,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.noise import Array
+from moot.shared.domain.facts import DailyBar, DailyValuation, FinancialReport
 
 Flags = NDArray[np.bool_]
 Ints = NDArray[np.int64]
@@ -58,7 +59,7 @@ class Share:
         return books.keep_accounts(self.firm, self.seed, self.until)
 
     @cached_property
-    def reports(self) -> list[facts.FinancialReport]:
+    def reports(self) -> list[FinancialReport]:
         return books.publish_reports(self.firm, self.seed, self.accounts)
 
     @cached_property
@@ -66,7 +67,7 @@ class Share:
         return books.declare_dividends(self.firm, self.accounts)
 
     @cached_property
-    def bars(self) -> list[facts.DailyBar]:
+    def bars(self) -> list[DailyBar]:
         tape = self._tape
         mean_price = (tape["open"] + tape["high"] + tape["low"] + tape["close"]) / 400
         columns = {
@@ -77,10 +78,10 @@ class Share:
             "suspended": self.halted.tolist(),
             "is_st": self.special.tolist(),
         }
-        return [facts.DailyBar(**row) for row in self._daily_rows(columns)]
+        return [DailyBar(**row) for row in self._daily_rows(columns)]
 
     @cached_property
-    def valuations(self) -> list[facts.DailyValuation]:
+    def valuations(self) -> list[DailyValuation]:
         """Ratios begin on the second day: a share has no valuation history on its first."""
         statements, tape, known = self.accounts.statements, self._tape, self._known
         market_value = tape["close"] / 100 * self._shares
@@ -102,7 +103,7 @@ class Share:
         for name, ratio in ratios.items():
             ratio[:1] = np.nan
             columns[name] = [None if isnan(value) else value for value in np.round(ratio, 4).tolist()]
-        return [facts.DailyValuation(**row) for row in self._daily_rows(columns)]
+        return [DailyValuation(**row) for row in self._daily_rows(columns)]
 
     def _daily_rows(self, columns: Mapping[str, Sequence[object]]) -> Iterator[dict[str, Any]]:
         """The columns as the fields of one fact a day, with its date and times."""

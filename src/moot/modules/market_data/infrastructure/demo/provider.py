@@ -11,6 +11,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.demo.market import SOURCE, ZONE, firms, moment
 from moot.shared.domain.clock import Clock
+from moot.shared.domain.facts import MacroObservation, NewsItem
 from moot.shared.domain.symbol import Market
 
 M = TypeVar("M", bound=BaseModel)
@@ -59,11 +60,11 @@ class _World:
     """Everything up to `until`; what is public is for the reader to say. Only here numpy is needed, and loaded."""
 
     def __init__(self, seed: int, until: date) -> None:
-        from moot.modules.market_data.infrastructure.demo.prices import Share  # noqa: PLC0415
+        from moot.modules.market_data.infrastructure.demo import news, prices  # noqa: PLC0415
 
-        self._seed, self._until = seed, until
-        self.histories = {symbol: Share(firm, seed, until) for symbol, firm in firms().items()}
-        self._news: dict[str, list[facts.NewsItem]] = {}
+        self._seed, self._until, self._press = seed, until, news
+        self.histories = {symbol: prices.Share(firm, seed, until) for symbol, firm in firms().items()}
+        self._news: dict[str, list[NewsItem]] = {}
 
     def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
         if dataset is facts.NEWS:
@@ -73,22 +74,16 @@ class _World:
         return found
 
     @cached_property
-    def macro(self) -> list[facts.MacroObservation]:
-        from moot.modules.market_data.infrastructure.demo.news import list_macro  # noqa: PLC0415
-
-        return list_macro(self._seed, self._until)
+    def macro(self) -> list[MacroObservation]:
+        return self._press.list_macro(self._seed, self._until)
 
     @cached_property
-    def _policies(self) -> list[facts.NewsItem]:
-        from moot.modules.market_data.infrastructure.demo.news import list_policies  # noqa: PLC0415
+    def _policies(self) -> list[NewsItem]:
+        return self._press.list_policies(self._seed, self._until)
 
-        return list_policies(self._seed, self._until)
-
-    def _news_of(self, subject: str) -> list[facts.NewsItem]:
-        from moot.modules.market_data.infrastructure.demo.news import list_news  # noqa: PLC0415
-
+    def _news_of(self, subject: str) -> list[NewsItem]:
         if subject not in self._news:
             share = self.histories.get(subject)
-            told = [*(list_news(share) if share else ()), *self._policies]
+            told = [*(self._press.list_news(share) if share else ()), *self._policies]
             self._news[subject] = sorted(told, key=lambda item: (item.available_at, item.url))
         return self._news[subject]

@@ -19,20 +19,13 @@ import polars as pl
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DATASETS,
-    REPORTS,
-    VALUATIONS,
-    DailyBar,
-    Dataset,
-)
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
 from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import rows
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
 

@@ -25,13 +25,7 @@ from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import outside, tushare_rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
 from moot.modules.market_data.infrastructure.providers.rows import LONGEST_HOLIDAY, MACRO_RELEASES, Series
-from moot.modules.market_data.infrastructure.providers.tushare_rows import (
-    FIGURES,
-    KEYS,
-    SERIES,
-    TABLES,
-    TUSHARE,
-)
+from moot.modules.market_data.infrastructure.providers.tushare_rows import FIGURES, SERIES, TUSHARE
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market
 
@@ -48,7 +42,7 @@ TWO_MONTHS = timedelta(days=62)
 
 def _fields(dataset: Dataset[Any], *more: str) -> str:
     """The columns that a table of ours is made of, and more."""
-    columns = TABLES[dataset].values()
+    columns = tushare_rows.TABLES[dataset].values()
     return ",".join((*(column if isinstance(column, str) else column[0] for column in columns), *more))
 
 
@@ -61,7 +55,7 @@ FIELDS = {
     "daily_basic": _fields(facts.VALUATIONS),
     "dividend": _fields(facts.DIVIDENDS, "ann_date", "div_proc", "imp_ann_date"),
     "anns_d": _fields(facts.NEWS, "ann_date", "rec_time"),
-} | {api: ",".join((*KEYS, *figures.values())) for api, figures in FIGURES.items()}
+} | {api: ",".join((*tushare_rows.KEYS, *figures.values())) for api, figures in FIGURES.items()}
 """What is asked for by name; the small macro tables come whole."""
 OK = 0
 HIDDEN = "***"

@@ -22,6 +22,7 @@ from moot.modules.market_data.infrastructure.providers.rows import (
     read_number,
     statutory_deadline,
 )
+from moot.shared.domain.facts import FinancialReport, SpecialTreatment
 from moot.shared.domain.symbol import Market
 
 TUSHARE = Source("tushare", Market.CN)
@@ -73,7 +74,7 @@ STATEMENTS = {
 STATED = {figure for figures in STATEMENTS.values() for figure in figures}
 INDICATORS = {
     name: name
-    for name, field in facts.FinancialReport.model_fields.items()
+    for name, field in FinancialReport.model_fields.items()
     if not field.is_required() and name not in STATED
 } | {"gross_margin": "grossprofit_margin"}  # the column `gross_margin` is an amount in CNY
 FIGURES: dict[str, dict[str, str]] = {"fina_indicator": INDICATORS, **STATEMENTS}
@@ -86,7 +87,7 @@ def read(dataset: facts.Dataset[Any], row: Row, **given: Any) -> dict[str, Any]:
     return TUSHARE.row(dataset, TABLES[dataset], row, **given)
 
 
-def bar(row: Row, factor: Any, spells: Sequence[facts.SpecialTreatment]) -> Row:
+def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> Row:
     """`factor` is the day's own adjustment factor; a day without one is refused, not given its neighbour's."""
     told = read(facts.BARS, row, adj_factor=read_number(factor))
     return told | {"is_st": any(_lasts(spell, told.get("trade_date")) for spell in spells)}
@@ -116,7 +117,7 @@ def company(row: Row, names: Iterable[Row]) -> Row:
     return read(facts.COMPANIES, row, aliases=aliases, st_history=special_treatments(names))
 
 
-def special_treatments(names: Iterable[Row]) -> tuple[facts.SpecialTreatment, ...]:
+def special_treatments(names: Iterable[Row]) -> tuple[SpecialTreatment, ...]:
     """The spells under ST that the names tell of; ST that turns into *ST is one spell."""
     spells: list[tuple[date, date]] = []
     for start, end in sorted({_spell(row) for row in names if ST_NAME.match(row.get("name") or "")}):
@@ -125,7 +126,7 @@ def special_treatments(names: Iterable[Row]) -> tuple[facts.SpecialTreatment, ..
             spells.append((begun, max(until, end)))
         elif start < end:
             spells.append((start, end))
-    return tuple(facts.SpecialTreatment(start=a, end=None if b == date.max else b) for a, b in spells)
+    return tuple(SpecialTreatment(start=a, end=None if b == date.max else b) for a, b in spells)
 
 
 def _spell(row: Row) -> tuple[date, date]:
@@ -135,7 +136,7 @@ def _spell(row: Row) -> tuple[date, date]:
     return first, last + timedelta(days=1) if isinstance(last, date) else date.max
 
 
-def _lasts(spell: facts.SpecialTreatment, on: Any) -> bool:
+def _lasts(spell: SpecialTreatment, on: Any) -> bool:
     return isinstance(on, date) and spell.start <= on and (spell.end is None or on < spell.end)
 
 

@@ -15,10 +15,11 @@ from operator import mul
 from types import ModuleType
 from typing import Any, TypeVar
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Company, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Dataset
 from moot.modules.market_data.domain.provider import screen
 from moot.modules.market_data.infrastructure.providers import outside, rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
+from moot.shared.domain.facts import Company
 from moot.shared.domain.symbol import Market
 
 T = TypeVar("T")
@@ -81,10 +82,6 @@ class YfinanceProvider(outside.LibrarySource):
         symbol: str,
         *_: object,
     ) -> list[Row]:
-        found = await self._ask(operation, symbol, read)
-        return list(tell(symbol, found)) if found else []
-
-    async def _ask(self, operation: str, symbol: str, read: Callable[[Any], T]) -> T | None:
         """What `read` gets from the symbol's ticker; nothing for a symbol Yahoo does not know."""
         self._require_market(symbol)
         spelled = symbol.replace(".", "-")
@@ -100,7 +97,8 @@ class YfinanceProvider(outside.LibrarySource):
                     return None
                 raise
 
-        return await self.ask(operation, {"symbol": spelled}, ask, lambda: self._is_unknown(spelled))
+        found = await self.ask(operation, {"symbol": spelled}, ask, lambda: self._is_unknown(spelled))
+        return list(tell(symbol, found)) if found else []
 
     def library(self) -> ModuleType:
         library = super().library()

@@ -1,6 +1,6 @@
 """The catalyst detective: what was published about a company, weighed by rule: what kind, which way, how fresh."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
@@ -9,7 +9,6 @@ from typing import Literal
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Reported, ReportedService, WebSearch, judge_each
-from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     DOUBT,
     WINDOW_DAYS,
@@ -23,6 +22,7 @@ from moot.modules.research.domain.events import (
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, Engine, ExpertResult, cite
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
+from moot.shared.domain import units
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import Grounding
@@ -112,11 +112,14 @@ def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
 
 
 FOLDER = Path(__file__).parent
-ASSESSED_AT = 0.2
 SILENCE_WEIGHT = 2.0
 """What a dimension without any event is missing."""
 MOST_CATALYSTS = 5
-SIDES = {"Positive (正面催化)": 1, "Negative (负面催化)": -1}
+ASSESSMENTS: Mapping[int, CatalystAssessment] = {
+    1: "Positive (正面催化)",
+    0: "Neutral (中性)",
+    -1: "Negative (负面催化)",
+}
 
 
 def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice) -> list[Finding]:
@@ -130,12 +133,6 @@ def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice
 def _sentence(event: Event, say: Voice) -> str:
     impact = say(f"impact.{event.category}")
     return say("event", published=event.published, title=event.title, impact=impact)
-
-
-def assessment_for(score: float) -> CatalystAssessment:
-    if abs(score) < ASSESSED_AT:
-        return "Neutral (中性)"
-    return "Positive (正面催化)" if score > 0 else "Negative (负面催化)"
 
 
 def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: Voice) -> list[Catalyst]:
@@ -155,9 +152,9 @@ def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: 
     ]
 
 
-def _lead(context: CatalystContext, assessment: CatalystAssessment, say: Voice) -> str:
+def _lead(context: CatalystContext, side: int, say: Voice) -> str:
     """The weightiest event on the side of the assessment."""
-    pointing, side = [event for event in context.events if event.points], SIDES.get(assessment)
+    pointing = [event for event in context.events if event.points]
     if not pointing:
         return say("no_lead")
     return max(pointing, key=lambda e: e.points * side if side else abs(e.points)).title
@@ -174,9 +171,9 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
         return Scorecard(tuple(findings), doubt=DOUBT)
 
     def conclude(self, snapshot: CatalystContext, card: Scorecard, say: Voice) -> CatalystResult:
-        assessment = assessment_for(card.score or 0.0)
+        assessment = ASSESSMENTS[card.side]
         view = assessment.partition(" ")[0].lower()
-        say = say.also(lead=_lead(snapshot, assessment, say))
+        say = say.also(lead=_lead(snapshot, card.side, say))
         good = [event for event in snapshot.events if event.points > 0]
         bad = [event for event in snapshot.events if event.points < 0]
         conclusion, risk = say(f"conclusion.{view}"), say(f"risk.{view}")

@@ -10,7 +10,6 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from moot.modules.research.application.expert_service import ExpertService, judge_each
-from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import (
     Confidence,
     DimensionAnalysis,
@@ -22,16 +21,17 @@ from moot.modules.research.domain.evidence import (
 from moot.modules.research.domain.facts import (
     COMMON,
     Case,
-    Figures,
     Periods,
-    Report,
     annualise,
     positive,
     quarter_name,
     ratio,
+    shares_of,
 )
 from moot.modules.research.domain.rubric import Scorecard, Voice
+from moot.shared.domain import units
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import Figures, FinancialReport
 from moot.shared.domain.messages import Catalogue, Locale, Message
 
 FinancialSignal = Literal["STRONG_BULLISH", "BULLISH", "NEUTRAL", "BEARISH", "STRONG_BEARISH"]
@@ -110,7 +110,7 @@ class FinancialResult(ExpertResult):
     risk_warning: str
 
 
-def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> FinancialSnapshot:
+def financial_snapshot(case: Case, reports: Sequence[FinancialReport], limit: int) -> FinancialSnapshot:
     """`reports` are newest first and may reach further back than the `limit` periods that are shown."""
     latest, shown = reports[0], reports[:limit]
     periods = Periods(reports)
@@ -132,8 +132,8 @@ def financial_snapshot(case: Case, reports: Sequence[Report], limit: int) -> Fin
     )
 
 
-def _derive(latest: Report, periods: Periods) -> dict[str, float | None]:
-    deducted = ratio(latest.profit_dedt, latest.shares)
+def _derive(latest: FinancialReport, periods: Periods) -> dict[str, float | None]:
+    deducted = ratio(latest.profit_dedt, shares_of(latest))
     eps_ttm, ocfps_ttm = (periods.trailing_year(latest, field) for field in ("eps", "ocfps"))
     return {
         "profit_dedt_ps": deducted,
@@ -191,7 +191,7 @@ class FinancialAuditorService(ExpertService[FinancialSnapshot, FinancialResult])
 
     async def run(self, symbol: str, limit: int = 5, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
-        reports = await self._facts.reports(case.symbol, limit + EARLIER_PERIODS, as_of=as_of)
+        reports = await self._facts.financial_reports(case.symbol, limit + EARLIER_PERIODS, as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
         snapshot = financial_snapshot(case, reports, limit)

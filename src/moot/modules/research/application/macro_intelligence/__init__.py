@@ -9,7 +9,6 @@ from typing import Any, Literal, NamedTuple
 from pydantic import Field
 
 from moot.modules.research.application.expert_service import Reported, ReportedService, WebSearch, judge_each
-from moot.modules.research.domain import units
 from moot.modules.research.domain.events import (
     WINDOW_DAYS,
     Event,
@@ -19,10 +18,12 @@ from moot.modules.research.domain.events import (
     tell_events,
 )
 from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis, ExpertResult, cite
-from moot.modules.research.domain.facts import COMMON, Case, MacroFigure
+from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Scorecard, Voice
+from moot.shared.domain import units
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import MacroObservation
 from moot.shared.domain.messages import Catalogue, Locale
 
 FOLDER = Path(__file__).parent
@@ -96,12 +97,12 @@ class MacroResult(ExpertResult):
 class Trend(NamedTuple):
     """The latest figure of a series, and how it moved over about three months."""
 
-    latest: MacroFigure
+    latest: MacroObservation
     change: float | None
 
 
-def trends(figures: Iterable[MacroFigure]) -> dict[str, Trend]:
-    series: dict[str, list[MacroFigure]] = {}
+def trends(figures: Iterable[MacroObservation]) -> dict[str, Trend]:
+    series: dict[str, list[MacroObservation]] = {}
     for figure in sorted(figures, key=lambda figure: (figure.period, figure.available_at)):
         series.setdefault(figure.series, []).append(figure)
     found = {}
@@ -137,13 +138,11 @@ def macro_snapshot(case: Case, by_series: Mapping[str, Trend], policies: Sequenc
 def macro_evidence(snapshot: MacroSnapshot, by_series: Mapping[str, Trend]) -> list[Evidence]:
     figures = {name: trend.latest for name, trend in by_series.items()}
     origins = figures | {f"{name}_change": figure for name, figure in figures.items()}
-    newest_notice = next(iter([*snapshot.policy_events, *figures.values()]), None)
-    if newest_notice is None:
+    policies = snapshot.policy_events
+    newest = policies[0] if policies else next(iter(figures.values()), None)
+    if newest is None:
         return []
-    return [
-        *cite(PREFIX, snapshot, newest_notice, origins=origins),
-        *event_evidence(PREFIX, snapshot.policy_events),
-    ]
+    return [*cite(PREFIX, snapshot, newest, origins=origins), *event_evidence(PREFIX, policies)]
 
 
 def _tell_figures(names: Iterable[str], known: Mapping[str, Trend], locale: Locale) -> str:
@@ -198,7 +197,8 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
-        by_series = trends(await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of))
+        figures = await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of)
+        by_series = trends(f for f in figures if f.industry in (None, case.company.industry))
         news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
         policies = read_events([item for item in news if item.kind == "policy"], case)
         snapshot, read = await self._search(case, macro_snapshot(case, by_series, policies))

@@ -1,5 +1,6 @@
 """The technical analyst: what a year of prices shows, and how it is read by rule."""
 
+from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from math import copysign
 from pathlib import Path
@@ -8,10 +9,10 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel
 
 from moot.modules.research.application.expert_service import Answer, ExpertService, refuse_answer
-from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
 from moot.modules.research.domain.facts import COMMON, difference
 from moot.modules.research.domain.rubric import Scorecard, Voice
+from moot.shared.domain import units
 from moot.shared.domain.experts import Direction, ExpertType
 from moot.shared.domain.messages import Catalogue, Locale
 
@@ -19,10 +20,10 @@ FOLDER = Path(__file__).parent
 LOOKBACK_DAYS = 365
 MIN_BARS_REQUIRED = 30
 HALF_A_CENT = 0.005 + 1e-9
-SIGNAL_AT = 0.2
 STALE_DAYS = 10
 
 BULLISH_PATTERNS = {"golden_cross", "breakout_20d_high", "bullish_engulfing"}
+SIGNALS: Mapping[int, Direction] = {1: "BULLISH", 0: "NEUTRAL", -1: "BEARISH"}
 OBV = {"Rising": 1.0, "Falling": -1.0, "Flat": 0.0}
 
 Pattern = Literal[
@@ -131,12 +132,6 @@ class TechnicalResult(ExpertResult):
     risk_warning: str
 
 
-def signal_for(score: float) -> Direction:
-    if abs(score) < SIGNAL_AT:
-        return "NEUTRAL"
-    return "BULLISH" if score > 0 else "BEARISH"
-
-
 def _risk(signal: Direction, s: TechnicalSnapshot, say: Voice) -> str:
     """The level that would prove the view wrong, and what weakens the levels themselves."""
     caveats = {
@@ -169,7 +164,7 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         return super().mark(snapshot, say.also(patterns=patterns))
 
     def conclude(self, snapshot: TechnicalSnapshot, card: Scorecard, say: Voice) -> TechnicalResult:
-        signal = signal_for(card.score or 0.0)
+        signal = SIGNALS[card.side]
         conclusion, risk = say(f"conclusion.{signal}"), _risk(signal, snapshot, say)
         return TechnicalResult(
             signal=signal,
@@ -199,7 +194,8 @@ class TechnicalAnalystService(ExpertService[TechnicalSnapshot, TechnicalResult])
         if analysis_date > case.today:
             raise self._refusal(case, "date_in_future", field="analysis_date", date=analysis_date)
         start = analysis_date - timedelta(days=LOOKBACK_DAYS)
-        bars = await self._facts.bars(case.symbol, start, analysis_date, as_of=as_of)
+        days = await self._facts.daily_bars(case.symbol, start, analysis_date, as_of=as_of)
+        bars = [bar for bar in days if not bar.suspended]
         if not bars:
             raise self._refusal(case, "no_bars", start=start, end=analysis_date)
         if len(bars) < MIN_BARS_REQUIRED:

@@ -14,11 +14,12 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, Field
 
 from moot.modules.research.application.expert_service import Answer, ExpertService
-from moot.modules.research.domain import units
 from moot.modules.research.domain.evidence import Confidence, ExpertResult, Snapshot, cite
-from moot.modules.research.domain.facts import COMMON, Case, Periods, Report, Valuation, annualise
+from moot.modules.research.domain.facts import COMMON, Case, Periods, annualise
 from moot.modules.research.domain.rubric import Scorecard, Voice
+from moot.shared.domain import units
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.facts import DailyValuation, FinancialReport
 from moot.shared.domain.messages import Catalogue, Locale
 
 FOLDER = Path(__file__).parent
@@ -116,7 +117,7 @@ def margin_trend(change: float | None, locale: Locale) -> str:
 
 
 def valuation_snapshot(
-    case: Case, history: Sequence[Valuation], reports: Sequence[Report]
+    case: Case, history: Sequence[DailyValuation], reports: Sequence[FinancialReport]
 ) -> ValuationSnapshot:
     """`history` is oldest first and ends today; `reports` are newest first."""
     today, latest = history[-1], reports[0]
@@ -137,7 +138,7 @@ def valuation_snapshot(
     )
 
 
-def _quality(reports: Sequence[Report], locale: Locale) -> dict[str, Any]:
+def _quality(reports: Sequence[FinancialReport], locale: Locale) -> dict[str, Any]:
     implausible = sorted({name for report in reports for name in PLAUSIBLE if not _plausible(report, name)})
     cleaned = [_clean(report) for report in reports]
     latest = cleaned[0]
@@ -154,7 +155,9 @@ def _quality(reports: Sequence[Report], locale: Locale) -> dict[str, Any]:
     }
 
 
-def _models(today: Valuation, history: Sequence[Valuation], reports: Sequence[Report]) -> dict[str, Any]:
+def _models(
+    today: DailyValuation, history: Sequence[DailyValuation], reports: Sequence[FinancialReport]
+) -> dict[str, Any]:
     reported_eps, reported_bps = Periods(reports).trailing_year(reports[0], "eps"), reports[0].bps
     eps = on_todays_shares(reported_eps, today.close, today.pe_ttm)
     bps = on_todays_shares(reported_bps, today.close, today.pb)
@@ -177,12 +180,12 @@ def _models(today: Valuation, history: Sequence[Valuation], reports: Sequence[Re
     }
 
 
-def _plausible(report: Report, name: str) -> bool:
+def _plausible(report: FinancialReport, name: str) -> bool:
     value, (low, high) = getattr(report, name), PLAUSIBLE[name]
     return value is None or low <= value <= high
 
 
-def _clean(report: Report) -> Report:
+def _clean(report: FinancialReport) -> FinancialReport:
     return report.model_copy(update={name: None for name in PLAUSIBLE if not _plausible(report, name)})
 
 
@@ -208,7 +211,7 @@ def peg(pe: float | None, growth: float | None) -> float | None:
     return round(pe / growth, 2) if pe and growth and pe > 0 and growth > 0 else None
 
 
-def growth_average(reports: Sequence[Report]) -> tuple[float | None, int]:
+def growth_average(reports: Sequence[FinancialReport]) -> tuple[float | None, int]:
     """The mean year-on-year growth of deducted profit over the last four periods, and how many of them had one."""
     periods = Periods(reports)
     rates = [rate for r in reports[:GROWTH_PERIODS] if (rate := periods.growth(r, "profit_dedt")) is not None]
@@ -312,10 +315,10 @@ class ValuationModelerService(ExpertService[ValuationSnapshot, ValuationResult])
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> dict[str, Any]:
         case = await self._open(symbol, as_of, locale)
         start = case.today - timedelta(days=HISTORY_DAYS)
-        history = await self._facts.valuations(case.symbol, start, case.today, as_of=as_of)
+        history = await self._facts.daily_valuations(case.symbol, start, case.today, as_of=as_of)
         if not history:
             raise self._refusal(case, "no_valuations")
-        reports = await self._facts.reports(case.symbol, FINANCE_PERIODS, as_of=as_of)
+        reports = await self._facts.financial_reports(case.symbol, FINANCE_PERIODS, as_of=as_of)
         if not reports:
             raise self._refusal(case, "no_reports")
         snapshot = valuation_snapshot(case, history, reports)

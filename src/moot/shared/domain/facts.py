@@ -1,0 +1,191 @@
+"""Market facts, frozen and checked at the edge: no NaN, no negative price, no naive time gets past here.
+
+Every fact has two times: `event_time`, when it happened, and `available_at`, when the public could know it.
+Money is CNY (or the market's own currency), volume is shares, ratios and margins are per cent.
+"""
+
+from datetime import date
+from typing import Annotated, Literal, Self
+
+from pydantic import AwareDatetime, BaseModel, Field, model_validator
+
+from moot.shared.domain import units
+from moot.shared.domain.messages import Locale
+
+Price = Annotated[float, Field(gt=0)]
+Percent = float
+
+UNIT_SLACK = 5
+"""How far the mean price of a day may seem to lie outside its range before its units are wrong."""
+
+
+class Fact(BaseModel, frozen=True, extra="forbid", allow_inf_nan=False):
+    event_time: AwareDatetime
+    available_at: AwareDatetime
+    source: str
+
+
+class Observed(Fact):
+    """A fact about something that is over when it becomes known."""
+
+    @model_validator(mode="after")
+    def _not_known_before_it_happened(self) -> Self:
+        if self.available_at < self.event_time:
+            raise ValueError("available before it happened")
+        return self
+
+
+class DailyBar(Observed):
+    """One trading day. Prices are raw; `adj_factor` makes days comparable across ex-right dates.
+
+    `pre_close` is the reference price of the day: on an ex-right day it is not the previous close.
+    A suspended day repeats the last close with zero volume.
+    """
+
+    symbol: str
+    trade_date: date
+    open: Price
+    high: Price
+    low: Price
+    close: Price
+    pre_close: Price
+    volume: int = Field(ge=0)
+    amount: float = Field(ge=0)
+    adj_factor: float = Field(gt=0)
+    suspended: bool = False
+    is_st: bool = False
+
+    @model_validator(mode="after")
+    def _range_holds_open_and_close(self) -> Self:
+        if not self.low <= min(self.open, self.close) <= max(self.open, self.close) <= self.high:
+            raise ValueError("low <= open, close <= high does not hold")
+        return self
+
+    @model_validator(mode="after")
+    def _amount_fits_volume(self) -> Self:
+        """Amount over volume is a price: lots taken for shares, or thousands for yuan, are far off it."""
+        if self.volume and self.amount:
+            mean = self.amount / self.volume
+            if not self.low / UNIT_SLACK <= mean <= self.high * UNIT_SLACK:
+                raise ValueError("amount and volume are not in the same units as the prices")
+        return self
+
+
+class DailyValuation(Observed):
+    """What the market paid on a day; a ratio is absent where its denominator was unknown, negative PE is kept."""
+
+    symbol: str
+    trade_date: date
+    close: Price
+    total_mv: float = Field(gt=0)
+    circ_mv: float | None = Field(default=None, gt=0)
+    pe: float | None = None
+    pe_ttm: float | None = None
+    pb: float | None = None
+    ps_ttm: float | None = None
+    dv_ratio: Percent | None = None
+    turnover_rate: Percent | None = None
+
+
+class Filed(Fact):
+    """About a period, told when it was announced."""
+
+    symbol: str
+    period_end: date
+    announced_on: date
+
+
+class Figures(BaseModel, frozen=True, allow_inf_nan=False):
+    """What a quarter's report states; flows (eps, profit, revenue, cash, returns) run from the start of the year.
+
+    Per-share figures are on the shares of the report date. `None` means that the company did not report it.
+    """
+
+    gross_margin: units.Percent = None
+    netprofit_margin: units.Percent = None
+    roe_waa: units.Percent = None
+    roic: units.Percent = None
+    eps: units.Price = None
+    bps: units.Price = None
+    profit_dedt: units.Amount = None
+    ocfps: units.Price = None
+    fcff_ps: units.Price = None
+    fcff: units.Amount = None
+    current_ratio: units.Ratio = None
+    quick_ratio: units.Ratio = None
+    debt_to_assets: units.Percent = None
+    interestdebt: units.Amount = None
+    netdebt: units.Amount = None
+    invturn_days: units.Days = None
+    arturn_days: units.Days = None
+    assets_turn: units.Ratio = None
+    total_revenue_ps: units.Price = None
+
+
+class FinancialReport(Figures, Filed, Observed):
+    total_revenue: float | None = None
+    operate_profit: float | None = None
+    net_profit: float | None = None
+    total_assets: float | None = None
+    total_liab: float | None = None
+    equity: float | None = None
+    n_cashflow_act: float | None = None
+    capex: float | None = None
+
+
+class MacroObservation(Fact):
+    """A figure for a reference period, known from its release on. `industry` narrows an industry series."""
+
+    series: str
+    period: date
+    value: float
+    unit: str
+    url: str
+    industry: str | None = None
+
+
+class NewsItem(Fact):
+    """Something published: a company's announcement, a piece of news, a policy notice for an industry."""
+
+    kind: Literal["announcement", "news", "policy"]
+    title: str = Field(min_length=1)
+    title_en: str | None = None
+    url: str
+    symbol: str | None = None
+    industry: str | None = None
+
+
+class SpecialTreatment(BaseModel, frozen=True, extra="forbid"):
+    """A spell under ST, from `start` to the day before `end`; `None` means that it lasts."""
+
+    start: date
+    end: date | None = None
+
+
+class Company(BaseModel, frozen=True, extra="forbid"):
+    """A listed company, as the directory knows it. `aliases` are former and other names, `pinyin` the initials."""
+
+    symbol: str
+    name: str
+    name_en: str
+    industry: str
+    industry_en: str
+    list_date: date
+    delist_date: date | None = None
+    board: str = ""
+    pinyin: str = ""
+    aliases: tuple[str, ...] = ()
+    st_history: tuple[SpecialTreatment, ...] = ()
+    source: str = "demo"
+    synthetic: bool = False
+
+    @property
+    def label(self) -> str:
+        """Both names, for messages whose reader is not known yet."""
+        return f"{self.name} {self.name_en}".strip()
+
+    def name_in(self, locale: Locale) -> str:
+        return self.name if locale == "zh-CN" else self.name_en
+
+    def industry_in(self, locale: Locale) -> str:
+        return self.industry if locale == "zh-CN" else self.industry_en
