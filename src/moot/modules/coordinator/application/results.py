@@ -251,14 +251,10 @@ class Summary(NamedTuple):
 
 def summarise(expert: ExpertType, result: dict[str, Any]) -> Summary:
     """The four fields of `result`, everything else dropped. A result without one of them is a `KeyError`."""
-    where = expert.fields
-    fields = result[where.inside] if where.inside else result
-    return Summary(
-        signal=fields[where.signal],
-        confidence=fields[where.confidence],
-        reasoning=fields[where.reasoning],
-        risk_warning=_as_text(fields[where.risk_warning]),
-    )
+    *names, inside = expert.fields
+    fields = result[inside] if inside else result
+    signal, confidence, reasoning, risks = (fields[str(name)] for name in names)
+    return Summary(signal, confidence, reasoning, _as_text(risks))
 
 
 def _as_text(risks: str | list[str] | list[dict[str, str]]) -> str:
