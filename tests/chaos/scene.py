@@ -136,7 +136,7 @@ class Scene:
             assert Counter(node.node_type for node in stored.nodes) == Counter(NODES)
             verified = await desk.verify(session_id)
             assert verified.intact, verified.explanation
-            calls = await desk.coordinator.session_history().llm_calls(session_id, "default")
+            calls = await desk.coordinator.session_history().calls(session_id, "default", "models")
             assert {call["status"] for call in calls} <= {"success", "unknown"}, "nothing is left open"
             await _told_whole(desk, session_id)
 

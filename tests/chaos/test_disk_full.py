@@ -121,7 +121,7 @@ async def test_a_session_that_ran_out_of_room_goes_on_when_there_is_some(disk, l
 
 
 async def calls_of(desk: Moot, result: ResearchResult) -> list[dict[str, Any]]:
-    return await desk.coordinator.session_history().llm_calls(UUID(result.session_id), "default")
+    return await desk.coordinator.session_history().calls(UUID(result.session_id), "default", "models")
 
 
 def test_the_command_line_ends_with_a_sentence_when_nothing_can_be_written(disk, forge):

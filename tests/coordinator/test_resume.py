@@ -119,7 +119,7 @@ class StoppingJudge(FakeJudge):
 class Silent(SqlResearchSessionRepository):
     """The record of a desk whose experts call nobody."""
 
-    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+    async def calls(self, session_id: UUID, to: str, *, include_text: bool) -> list[dict[str, Any]]:
         return []
 
     async def close_calls(self, session_id: UUID) -> None:

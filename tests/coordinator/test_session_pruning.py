@@ -56,7 +56,7 @@ async def test_texts_go_and_everything_else_stays(desk, recorder):
     session = await recorder.session(ended=LAST_YEAR)
     history = desk.coordinator.session_history()
     before = await history.result(session.id, "default")
-    calls = await history.llm_calls(session.id, "default", include_text=False)
+    calls = await history.calls(session.id, "default", "models", include_text=False)
 
     planned = await desk.coordinator.session_pruning().plan(NEW_YEAR, "default")
     assert planned == Pruned(sessions=1, calls=3)
@@ -67,7 +67,7 @@ async def test_texts_go_and_everything_else_stays(desk, recorder):
     assert await texts(desk) == [("", None, None, None, None)] * 2
     assert await run(desk, "SELECT response_data, operation FROM external_api_call_logs") == [(None, "daily")]
     assert await history.result(session.id, "default") == before
-    kept = await history.llm_calls(session.id, "default", include_text=False)
+    kept = await history.calls(session.id, "default", "models", include_text=False)
     assert [call | {"tool_calls": None} for call in calls] == kept
     found = await desk.verify(session.id)
     assert (found.intact, found.links, found.pruned) == (True, 17, 3)

@@ -163,6 +163,10 @@ async def test_a_session_that_waits_goes_on_as_the_answer_says(moot, home):
     assert "waits for a person to decide. What it asks: moot escalations list." in stopped.stderr
     (item,) = json.loads((await moot("escalations", "list", "--json")).stdout)["items"]
     assert f"moot escalations approve {item['id']} --reason TEXT" in stopped.stderr
+    shown = await moot("sessions", "show", item["session_id"])
+    assert shown.returncode == 0 and "· waiting for a person\n" in shown.stdout
+    assert re.search(r"(?m)^Debate +done", shown.stdout), "what was done until then"
+    assert f"To look: moot escalations show {item['id']}." in " ".join(shown.stdout.split())
     waits = await moot("sessions", "resume", item["session_id"], "--json")
     details = json.loads(waits.stdout)["details"]
     assert (details["escalation_id"], details["reason"]) == (item["id"], item["why"][0])

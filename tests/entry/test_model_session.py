@@ -60,7 +60,7 @@ async def test_nine_agents_speak_and_each_leaves_its_call_and_its_narrative(desk
     assert result.verdict and result.verdict["engine"] == "llm"
 
     history = desk.coordinator.session_history()
-    calls = await history.llm_calls(UUID(result.session_id), "default")
+    calls = await history.calls(UUID(result.session_id), "default", "models")
     assert {call["caller_agent"] for call in calls} == NINE
     assert len(calls) == len(llm_server.requests) == result.usage.requests == 9
     for call in calls:

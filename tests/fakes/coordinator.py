@@ -165,7 +165,7 @@ class FakeSessions(IResearchSessionRepository):
     async def close_calls(self, session_id: UUID) -> None:
         """As the record of a desk whose experts call nobody."""
 
-    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
+    async def calls(self, session_id: UUID, to: str, *, include_text: bool) -> list[dict[str, Any]]:
         return []
 
     def node(self, node_type: str) -> NodeExecution:

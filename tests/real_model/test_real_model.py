@@ -57,7 +57,7 @@ async def test_a_whole_session_has_every_call_on_the_record(desk):
     async with desk:
         result = await desk.research("900001.DEMO", locale="en-US")
         session_id = UUID(result.session_id)
-        calls = await desk.coordinator.session_history().llm_calls(session_id, "default")
+        calls = await desk.coordinator.session_history().calls(session_id, "default", "models")
         verified = await desk.verify(session_id)
         nodes = (await desk.session(session_id)).nodes
     assert result.overall_status == "completed", "where the model failed, the rules judged"

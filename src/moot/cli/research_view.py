@@ -255,7 +255,7 @@ def _describe_verdict(item: ResearchSession, wording: Wording, otherwise: str | 
 
 
 def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
-    """`result` is None while the session is running."""
+    """`result` is None until the session has ended."""
     wording, console = Wording(environment_locale()), Console()
     as_of = say("sessions.as_of", moment=f"{minute(session.as_of)} UTC")
     console.print(Text(f"{session.symbol} · {as_of} · {wording.literal(session.status)}", "bold"))
@@ -275,7 +275,11 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
     if result is not None:
         console.print(describe_ruling(result, wording), *list_warnings(result), sep="\n")
         console.print(Text(spending(result, wording)))
-    if session.status == "running":
+    elif session.status == "waiting":
+        known = {"session_id": session.id, "why": session.reason or "", "id": session.escalation_id}
+        key = "session_waits_for" if session.escalation_id else "session_waiting"
+        console.print(Prose(wording(key, **known), style="bold red"))
+    else:
         console.print(Text(say("sessions.running"), "bold red"))
     if session.audit_gaps:
         console.print(Text(say("sessions.gaps", count=session.audit_gaps), "bold red"))

@@ -25,6 +25,7 @@ from moot.cli.printing import count_up, tell
 from moot.cli.research_view import show_page, show_replay, show_session
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.session_history import SessionQuery
+from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.logging import configure_logging
@@ -41,7 +42,6 @@ if TYPE_CHECKING:
     from moot.modules.coordinator.application.session_history import SessionDetail, SessionPage
     from moot.modules.coordinator.application.session_pack import SessionPack
     from moot.modules.governance.application.decision_log import DecisionRecord
-    from moot.shared.domain.audit import Verification, WorkspaceVerification
 
 sessions = group("help.sessions")
 NOT_COMPARED = 3
@@ -94,7 +94,7 @@ def show(session_id: SessionId, as_json: AsJson = False) -> None:
     async def work(desk: Moot) -> tuple[SessionDetail, ResearchResult | None]:
         history, known = desk.coordinator.session_history(), await _find(desk, session_id)
         session = await history.session(known, DEFAULT_WORKSPACE)
-        if as_json or session.status == "running":
+        if as_json or not session.ended:
             return session, None
         return session, await history.result(known, DEFAULT_WORKSPACE)
 
@@ -195,18 +195,22 @@ def verify(
     if target is not None and (target.lower().endswith(".zip") or Path(target).is_file()):
         _verify_pack(Path(target), head)
         return
+
+    async def work(desk: Moot) -> Verification | WorkspaceVerification:
+        history, reader = desk.coordinator.session_history(), environment_locale()
+        if target is None:  # every session of the workspace, and that none is missing
+            return await history.verify_all(DEFAULT_WORKSPACE, reader, sign=sign)
+        return await history.verify(await _find(desk, target), DEFAULT_WORKSPACE, reader)
+
+    found = on_desk(work)
+    broken = found.broken if isinstance(found, WorkspaceVerification) else []
+    for session in broken:
+        tell("session_files.of_session", err=True, session_id=session.session_id, said=session.explanation)
+    typer.echo(found.explanation, err=target is None and not found.intact)
     if target is None:
-        _verify_all(head, sign=sign)
-        return
-
-    async def work(desk: Moot) -> Verification:
-        history = desk.coordinator.session_history()
-        return await history.verify(await _find(desk, target), DEFAULT_WORKSPACE, environment_locale())
-
-    verification = on_desk(work)
-    typer.echo(verification.explanation)
-    _compare_heads(head, verification.head)
-    if not verification.intact:
+        tell("session_files.ledger", head=found.head)
+    _compare_heads(head, found.head)
+    if not found.intact:
         raise typer.Exit(1)
 
 
@@ -286,23 +290,6 @@ def _write(path: Path, data: bytes) -> None:
     except OSError as e:
         reason = e.strerror or e
         raise Unavailable(SAY("session_files.not_written", path=path, reason=reason)) from e
-
-
-def _verify_all(head: str | None, *, sign: bool) -> None:
-    """Every session of the workspace, and that none is missing. What holds but for its signature can be signed."""
-
-    async def work(desk: Moot) -> WorkspaceVerification:
-        history = desk.coordinator.session_history()
-        return await history.verify_all(DEFAULT_WORKSPACE, environment_locale(), sign=sign)
-
-    found = on_desk(work)
-    for session in found.broken:
-        tell("session_files.of_session", err=True, session_id=session.session_id, said=session.explanation)
-    typer.echo(found.explanation, err=not found.intact)
-    tell("session_files.ledger", head=found.head)
-    _compare_heads(head, found.head)
-    if not found.intact:
-        raise typer.Exit(1)
 
 
 def _compare_heads(noted: str | None, head: str) -> None:

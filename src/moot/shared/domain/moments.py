@@ -1,12 +1,12 @@
 """Days and moments as people write them: one way only, with a zone where there is a time."""
 
 from collections.abc import Callable
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator
 
-from moot.shared.domain.validation import quote, refuse
+from moot.shared.domain.validation import quote, refuse, refuse_field
 
 FIRST_DAY, LAST_DAY = date(1990, 1, 1), date(9998, 12, 31)
 """From before the oldest exchange Moot knows; keeps arithmetic with dates within what a calendar can hold."""
@@ -34,6 +34,17 @@ def read_moment(value: Any) -> date | datetime:
 
 Day = Annotated[date, BeforeValidator(read_day)]
 Moment = Annotated[date | datetime, BeforeValidator(read_moment)]
+
+
+def freeze(
+    as_of: date | datetime | None, now: datetime, today: date, end_of: Callable[[date], datetime]
+) -> datetime:
+    """The moment to look from, in UTC. A day means all that was known when it ended, today all there is."""
+    if as_of is None or as_of == today:
+        return now.astimezone(UTC)
+    if as_of > now if isinstance(as_of, datetime) else as_of > today:
+        raise refuse_field("in_future", "as_of", as_of.isoformat())
+    return (as_of if isinstance(as_of, datetime) else end_of(as_of)).astimezone(UTC)
 
 
 def _read(parse: Callable[[str], date], text: str) -> date | None:

@@ -87,8 +87,8 @@ class ReplayService:
     async def replay(self, session_id: UUID, workspace_id: str) -> Replay:
         """Raises `SessionNotFound`; `Conflict` for a session that cannot be replayed, which says why."""
         past = await self._repository.past_session(session_id, workspace_id)
-        calls = await self._repository.llm_calls(session_id, include_text=True)
-        others = await self._repository.api_calls(session_id, include_text=False)
+        calls = await self._repository.calls(session_id, "models", include_text=True)
+        others = await self._repository.calls(session_id, "others", include_text=False)
         if not past.nodes:
             raise Conflict(SAY("replay.nothing", session_id=session_id), code="NOTHING_ON_RECORD")
         if any(call["status"] == "success" and call["completion_text"] is None for call in calls):

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Mapping
-from datetime import UTC, date, datetime
+from datetime import date
 from typing import Any, TypedDict, Unpack
 from uuid import UUID
 
@@ -22,6 +22,7 @@ from moot.modules.coordinator.domain.ports.research_session_repository import (
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.moments import freeze
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -116,7 +117,8 @@ class ResearchOrchestrationService:
         body = validate(ResearchBody, raw)
         directory = self._directory
         symbol = Symbol.parse(body.symbol) if directory is None else await directory.symbol(body.symbol)
-        as_of = self._moment(body.as_of, symbol)
+        now = self._clock.now()
+        as_of = freeze(body.as_of, now, symbol.local_date(now), symbol.end_of)
         analysed = body.options.get("technical_analyst", {}).get("analysis_date")
         if analysed is not None and date.fromisoformat(analysed) > symbol.local_date(as_of):
             raise refuse_field("after_as_of", "options.technical_analyst.analysis_date", analysed)
@@ -124,17 +126,6 @@ class ResearchOrchestrationService:
             await directory.company(symbol, as_of=as_of)
         meant = body.model_dump() | {"symbol": symbol.text, "as_of": as_of}
         return ResearchRequest(**meant, **given), _key(by, body.model_dump_json())
-
-    def _moment(self, asked: date | datetime | None, symbol: Symbol) -> datetime:
-        """The frozen clock of the session. A day means all that was known when it ended on the exchange."""
-        now = self._clock.now()
-        today = symbol.local_date(now)
-        if asked is None or asked == today:
-            return now
-        if asked > now if isinstance(asked, datetime) else asked > today:
-            raise refuse_field("in_future", "as_of", asked.isoformat())
-        moment = asked if isinstance(asked, datetime) else symbol.end_of(asked)
-        return moment.astimezone(UTC)
 
 
 def _who(by: By) -> dict[str, Any]:

@@ -31,6 +31,7 @@ from moot.shared.infrastructure.execution_context import Tally
 from moot.shared.infrastructure.redaction import error_text
 
 EXPERTS = set(ExpertType)
+Results = dict[str, dict[str, Any]]
 
 
 def conclude(
@@ -61,24 +62,21 @@ def past_result(
     currency: str,
 ) -> ResearchResult:
     """Of a session that has ended. Where the record has no row of an expert, the result says so."""
-    rows = {node.node_type: node for node in nodes}
+    found = _results(nodes)
     reused = [ExpertType(node.node_type) for node in nodes if node.reused and node.node_type in EXPERTS]
     missing = SAY("sessions.no_node").in_locale(session.locale)
     skipped = SAY("sessions.skipped_node").in_locale(session.locale)
+    errors = {node.node_type: node.error_message or skipped for node in nodes}
     experts = [
-        _item(
-            name,
-            _read_result(rows.get(name)),
-            rows[name].error_message or skipped if name in rows else missing,
-        )
-        for name in dict.fromkeys([*reused, *session.experts])
+        _item(expert, found.get(expert), errors.get(expert, missing))
+        for expert in dict.fromkeys([*reused, *session.experts])
     ]
     result = ResearchResult(
         symbol=session.symbol,
         overall_status=_overall(session, experts),
         expert_results=experts,
-        debate_outcome=_read_result(rows.get("debate")),
-        verdict=_read_result(rows.get("judge")),
+        debate_outcome=found.get("debate"),
+        verdict=found.get("judge"),
         verdict_status=session.verdict_status or "failed",
         reason=session.reason,
         retry_count=session.retry_count,
@@ -145,10 +143,6 @@ def _item(expert: ExpertType, data: dict[str, Any] | None, error: str | None) ->
     return ExpertResultItem(expert_type=expert, status="failed", error=error)
 
 
-def _read_result(node: NodeExecution | None) -> dict[str, Any] | None:
-    return from_columns(node) if node is not None and node.status == "success" else None
-
-
 def _overall(session: ResearchSession, experts: Sequence[ExpertResultItem]) -> OverallStatus:
     """How the experts fared; of a cancelled session nobody had said so yet."""
     if session.status in ("completed", "partial", "failed"):
@@ -178,11 +172,11 @@ def _explain_ending(
 
 def request_of(session: ResearchSession, nodes: Iterable[NodeExecution]) -> ResearchRequest:
     """What the session was asked."""
-    reused = [node for node in nodes if node.reused]
+    reused = _results(node for node in nodes if node.reused)
     return ResearchRequest(
         **session.pick_asked(),
-        pre_populated_results=dict(_answers(reused)) or None,
-        debate_outcome=_debate(reused),
+        pre_populated_results=_answers(reused) or None,
+        debate_outcome=reused.get("debate"),
     )
 
 
@@ -192,7 +186,8 @@ def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchReq
     The debate is skipped if it was, unless told; it is held again where an expert was missing in it. Where all had
     answered and no verdict could be reached, it runs alone, or the judge does if the debate had come to its end.
     """
-    session, reused = past.session, dict(_answers(past.nodes))
+    session, found = past.session, _results(past.nodes)
+    reused = _answers(found)
     skip_debate = session.skip_debate if skip_debate is None else skip_debate
     owing = [expert for expert in session.experts if expert not in reused]
     no_verdict = session.verdict_status == "failed" and bool(reused)
@@ -203,7 +198,7 @@ def request_again(past: Past, *, skip_debate: bool | None = None) -> ResearchReq
             "experts": owing,
             "skip_debate": skip_debate,
             "pre_populated_results": reused,
-            "debate_outcome": None if owing else _debate(past.nodes),
+            "debate_outcome": None if owing else found.get("debate"),
             "parent_session_id": session.id,
             "retry_count": session.retry_count + 1,
         }
@@ -227,17 +222,14 @@ def copy_reused(request: ResearchRequest, session_id: UUID, now: datetime) -> It
         )
 
 
-def _debate(nodes: Iterable[NodeExecution]) -> dict[str, Any] | None:
-    held = (node for node in nodes if node.node_type == "debate" and node.status == "success")
-    return next(map(from_columns, held), None)
+def _results(nodes: Iterable[NodeExecution]) -> Results:
+    """Of those that had one, by node."""
+    return {node.node_type: from_columns(node) for node in nodes if node.status == "success"}
 
 
-def _answers(nodes: Iterable[NodeExecution]) -> Iterator[tuple[str, dict[str, Any]]]:
+def _answers(found: Results) -> Results:
     """In the order of the desk, not of the clock: the debate must not depend on who was quicker."""
-    stored = {node.node_type: node for node in nodes if node.status == "success" and node.result_data}
-    for expert in ExpertType:
-        if expert in stored:
-            yield expert.value, from_columns(stored[expert])
+    return {expert.value: found[expert] for expert in ExpertType if expert in found}
 
 
 class Summary(NamedTuple):
@@ -251,14 +243,10 @@ class Summary(NamedTuple):
 
 def summarise(expert: ExpertType, result: dict[str, Any]) -> Summary:
     """The four fields of `result`, everything else dropped. A result without one of them is a `KeyError`."""
-    where = expert.fields
-    fields = result[where.inside] if where.inside else result
-    return Summary(
-        signal=fields[where.signal],
-        confidence=fields[where.confidence],
-        reasoning=fields[where.reasoning],
-        risk_warning=_as_text(fields[where.risk_warning]),
-    )
+    *names, inside = expert.fields
+    fields = result[inside] if inside else result
+    signal, confidence, reasoning, risks = (fields[str(name)] for name in names)
+    return Summary(signal, confidence, reasoning, _as_text(risks))
 
 
 def _as_text(risks: str | list[str] | list[dict[str, str]]) -> str:

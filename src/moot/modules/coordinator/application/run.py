@@ -206,7 +206,7 @@ class Journal:
         nodes = await self.repository.get_node_executions_by_session(session.id)
         told = await self.repository.events_after(session.id, 0)
         await self.repository.close_calls(session.id)
-        calls = await self.repository.llm_calls(session.id, include_text=False)
+        calls = await self.repository.calls(session.id, "models", include_text=False)
         run.session = session.model_copy(update={"status": "running"})
         run.request = request_of(session, nodes)
         run.lease_token = lease.token

@@ -9,7 +9,6 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 
 from moot.modules.coordinator.application.results import notices, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
-from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.modules.coordinator.domain.model.session import (
     LAST_PAGE,
     MOST_PER_PAGE,
@@ -22,12 +21,13 @@ from moot.modules.coordinator.domain.model.session import (
     VerdictAction,
 )
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
-from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
+from moot.modules.coordinator.domain.ports.research_session_repository import (
+    Called,
+    IResearchSessionRepository,
+)
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.audit import Verification, WorkspaceVerification
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.ids import find_id
-from moot.shared.domain.messages import Locale
 from moot.shared.domain.moments import Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
@@ -93,9 +93,8 @@ class SessionHistory:
         policy: Callable[[], NodePolicy] = NodePolicy,
     ) -> None:
         self._repository, self._currency, self._policy = repository, currency, policy
-
-    async def sessions(self, wanted: SessionFilter) -> SessionPage:
-        return await self._repository.list_sessions(wanted)
+        self.sessions = repository.list_sessions
+        self.verify, self.verify_all = repository.verify, repository.verify_all
 
     async def find(self, text: str, workspace_id: str) -> UUID:
         """The session that somebody means by its id, by the beginning of it, or by `last`."""
@@ -117,7 +116,7 @@ class SessionHistory:
         waits = session.status == "waiting"
         needed = await self._policy().waits_for(session_id, workspace_id) if waits else None
         return SessionDetail(
-            **session.model_dump() | SessionWaiting(session_id, needed).asked(session.locale),
+            **session.model_dump() | (needed.asked(session.locale) if needed else {}),
             nodes=nodes,
             progress=progress_of(session, events),
             retries=[retry.id for retry in reversed(retries)],
@@ -152,30 +151,14 @@ class SessionHistory:
     async def result(self, session_id: UUID, workspace_id: str) -> ResearchResult:
         """The answer the session gave, from its record; raises `SessionRunning` until it has ended."""
         past = await self._repository.past_session(session_id, workspace_id)
-        calls = await self._repository.llm_calls(session_id, include_text=False)
+        calls = await self._repository.calls(session_id, "models", include_text=False)
         return past_result(*past, calls, self._currency)
 
-    async def llm_calls(
-        self, session_id: UUID, workspace_id: str, *, include_text: bool = True
+    async def calls(
+        self, session_id: UUID, workspace_id: str, to: Called, *, include_text: bool = True
     ) -> list[dict[str, Any]]:
         await self._repository.require_session(session_id, workspace_id)
-        return await self._repository.llm_calls(session_id, include_text=include_text)
-
-    async def api_calls(
-        self, session_id: UUID, workspace_id: str, *, include_text: bool = True
-    ) -> list[dict[str, Any]]:
-        await self._repository.require_session(session_id, workspace_id)
-        return await self._repository.api_calls(session_id, include_text=include_text)
-
-    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
-        """Whether the record of the session is still what was written, in the reader's language or its own."""
-        return await self._repository.verify(session_id, workspace_id, locale)
-
-    async def verify_all(
-        self, workspace_id: str, locale: Locale, *, sign: bool = False
-    ) -> WorkspaceVerification:
-        """The same of all sessions of the workspace: one that was removed, or cut off, is named."""
-        return await self._repository.verify_all(workspace_id, locale, sign=sign)
+        return await self._repository.calls(session_id, to, include_text=include_text)
 
 
 def _moment_in_utc(value: Any) -> datetime:

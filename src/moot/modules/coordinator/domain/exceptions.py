@@ -118,6 +118,11 @@ class ApprovalNeeded(BaseException):
         super().__init__(str(why))
         self.why, self.escalation_id = why, escalation_id
 
+    def asked(self, locale: Locale) -> dict[str, str]:
+        """What the person is asked, and under which number."""
+        reason = self.why.in_locale(locale) if isinstance(self.why, Message) else self.why
+        return {"reason": reason, "escalation_id": str(self.escalation_id)}
+
 
 class SessionStopped(BaseException):
     """A rule that ends the whole session was broken; like `ApprovalNeeded` it passes all bulkheads."""
@@ -132,19 +137,11 @@ class SessionWaiting(OfSession, Conflict, code="SESSION_WAITING"):
 
     def __init__(self, session_id: object, needed: ApprovalNeeded | None = None) -> None:
         super().__init__(session_id)
-        self._needed = needed
+        self.needed = needed
         if needed is not None:
             known = {"why": needed.why, "id": needed.escalation_id}
             self.message = SAY("session_waits_for", session_id=session_id, **known)
-            self.details |= {"why": str(needed.why), **self.asked(LOG_LOCALE)}
-
-    def asked(self, locale: Locale) -> dict[str, str]:
-        """What the person is asked, where that is known."""
-        if self._needed is None:
-            return {}
-        why = self._needed.why
-        reason = why.in_locale(locale) if isinstance(why, Message) else why
-        return {"reason": reason, "escalation_id": str(self._needed.escalation_id)}
+            self.details |= {"why": str(needed.why), **needed.asked(LOG_LOCALE)}
 
 
 class Abstention(AppError):

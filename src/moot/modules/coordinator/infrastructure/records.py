@@ -12,6 +12,7 @@ from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, upd
 
 from moot.modules.coordinator.application.session_history import Pruned
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
+from moot.modules.coordinator.domain.ports.research_session_repository import Called
 from moot.modules.coordinator.infrastructure.session_repository import (
     ANSWER,
     SESSION_KINDS,
@@ -133,10 +134,9 @@ class SessionPruning:
         await asyncio.gather(*appending)
 
     async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
+        some = select(bodies.kind.rows).where(*conditions).limit(BATCH)
         async with transaction(self._database.session) as db:
-            return (
-                (await db.execute(select(bodies.kind.rows).where(*conditions).limit(BATCH))).mappings().all()
-            )
+            return (await db.execute(some)).mappings().all()
 
 
 def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:
@@ -163,18 +163,15 @@ class SqlSessionRecord(SqlResearchSessionRepository):
         super().__init__(trail)
         self._llm, self._external, self._close_calls = llm, external, close_calls
 
-    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
-        calls = await self._llm.get_by_session_id(session_id, include_text=include_text)
-        return [call.model_dump(mode="json") for call in calls]
-
-    async def api_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
-        calls = await self._external.get_by_session_id(session_id, include_text=include_text)
+    async def calls(self, session_id: UUID, to: Called, *, include_text: bool) -> list[dict[str, Any]]:
+        logs = self._llm if to == "models" else self._external
+        calls = await logs.get_by_session_id(session_id, include_text=include_text)
         return [call.model_dump(mode="json") for call in calls]
 
     async def close_calls(self, session_id: UUID) -> None:
         await self._close_calls(session_id)
 
-    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None) -> Verification:
+    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Without a look at the rest of the session's row, which may be what cannot be read."""
         known = select(ROW.workspace_id, ROW.locale).where(ROW.id == session_id)
         async with transaction(self._database.session) as db:

@@ -50,15 +50,7 @@ LOOSE = {name for name in NAMES if NAMES[name] not in COLUMNS}
 FIXED = ("id", "created_at", "question", *(NAMES[name] for name in Asked.model_fields if name not in LOOSE))
 """What a session keeps from its first day: an update never moves it to another workspace."""
 
-ENDING = (
-    "status",
-    "verdict_status",
-    "verdict_action",
-    "reason",
-    "audit_gaps",
-    "completed_at",
-    "duration_ms",
-)
+ENDING = tuple(name for name in ResearchSession.model_fields if NAMES[name] not in {*FIXED, *LOOSE, "begun"})
 SESSION = Kind("session_opened", ROW, FIXED, opens=True)
 SESSION_END = Kind("session_outcome", ROW, ENDING, fixed=frozenset(FIXED), closes=True)
 NODE = Kind("node", NodeExecutionRow, tuple(NodeExecution.model_fields))

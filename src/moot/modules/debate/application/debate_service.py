@@ -9,6 +9,7 @@ from moot.modules.debate.domain.debate import (
     Argument,
     BearCase,
     BullCase,
+    Case,
     DebateInput,
     DebateOutcomeDTO,
     ExpertSummary,
@@ -26,6 +27,8 @@ __all__ = [
     "ExpertSummary",
     "UnknownSignal",
 ]
+
+CASE = set(Case.model_fields)
 
 
 class DebateService:
@@ -59,16 +62,8 @@ def _outcome(
         grounding=combine(*(part.grounding for part in spoken)),
         warnings=[warning.in_locale(debate_input.locale) for warning in _warnings(*spoken)],
         symbol=debate_input.symbol,
-        bull_case=BullCase(
-            core_thesis=bull.core_thesis,
-            supporting_arguments=bull.supporting_arguments,
-            acknowledged_risks=bull.acknowledged,
-        ),
-        bear_case=BearCase(
-            core_thesis=bear.core_thesis,
-            supporting_arguments=bear.supporting_arguments,
-            acknowledged_strengths=bear.acknowledged,
-        ),
+        bull_case=BullCase(**bull.model_dump(include=CASE), acknowledged_risks=bull.acknowledged),
+        bear_case=BearCase(**bear.model_dump(include=CASE), acknowledged_strengths=bear.acknowledged),
         evidence=debate_input.evidence,
         experts=list(debate_input.expert_summaries),
     )

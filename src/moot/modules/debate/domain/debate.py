@@ -145,15 +145,16 @@ class Resolution(Frozen):
     warnings: list[str] = []
 
 
-class BullCase(Frozen):
+class Case(Frozen):
     core_thesis: str
     supporting_arguments: list[str]
+
+
+class BullCase(Case):
     acknowledged_risks: list[str]
 
 
-class BearCase(Frozen):
-    core_thesis: str
-    supporting_arguments: list[str]
+class BearCase(Case):
     acknowledged_strengths: list[str]
 
 

@@ -28,9 +28,9 @@ from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Locale, Message
-from moot.shared.domain.moments import FIRST_DAY, Moment
+from moot.shared.domain.moments import FIRST_DAY, Moment, freeze
 from moot.shared.domain.symbol import Market, Symbol
-from moot.shared.domain.validation import Strict, refuse, refuse_field, validate
+from moot.shared.domain.validation import Strict, refuse, validate
 from moot.shared.infrastructure.frames import Table
 
 DATABASE = "database"
@@ -225,7 +225,8 @@ class SqlDoor:
     ) -> QueryResult:
         """Raises `InvalidInput` for what cannot be run, and what `ToolRules` raises."""
         asked = question if isinstance(question, SqlQuestion) else validate(SqlQuestion, question)
-        as_of = self._as_of(asked.as_of)
+        now = self.clock.now().astimezone(UTC)
+        as_of = freeze(asked.as_of, now, now.date(), lambda day: datetime.combine(day, time_of_day.max, UTC))
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
         allowed = await self.rules.allow(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
@@ -235,13 +236,3 @@ class SqlDoor:
         if allowed.notice is None:
             return result
         return result.model_copy(update={"notices": (allowed.notice.in_locale(locale),)})
-
-    def _as_of(self, asked: date | datetime | None) -> datetime:
-        """A day means its end in UTC; today's is now."""
-        now = self.clock.now().astimezone(UTC)
-        if asked is None or asked == now.date():
-            return now
-        if asked > now if isinstance(asked, datetime) else asked > now.date():
-            raise refuse_field("in_future", "as_of", asked.isoformat())
-        moment = asked if isinstance(asked, datetime) else datetime.combine(asked, time_of_day.max, UTC)
-        return moment.astimezone(UTC)

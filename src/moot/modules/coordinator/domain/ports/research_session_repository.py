@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, Literal, NamedTuple, NoReturn
 from uuid import UUID
 
 from moot.modules.coordinator.domain.exceptions import SessionNotFound, SessionRunning
@@ -18,6 +18,8 @@ from moot.shared.domain.audit import Chain, Verification, WorkspaceVerification
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, Leases, Renewal, Taken
 from moot.shared.domain.messages import Locale
+
+Called = Literal["models", "others"]
 
 
 class IdempotencyKey(NamedTuple):
@@ -138,18 +140,14 @@ class IResearchSessionRepository(Leases):
     async def request_cancel(self, session_id: UUID) -> None:
         """Ask the owner, wherever it is, to cancel the session."""
 
-    async def llm_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
-        """Every model call of the session, in the order in which they were made."""
-        refuse()
-
-    async def api_calls(self, session_id: UUID, *, include_text: bool) -> list[dict[str, Any]]:
-        """Every other call to the outside, in that order too."""
+    async def calls(self, session_id: UUID, to: Called, *, include_text: bool) -> list[dict[str, Any]]:
+        """Every call of the session to models, or else to the outside, in the order in which they were made."""
         refuse()
 
     async def close_calls(self, session_id: UUID) -> None:
         """Say of the calls that were never completed that nobody knows how they ended."""
 
-    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None) -> Verification:
+    async def verify(self, session_id: UUID, workspace_id: str, locale: Locale | None = None) -> Verification:
         """Whether the record is still what was written, in that language or the session's.
 
         Raises `SessionNotFound` for what the workspace never had, `NotFound` when there is no record.
@@ -157,7 +155,10 @@ class IResearchSessionRepository(Leases):
         refuse()
 
     async def verify_all(self, workspace_id: str, locale: Locale, *, sign: bool) -> WorkspaceVerification:
-        """The same of every session there is or was. What holds but for a signature is signed when told to."""
+        """The same of every session there is or was: one that was removed, or cut off, is named.
+
+        What holds but for a signature is signed when told to.
+        """
         refuse()
 
     async def bind_answer(self, session_id: UUID, moot: str, files: Mapping[str, str]) -> None:

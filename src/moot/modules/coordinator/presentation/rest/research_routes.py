@@ -129,7 +129,8 @@ class Order:
             return await unless_gone(self.request, work)
         except SessionWaiting as e:
             locale = getattr(self.request.state, "locale", None) or reader_of(self.request)
-            return self._receipt(UUID(e.details["session_id"]), "waiting", **e.asked(locale))
+            asked = e.needed.asked(locale) if e.needed else {}
+            return self._receipt(UUID(e.details["session_id"]), "waiting", **asked)
 
     def _receipt(self, session_id: UUID, status: str, **asked: Any) -> JSONResponse:
         """202 with where to look: the session, its events, its report, its decisions, and how to stop it."""

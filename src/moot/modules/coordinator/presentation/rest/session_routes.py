@@ -40,7 +40,7 @@ WithText = Annotated[bool, Query(description="false leaves prompts, answers and 
 
 @router.get("/{session_id}/llm-calls", summary="Every model call of a session, in order", responses=OF_ONE)
 async def llm_calls(one: OneSession, include_text: WithText = True) -> list[dict[str, Any]]:
-    return await one.history.llm_calls(*one.about, include_text=include_text)
+    return await one.history.calls(*one.about, "models", include_text=include_text)
 
 
 @router.get(
@@ -49,7 +49,7 @@ async def llm_calls(one: OneSession, include_text: WithText = True) -> list[dict
     responses=OF_ONE,
 )
 async def api_calls(one: OneSession, include_text: WithText = True) -> list[dict[str, Any]]:
-    return await one.history.api_calls(*one.about, include_text=include_text)
+    return await one.history.calls(*one.about, "others", include_text=include_text)
 
 
 @router.get(
