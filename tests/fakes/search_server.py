@@ -12,6 +12,7 @@ from multidict import CIMultiDict
 
 from moot.modules.llm_platform.application.web_search import (
     SearchAnswer,
+    Searches,
     WebSearchRequest,
     WebSearchResponse,
     WebSearchResultItem,
@@ -150,7 +151,7 @@ class FakeSearchAudit:
         self.calls[call_id] |= outcome
 
 
-class FakeCache:
+class FakeCache(Searches):
     def __init__(self, *, fails: bool = False) -> None:
         self.kept: dict[str, WebSearchResponse] = {}
         self._fails = fails

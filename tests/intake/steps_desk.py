@@ -15,7 +15,7 @@ from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.web_search import WebPageService
-from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
+from moot.modules.llm_platform.infrastructure.public_web import PageFetcher
 from moot.shared.domain.clock import Clock, FixedClock
 from moot.shared.infrastructure.settings import Settings
 from tests.fakes.clock import TickingClock

@@ -16,7 +16,11 @@ from moot.modules.governance.application.circuit_breaker import BreakerReport, B
 from moot.modules.governance.application.coordinator_agent import DecisionRequest
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService
-from moot.modules.llm_platform.application.web_search import WebSearchRequest, WebSearchService
+from moot.modules.llm_platform.application.web_search import (
+    Searches,
+    WebSearchRequest,
+    WebSearchService,
+)
 from moot.modules.llm_platform.domain.budget import Budget, Limits
 from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.exceptions import (
@@ -247,7 +251,7 @@ class TestWhatCounts:
 
 
 def a_search(server: LocalWeb, bench: Bench, **also: Any) -> WebSearchService:
-    given = {"audit": FakeSearchAudit(), "kept": None, "clock": bench.clock, **also}
+    given = {"audit": FakeSearchAudit(), "kept": Searches(), "clock": bench.clock, **also}
     return WebSearchService(SearxngSearch(server.url, timeout=60), guard=bench.breakers.guard, **given)
 
 

@@ -13,8 +13,13 @@ import pytest
 from aiohttp.abc import AbstractResolver, ResolveResult
 
 from moot.modules.llm_platform.application.web_search import Page, PageFailed, PageRefused, WebPageService
-from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher, page_text
-from moot.modules.llm_platform.infrastructure.public_web import Address, is_public, literal
+from moot.modules.llm_platform.infrastructure.public_web import (
+    Address,
+    PageFetcher,
+    is_public,
+    literal,
+    page_text,
+)
 from moot.shared.domain.messages import LOCALES
 from tests.fakes.search_server import FakeSearchAudit, LocalWeb, Reply, local_web
 

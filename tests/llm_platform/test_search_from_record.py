@@ -12,6 +12,7 @@ from pydantic import SecretStr
 from sqlalchemy import update
 
 from moot.modules.llm_platform.application.web_search import (
+    Searches,
     WebSearchProvider,
     WebSearchRequest,
     WebSearchResponse,
@@ -241,7 +242,7 @@ async def test_what_looks_like_a_secret_is_seen_as_the_record_holds_it(desk, ser
 
 async def test_without_a_session_a_replay_asks_nobody_either(desk, server):
     clock = FixedClock(NOW)
-    door = WebSearchService(desk.services["searxng"], ExternalCalls(None), None, clock)
+    door = WebSearchService(desk.services["searxng"], ExternalCalls(None), Searches(), clock)
     token = current_execution_ctx.set(ExecutionContext(session_id="", answers="replay"))
     try:
         with pytest.raises(ReplayMismatch):

@@ -12,6 +12,7 @@ from fastapi import FastAPI
 from structlog.testing import capture_logs
 
 from moot.modules.llm_platform.application.web_search import (
+    Searches,
     WebSearchRequest,
     WebSearchResponse,
     WebSearchResultItem,
@@ -48,7 +49,7 @@ def refined(items: list[WebSearchResultItem], **also: Any) -> list[str]:
 
 
 def service(search: FakeSearch, audit: FakeSearchAudit | None = None, cache: FakeCache | None = None):
-    return WebSearchService(search, audit or FakeSearchAudit(), cache, FixedClock(NOW))
+    return WebSearchService(search, audit or FakeSearchAudit(), cache or Searches(), FixedClock(NOW))
 
 
 class TestWhatIsKept:

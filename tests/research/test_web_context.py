@@ -14,6 +14,7 @@ from structlog.testing import capture_logs
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import (
     SearchAnswer,
+    Searches,
     WebSearchRequest,
     WebSearchResultItem,
     WebSearchService,
@@ -104,7 +105,7 @@ def session(as_of: datetime = AS_OF, locale: Locale = "zh-CN") -> Iterator[None]
 
 
 def service(search: FakeSearch, now: datetime = AS_OF) -> WebSearchService:
-    return WebSearchService(search, FakeSearchAudit(), None, FixedClock(now))
+    return WebSearchService(search, FakeSearchAudit(), Searches(), FixedClock(now))
 
 
 def speaker(llm: FakeLLM) -> Speaker:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 import typer
 
-from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
+from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_model
 from moot.cli.options import ask_secret, check_typed, lone, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale, say
@@ -205,7 +205,7 @@ class Interview:
             registry = desk.llm_platform.registry
             registry.defaults = (*registry.defaults, config)
             await registry.refresh()
-            return await try_plain(desk.llm_platform.llm_service(), config.alias)
+            return await try_model(desk.llm_platform.llm_service(), config.alias, "plain")
 
         self._tell("llm.testing", alias=model.alias, model=model.model_name)
         trial = at_desk(self._settings, work)

@@ -116,16 +116,16 @@ def try_models(alias: Annotated[str | None, argument("help.llm_test_alias")] = N
 
     async def work(desk: "Moot") -> bool:
         service, currency = desk.llm_platform.llm_service(), desk.settings.currency
-        answered = []
+        all_answered = True
         for config in service.candidates(alias):
             tell("llm.testing", alias=config.alias, model=config.model_name)
-            plain = await try_plain(service, config.alias)
-            show_trial("plain", plain, currency)
-            answered.append(plain.problem is None)
-            if answered[-1]:
-                show_trial("schema", await try_schema(service, config.alias), currency)
-                show_trial("tools", await try_tools(service, config.alias), currency)
-        return all(answered)
+            for what in TRIALS:
+                trial = await try_model(service, config.alias, what)
+                show_trial(what, trial, currency)
+                if what == "plain" and trial.problem is not None:
+                    all_answered = False
+                    break
+        return all_answered
 
     if not on_desk(work):
         raise typer.Exit(1)
@@ -212,6 +212,12 @@ def _numbers(*names: str) -> dict[str, Any]:
 
 SUM = ResponseSchema(name="sum", json_schema=_numbers("sum"))
 ADD = Tool(name="add", description="Adds two whole numbers.", parameters=_numbers("a", "b"))
+TRIALS: dict[str, tuple[str, dict[str, Any]]] = {
+    "plain": ("Reply with one word: ready", {}),
+    "schema": ("What is 2 + 3? Answer in JSON.", {"response_schema": SUM}),
+    "tools": ("What is 2 + 3? Use the tool.", {"tools": [ADD]}),
+}
+"""The names of the fields stand in the schemas only, so whoever answers with them was held to them."""
 
 
 @dataclass(frozen=True)
@@ -223,53 +229,8 @@ class Trial:
     latency_ms: int = 0
 
 
-async def try_plain(llm: LLMService, alias: str) -> Trial:
-    return await _ask(llm, alias, "Reply with one word: ready")
-
-
-async def try_schema(llm: LLMService, alias: str) -> Trial:
-    """The name of the field stands in the schema only, so whoever answers with it was held to it."""
-    trial = await _ask(llm, alias, "What is 2 + 3? Answer in JSON.", response_schema=SUM)
-    if llm.candidates(alias)[0].capabilities.json_schema is False:  # it was asked without
-        return Trial(SAY("llm.no_schema"))
-    held = trial.answer is None or _fields(trial.answer.content) == {"sum"}
-    return trial if held else Trial(SAY("llm.other_shape"))
-
-
-async def try_tools(llm: LLMService, alias: str) -> Trial:
-    question = "What is 2 + 3? Use the tool."
-    trial = await _ask(llm, alias, question, tools=[ADD])
-    if trial.answer is None:
-        return trial
-    used = [call for call in trial.answer.tool_calls if call.name == ADD.name]
-    return trial if used and _fields(used[0].arguments) == {"a", "b"} else Trial(SAY("llm.no_tool"))
-
-
-def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
-    """In the language of the terminal, unless another is named."""
-    said = SAY("llm.trial_failed", what=SAY(f"llm.trial.{what}"), why=trial.problem)
-    if trial.answer is not None:
-        said = SAY(
-            "llm.trial_passed",
-            what=SAY(f"llm.trial.{what}"),
-            ms=trial.latency_ms,
-            prompt=_count(trial.answer.usage.prompt_tokens),
-            completion=_count(trial.answer.usage.completion_tokens),
-            cost=_cost(trial.answer, currency),
-        )
-    typer.echo(said.in_locale(locale or environment_locale()))
-
-
-def _cost(answer: ChatResult, currency: str) -> Message | str:
-    """Unknown for want of a price, or of anything to multiply it with."""
-    return SAY("llm.no_usage") if answer.usage.prompt_tokens is None else price(answer.cost, currency)
-
-
-def _count(tokens: int | None) -> str:
-    return "?" if tokens is None else f"{tokens:,}"
-
-
-async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> Trial:
+async def try_model(llm: LLMService, alias: str, what: str) -> Trial:
+    question, more = TRIALS[what]
     started = time.perf_counter()
     try:
         answer = await llm.chat(
@@ -283,7 +244,29 @@ async def _ask(llm: LLMService, alias: str, question: str, **more: Any) -> Trial
         )
     except AppError as e:
         return Trial(e.message)
+    used = [_fields(call.arguments) for call in answer.tool_calls if call.name == ADD.name]
+    if (
+        what == "schema" and llm.candidates(alias)[0].capabilities.json_schema is False
+    ):  # it was asked without
+        return Trial(SAY("llm.no_schema"))
+    if what == "schema" and _fields(answer.content) != {"sum"}:
+        return Trial(SAY("llm.other_shape"))
+    if what == "tools" and used[:1] != [{"a", "b"}]:
+        return Trial(SAY("llm.no_tool"))
     return Trial(answer=answer, latency_ms=round((time.perf_counter() - started) * 1000))
+
+
+def show_trial(what: str, trial: Trial, currency: str, locale: Locale | None = None) -> None:
+    """In the language of the terminal, unless another is named. A cost is unknown for want of price or counts."""
+    named, answer = SAY(f"llm.trial.{what}"), trial.answer
+    said = SAY("llm.trial_failed", what=named, why=trial.problem)
+    if answer is not None:
+        counts = (answer.usage.prompt_tokens, answer.usage.completion_tokens)
+        prompt, completion = ("?" if tokens is None else f"{tokens:,}" for tokens in counts)
+        cost = SAY("llm.no_usage") if counts[0] is None else price(answer.cost, currency)
+        took = {"ms": trial.latency_ms, "prompt": prompt, "completion": completion, "cost": cost}
+        said = SAY("llm.trial_passed", what=named, **took)
+    typer.echo(said.in_locale(locale or environment_locale()))
 
 
 def _fields(text: str) -> set[str]:

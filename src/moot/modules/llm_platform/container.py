@@ -13,7 +13,7 @@ from moot.modules.llm_platform.application.call_logs import (
 from moot.modules.llm_platform.application.config_service import ConfigBody, ConfigService, ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
-from moot.modules.llm_platform.application.web_search import WebPageService, WebSearchService
+from moot.modules.llm_platform.application.web_search import Searches, WebPageService, WebSearchService
 from moot.modules.llm_platform.domain.budget import Budget, Limits
 from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.chat import Complete
@@ -84,7 +84,7 @@ class LLMPlatformContainer:
         bocha = key.get_secret_value() or not url
         provider = web.BochaSearch(self._settings.bocha_url, key) if bocha else web.SearxngSearch(url)
         self._opened.push_async_callback(provider.aclose)
-        searches = web.SqlSearches(self._database, self._clock) if self._database else None
+        searches = web.SqlSearches(self._database, self._clock) if self._database else Searches()
         return WebSearchService(provider, ExternalCalls(self._audit), searches, self._clock, self._guard)
 
     async def open(self) -> None:
@@ -133,7 +133,7 @@ class LLMPlatformContainer:
         return self.web_search if searched else None
 
     def web_page_service(self) -> WebPageService:
-        from moot.modules.llm_platform.infrastructure.page_fetcher import PageFetcher
+        from moot.modules.llm_platform.infrastructure.public_web import PageFetcher
 
         pages = PageFetcher()
         self._opened.push_async_callback(pages.aclose)

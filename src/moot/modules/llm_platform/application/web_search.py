@@ -96,16 +96,22 @@ class WebSearchProvider(Protocol):
     async def search(self, request: WebSearchRequest) -> SearchAnswer: ...
 
 
-class Searches(Protocol):
-    """Keeps responses as the provider gave them, each for its `CACHE_HOURS`; knows what sessions searched before."""
+class Searches:
+    """Keeps responses as the provider gave them, each for its `CACHE_HOURS`; knows what sessions searched before.
+
+    This one is of a desk without persistence, and keeps nothing.
+    """
 
     async def get(self, key: str) -> WebSearchResponse | None:
         """None when there is none, or none that is still good. What it raises costs no search."""
+        return None
 
-    async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None: ...
+    async def put(self, key: str, request: WebSearchRequest, response: WebSearchResponse) -> None:
+        """What it raises costs no answer."""
 
     async def find(self, session_id: UUID, requests: Sequence[WebSearchRequest]) -> RecordedSearch | None:
         """The newest answer to one of `requests`, or else its newest failure; None when neither can be read."""
+        return None
 
 
 class SearchAudit(Protocol):
@@ -148,7 +154,7 @@ class WebSearchService:
         self,
         provider: WebSearchProvider,
         audit: SearchAudit,
-        kept: Searches | None,
+        kept: Searches,
         clock: Clock,
         guard: Guard = let_through,
     ) -> None:
@@ -176,7 +182,7 @@ class WebSearchService:
     ) -> RecordedSearch | None:
         """What the session was told when it asked, or how that failed; a replay never has to ask again."""
         found = None
-        if self._kept is not None and context.session_id:
+        if context.session_id:
             found = await self._kept.find(UUID(context.session_id), [request, _drop_dates(request)])
         if context.answers == "replay":
             if found is None:
@@ -190,8 +196,6 @@ class WebSearchService:
         return found
 
     async def _from_cache(self, request: WebSearchRequest) -> WebSearchResponse | None:
-        if self._kept is None:
-            return None
         try:
             response = await self._kept.get(request.key(self._provider.name))
         except Exception:  # bulkhead: a broken cache costs a request, not the answer
@@ -210,11 +214,10 @@ class WebSearchService:
             except LeftAlone as alone:
                 raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None
             call |= {"response_data": answer.body, "status_code": answer.status_code}
-        if self._kept is not None:
-            try:
-                await self._kept.put(request.key(self._provider.name), request, answer.response)
-            except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
-                logger.warning("search cache not written", query=request.query, exc_info=True)
+        try:
+            await self._kept.put(request.key(self._provider.name), request, answer.response)
+        except Exception:  # bulkhead: an answer that cannot be kept is an answer all the same
+            logger.warning("search cache not written", query=request.query, exc_info=True)
         return answer.response
 
     async def _note(

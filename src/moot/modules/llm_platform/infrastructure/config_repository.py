@@ -1,4 +1,4 @@
-"""Model configs in SQL. Fields and columns share their names, but for the secrets, which are stored encrypted.
+"""Model configs in SQL: what anybody may see as one JSON object, beside it the secrets, which are stored encrypted.
 
 With what: `MOOT_SECRET_KEY`, else a file only its owner can read.
 """
@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import structlog
 from pydantic import SecretStr
-from sqlalchemy import Connection, CursorResult, delete, insert, select, update
+from sqlalchemy import Connection, delete, insert, select, update
 from sqlalchemy.exc import IntegrityError
-from sqlalchemy.sql.dml import Delete, Update
 
 from moot.modules.llm_platform.domain.exceptions import DuplicateConfig
 from moot.modules.llm_platform.domain.model_config import (
@@ -38,7 +37,8 @@ if TYPE_CHECKING:
 
 logger = structlog.get_logger(__name__)
 
-PLAIN = ModelCard.model_fields.keys() - {"unreadable"}
+COLUMNS = {"id", "workspace_id", "alias", "created_at", "updated_at"}
+FACTS = ModelCard.model_fields.keys() - COLUMNS - {"unreadable"}
 SECRET = ("api_key", "proxy")
 FILE_NAME = "secret.key"
 
@@ -90,7 +90,8 @@ class SqlConfigRepository(ConfigRepository):
 
     async def add(self, config: LLMConfig) -> None:
         now = self._clock.now()
-        values = self._values(config, {*PLAIN, *SECRET}) | {"created_at": now, "updated_at": now}
+        place = {"id": config.id, "workspace_id": config.workspace_id, "alias": config.alias}
+        values = place | self._values(config, {*FACTS, *SECRET}) | {"created_at": now, "updated_at": now}
 
         def work(db: Connection) -> None:
             try:
@@ -101,28 +102,33 @@ class SqlConfigRepository(ConfigRepository):
         await self._database.write(work)
 
     async def update(self, config: LLMConfig, fields: Collection[str]) -> None:
-        values = self._values(config, fields) | {"updated_at": self._clock.now()}
-        statement = update(LLMConfigRow).where(LLMConfigRow.id == config.id).values(values)
-        await self._change(statement, config.alias)
+        values, mine = self._values(config, fields), LLMConfigRow.id == config.id
+
+        def work(db: Connection) -> None:
+            stored = db.scalar(select(LLMConfigRow.facts).where(mine).with_for_update())
+            if stored is None:
+                raise no_such_config(config.alias)
+            new = values | {"facts": stored | values["facts"], "updated_at": self._clock.now()}
+            db.execute(update(LLMConfigRow).where(mine).values(new))
+
+        await self._database.write(work)
 
     async def remove(self, config: LLMConfig) -> None:
-        await self._change(delete(LLMConfigRow).where(LLMConfigRow.id == config.id), config.alias)
+        mine = delete(LLMConfigRow).where(LLMConfigRow.id == config.id).returning(LLMConfigRow.id)
 
-    async def _change(self, statement: Update | Delete, alias: str) -> None:
         def work(db: Connection) -> None:
-            result = db.execute(statement)
-            if isinstance(result, CursorResult) and result.rowcount == 0:
-                raise no_such_config(alias)
+            if db.scalar(mine) is None:
+                raise no_such_config(config.alias)
 
         await self._database.write(work)
 
     def _values(self, config: LLMConfig, fields: Collection[str]) -> dict[str, Any]:
-        plain = config.model_dump(include=PLAIN & set(fields))
+        values: dict[str, Any] = {"facts": config.model_dump(mode="json", include=FACTS & set(fields))}
         hidden = {"api_key": config.api_key.get_secret_value(), "proxy": config.proxy}
         for name, secret in hidden.items():
             if name in fields:
-                plain[f"encrypted_{name}"] = secret and self._cipher.encrypt(secret)
-        return plain
+                values[f"encrypted_{name}"] = secret and self._cipher.encrypt(secret)
+        return values
 
     def _config(self, row: LLMConfigRow) -> LLMConfig:
         opened: dict[str, str] = {}
@@ -133,7 +139,7 @@ class SqlConfigRepository(ConfigRepository):
                 opened |= {name: self._cipher.decrypt(sealed)} if sealed else {}
             except SecretUnreadable:
                 unreadable.append(name)
-        plain = {name: getattr(row, name) for name in PLAIN}
+        plain = row.facts | {name: getattr(row, name) for name in COLUMNS}
         return LLMConfig.model_validate({**plain, **opened, "unreadable": tuple(unreadable)})
 
 

@@ -17,7 +17,12 @@ from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.openai_wire import chat_body, make_refusal, read_answer, who
-from moot.modules.llm_platform.infrastructure.public_web import CheckedResolver, NotPublicError, leads_outside
+from moot.modules.llm_platform.infrastructure.public_web import (
+    CheckedResolver,
+    NotPublicError,
+    leads_outside,
+    read_body,
+)
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -65,7 +70,6 @@ class OpenAIChatModel:
         self._clock = clock or SystemClock()
         self._opened: dict[bool, aiohttp.ClientSession] = {}
         self._proxies: dict[str, str | None] = {}
-        self._headers: dict[str, dict[str, str]] = {}
 
     async def complete(self, config: LLMConfig, request: ChatRequest) -> ModelReply:
         """Troubles are raised outside `except`: aiohttp's errors hold the key."""
@@ -97,10 +101,12 @@ class OpenAIChatModel:
         ours = proxy is not None and proxy != config.proxy  # the desk's own may lie anywhere, and asks for us
         if held and ours and not await leads_outside(config.base_url):
             raise NotPublicError(config.base_url)
+        key = config.api_key.get_secret_value()
+        REDACT.learn(key)
         async with self._session(checked=held and not ours).post(
             f"{config.base_url}/chat/completions",
             data=json.dumps(sent, ensure_ascii=False).encode(errors="replace"),
-            headers=self._headers_with(config.api_key.get_secret_value()),
+            headers=HEADERS | ({"Authorization": f"Bearer {key}"} if key else {}),
             proxy=proxy,
             allow_redirects=False,
             timeout=aiohttp.ClientTimeout(
@@ -131,22 +137,6 @@ class OpenAIChatModel:
             bypassed = proxy_bypass(url.hostname or "")
             self._proxies[base_url] = None if bypassed else getproxies().get(url.scheme)
         return self._proxies[base_url]
-
-    def _headers_with(self, key: str) -> dict[str, str]:
-        if key not in self._headers:
-            REDACT.learn(key)
-            self._headers[key] = HEADERS | ({"Authorization": f"Bearer {key}"} if key else {})
-        return self._headers[key]
-
-
-async def read_body(response: aiohttp.ClientResponse, most: int) -> bytes:
-    """All of it, or a little more than `most`. Counted when unpacked: a small file may become a very large one."""
-    body = bytearray()
-    async for chunk in response.content.iter_any():
-        body += chunk
-        if len(body) > most:
-            break
-    return bytes(body)
 
 
 def _transport_failed(config: LLMConfig, error: Exception) -> ModelTrouble:

@@ -1,10 +1,10 @@
 """What the model platform keeps: its models, every call to them, what was spent, and what was found on the web."""
 
-from datetime import date, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import BigInteger, Float, Index, String, Text, UniqueConstraint, false, text, true
+from sqlalchemy import BigInteger, Float, Index, String, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -12,7 +12,7 @@ from moot.shared.infrastructure.tables import Base, CallLog
 
 
 class LLMConfigRow(Base):
-    """The columns carry the names of the fields of `LLMConfig`; the key is stored encrypted only."""
+    """A model: `facts` are what anybody may see of it, by the names of the fields of `ModelCard`."""
 
     __tablename__ = "llm_configs"
     __table_args__ = (UniqueConstraint("workspace_id", "alias"),)
@@ -20,24 +20,9 @@ class LLMConfigRow(Base):
     id: Mapped[UUID] = mapped_column(primary_key=True)
     workspace_id: Mapped[str] = mapped_column(String(64), server_default=DEFAULT_WORKSPACE)
     alias: Mapped[str] = mapped_column(String(64))
-    vendor: Mapped[str] = mapped_column(String(50))
-    provider_type: Mapped[str] = mapped_column(String(20))
-    base_url: Mapped[str] = mapped_column(Text)
-    model_name: Mapped[str] = mapped_column(String(100))
+    facts: Mapped[dict[str, Any]]
     encrypted_api_key: Mapped[str] = mapped_column(Text)
-    description: Mapped[str] = mapped_column(Text)
-    priority: Mapped[int]
-    tags: Mapped[list[str]]
-    price_in: Mapped[float | None] = mapped_column(Float)
-    price_out: Mapped[float | None] = mapped_column(Float)
-    context_size: Mapped[int | None]
-    timeout: Mapped[float | None] = mapped_column(Float)
-    concurrency: Mapped[int | None]
-    knowledge_cutoff: Mapped[date | None]
-    capabilities: Mapped[dict[str, Any]]
     encrypted_proxy: Mapped[str | None] = mapped_column(Text)
-    is_active: Mapped[bool] = mapped_column(server_default=true())
-    public_only: Mapped[bool] = mapped_column(server_default=false())
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

@@ -20,6 +20,7 @@ from moot.modules.llm_platform.application.web_search import (
     CACHE_HOURS,
     RecordedSearch,
     SearchAnswer,
+    Searches,
     WebSearchRequest,
     WebSearchResponse,
     WebSearchResultItem,
@@ -32,7 +33,7 @@ from moot.modules.llm_platform.domain.exceptions import (
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallLogs
-from moot.modules.llm_platform.infrastructure.openai_client import read_body
+from moot.modules.llm_platform.infrastructure.public_web import read_body
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.database import Database
@@ -215,7 +216,7 @@ def _moment(written: str) -> datetime | None:
         return None
 
 
-class SqlSearches:
+class SqlSearches(Searches):
     """Keeps what was found for a while, and finds what sessions searched, whichever service is configured now."""
 
     def __init__(self, database: Database, clock: Clock) -> None:
