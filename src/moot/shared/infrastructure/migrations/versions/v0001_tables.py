@@ -4,10 +4,12 @@ Written by hand and independent of the models: a revision says what was true on 
 """
 
 from typing import Any
+from uuid import UUID
 
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import postgresql
+from sqlalchemy.schema import SchemaItem
 
 revision = "0001"
 down_revision = None
@@ -33,54 +35,69 @@ def downgrade() -> None:
     METADATA.drop_all(op.get_bind(), checkfirst=False)
 
 
+def add_table(name: str, *parts: SchemaItem) -> None:
+    sa.Table(name, METADATA, *parts)
+
+
+def an_id() -> sa.Column[UUID]:
+    return sa.Column("id", sa.Uuid, primary_key=True)
+
+
+def needed(kind: Any, *names: str, default: Any = None) -> list[sa.Column[Any]]:
+    """Columns of one type that always hold something."""
+    return [sa.Column(name, kind, server_default=default, nullable=False) for name in names]
+
+
+def optional(kind: Any, *names: str) -> list[sa.Column[Any]]:
+    return [sa.Column(name, kind) for name in names]
+
+
+def strings(*, nullable: bool = False, **lengths: int) -> list[sa.Column[str]]:
+    """Short texts, and how long each may be."""
+    return [sa.Column(name, sa.String(most), nullable=nullable) for name, most in lengths.items()]
+
+
+def lease() -> list[sa.Column[Any]]:
+    """Who works on a row."""
+    token = needed(sa.BigInteger, "lease_token", default=ZERO)
+    return [*strings(lease_owner=100, nullable=True), *token, *optional(MOMENT, "lease_expires_at")]
+
+
 def call_log() -> list[sa.Column[Any] | sa.Index]:
     """What every log of calls has in common."""
     return [
-        sa.Column("id", sa.Uuid, primary_key=True),
-        sa.Column("session_id", sa.Uuid),
-        sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
-        sa.Column("latency_ms", sa.Integer),
-        sa.Column("status", sa.String(20), nullable=False),
-        sa.Column("error_message", sa.Text),
-        sa.Column("created_at", MOMENT, nullable=False),
-        sa.Column("cost", sa.Float),
-        sa.Column("attempt", sa.Integer, server_default=sa.text("1"), nullable=False),
-        sa.Column("request_digest", sa.String(64)),
-        sa.Column("origin", sa.String(10), server_default="live", nullable=False),
+        an_id(),
+        *optional(sa.Uuid, "session_id"),
+        *needed(sa.String(64), "workspace_id", default="default"),
+        *optional(sa.Integer, "latency_ms"),
+        *strings(status=20),
+        *optional(sa.Text, "error_message"),
+        *needed(MOMENT, "created_at"),
+        *optional(sa.Float, "cost"),
+        *needed(sa.Integer, "attempt", default=sa.text("1")),
+        *strings(request_digest=64, nullable=True),
+        *needed(sa.String(10), "origin", default="live"),
         sa.Index(None, "session_id", "created_at"),
     ]
 
 
-sa.Table(
+add_table(
     "research_sessions",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
-    sa.Column("symbol", sa.String(20), nullable=False),
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("selected_experts", JSON, nullable=False),
-    sa.Column("options", JSON, nullable=False),
-    sa.Column("question", JSON),
-    sa.Column("trigger_source", sa.String(50), nullable=False),
-    sa.Column("requested_by", sa.String(100)),
-    sa.Column("as_of", MOMENT, nullable=False),
-    sa.Column("locale", sa.String(10), nullable=False),
-    sa.Column("verdict_status", sa.String(20)),
-    sa.Column("verdict_action", sa.String(10)),
-    sa.Column("reason", sa.Text),
-    sa.Column("audit_gaps", sa.Integer, server_default=ZERO, nullable=False),
-    sa.Column("retry_count", sa.Integer, server_default=ZERO, nullable=False),
+    an_id(),
+    *needed(sa.String(64), "workspace_id", default="default"),
+    *strings(symbol=20, status=20, trigger_source=50, locale=10),
+    *needed(JSON, "selected_experts", "options"),
+    *optional(JSON, "question"),
+    *strings(requested_by=100, verdict_status=20, verdict_action=10, nullable=True),
+    *strings(idempotency_key=255, request_digest=64, nullable=True),
+    *needed(MOMENT, "as_of", "created_at"),
+    *optional(sa.Text, "reason"),
+    *needed(sa.Integer, "audit_gaps", "retry_count", "begun", default=ZERO),
     sa.Column("parent_session_id", sa.Uuid, sa.ForeignKey("research_sessions.id")),
-    sa.Column("created_at", MOMENT, nullable=False),
-    sa.Column("completed_at", MOMENT),
-    sa.Column("duration_ms", sa.Integer),
-    sa.Column("lease_owner", sa.String(100)),
-    sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
-    sa.Column("lease_expires_at", MOMENT),
-    sa.Column("begun", sa.Integer, server_default=ZERO, nullable=False),
-    sa.Column("cancel_requested", sa.Boolean, server_default=NO, nullable=False),
-    sa.Column("idempotency_key", sa.String(255)),
-    sa.Column("request_digest", sa.String(64)),
+    *optional(MOMENT, "completed_at"),
+    *optional(sa.Integer, "duration_ms"),
+    *lease(),
+    *needed(sa.Boolean, "cancel_requested", default=NO),
     sa.Index(None, "parent_session_id", "created_at", "id"),
     sa.Index(None, "status", "lease_expires_at"),
     sa.Index(None, "symbol", "created_at"),
@@ -91,240 +108,170 @@ sa.Table(
     sa.Index(None, "workspace_id", "trigger_source", "created_at", "id"),
     sa.Index(None, "workspace_id", "verdict_action", "created_at", "id"),
 )
-sa.Table(
+add_table(
     "node_executions",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
+    an_id(),
     sa.Column("session_id", sa.Uuid, sa.ForeignKey("research_sessions.id"), nullable=False),
-    sa.Column("node_type", sa.String(50), nullable=False),
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("result_data", JSON),
-    sa.Column("narrative_report", sa.Text),
-    sa.Column("error_type", sa.String(100)),
-    sa.Column("error_message", sa.Text),
-    sa.Column("attempts", sa.Integer, server_default=sa.text("1"), nullable=False),
-    sa.Column("reused", sa.Boolean, server_default=NO, nullable=False),
-    sa.Column("evidence", JSON, nullable=False),
-    sa.Column("started_at", MOMENT, nullable=False),
-    sa.Column("completed_at", MOMENT),
-    sa.Column("duration_ms", sa.Integer),
+    *strings(node_type=50, status=20),
+    *optional(JSON, "result_data"),
+    *optional(sa.Text, "narrative_report", "error_message"),
+    *strings(error_type=100, nullable=True),
+    *needed(sa.Integer, "attempts", default=sa.text("1")),
+    *needed(sa.Boolean, "reused", default=NO),
+    *needed(JSON, "evidence"),
+    *needed(MOMENT, "started_at"),
+    *optional(MOMENT, "completed_at"),
+    *optional(sa.Integer, "duration_ms"),
     sa.Index(None, "session_id"),
 )
-sa.Table(
+add_table(
     "session_events",
-    METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
-    sa.Column("id", sa.Uuid, nullable=False),
-    sa.Column("type", sa.String(30), nullable=False),
-    sa.Column("at", MOMENT, nullable=False),
-    sa.Column("data", JSON, nullable=False),
+    *needed(sa.Uuid, "id"),
+    *strings(type=30),
+    *needed(MOMENT, "at"),
+    *needed(JSON, "data"),
 )
-sa.Table(
+add_table(
     "session_answers",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("session_id", sa.Uuid, nullable=False),
-    sa.Column("moot", sa.String(40), nullable=False),
-    sa.Column("files", JSON, nullable=False),
+    an_id(),
+    *needed(sa.Uuid, "session_id"),
+    *strings(moot=40),
+    *needed(JSON, "files"),
     sa.Index(None, "session_id"),
 )
-sa.Table(
+add_table(
     "llm_call_logs",
-    METADATA,
     *call_log(),
-    sa.Column("caller_module", sa.String(50), nullable=False),
-    sa.Column("caller_agent", sa.String(50)),
-    sa.Column("model_name", sa.String(100), nullable=False),
-    sa.Column("vendor", sa.String(50), nullable=False),
-    sa.Column("alias", sa.String(64)),
-    sa.Column("prompt_text", sa.Text, nullable=False),
-    sa.Column("system_message", sa.Text),
-    sa.Column("completion_text", sa.Text),
-    sa.Column("reasoning_text", sa.Text),
-    sa.Column("tool_calls", JSON),
-    sa.Column("finish_reason", sa.String(50)),
-    sa.Column("prompt_tokens", sa.Integer),
-    sa.Column("completion_tokens", sa.Integer),
-    sa.Column("total_tokens", sa.Integer),
-    sa.Column("temperature", sa.Float, nullable=False),
-    sa.Column("ordinal", sa.Integer, server_default=ZERO, nullable=False),
+    *strings(caller_module=50, vendor=50, model_name=100),
+    *strings(caller_agent=50, finish_reason=50, alias=64, nullable=True),
+    *needed(sa.Text, "prompt_text"),
+    *optional(sa.Text, "system_message", "completion_text", "reasoning_text"),
+    *optional(JSON, "tool_calls"),
+    *optional(sa.Integer, "prompt_tokens", "completion_tokens", "total_tokens"),
+    *needed(sa.Float, "temperature"),
+    *needed(sa.Integer, "ordinal", default=ZERO),
     sa.Index(None, "created_at"),
 )
-sa.Table(
+add_table(
     "external_api_call_logs",
-    METADATA,
     *call_log(),
-    sa.Column("service_name", sa.String(50), nullable=False),
-    sa.Column("operation", sa.String(100), nullable=False),
-    sa.Column("request_params", JSON, nullable=False),
-    sa.Column("response_data", sa.Text),
-    sa.Column("status_code", sa.Integer),
+    *strings(service_name=50, operation=100),
+    *needed(JSON, "request_params"),
+    *optional(sa.Text, "response_data"),
+    *optional(sa.Integer, "status_code"),
 )
-sa.Table(
+add_table(
     "audit_chain",
-    METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
-    sa.Column("kind", sa.String(30), nullable=False),
-    sa.Column("row_id", sa.Uuid, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("previous_hash", sa.String(64), nullable=False),
-    sa.Column("hash", sa.String(64), nullable=False),
+    *strings(kind=30, digest=64, previous_hash=64, hash=64),
+    *needed(sa.Uuid, "row_id"),
 )
-sa.Table(
+add_table(
     "audit_heads",
-    METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
-    sa.Column("length", sa.Integer, nullable=False),
-    sa.Column("hash", sa.String(64), nullable=False),
-    sa.Column("ledger", sa.Uuid),
-    sa.Column("closed", sa.Boolean, server_default=NO, nullable=False),
-    sa.Column("signature", sa.String(64)),
+    *needed(sa.Integer, "length"),
+    *strings(hash=64),
+    *optional(sa.Uuid, "ledger"),
+    *needed(sa.Boolean, "closed", default=NO),
+    *strings(signature=64, nullable=True),
     sa.Index(None, "ledger"),
 )
-sa.Table(
+add_table(
     "llm_configs",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
-    sa.Column("alias", sa.String(64), nullable=False),
-    sa.Column("vendor", sa.String(50), nullable=False),
-    sa.Column("provider_type", sa.String(20), nullable=False),
-    sa.Column("base_url", sa.Text, nullable=False),
-    sa.Column("model_name", sa.String(100), nullable=False),
-    sa.Column("encrypted_api_key", sa.Text, nullable=False),
-    sa.Column("description", sa.Text, nullable=False),
-    sa.Column("priority", sa.Integer, nullable=False),
-    sa.Column("tags", JSON, nullable=False),
-    sa.Column("price_in", sa.Float),
-    sa.Column("price_out", sa.Float),
-    sa.Column("context_size", sa.Integer),
-    sa.Column("timeout", sa.Float),
-    sa.Column("concurrency", sa.Integer),
-    sa.Column("knowledge_cutoff", sa.Date),
-    sa.Column("capabilities", JSON, nullable=False),
-    sa.Column("encrypted_proxy", sa.Text),
-    sa.Column("is_active", sa.Boolean, server_default=sa.true(), nullable=False),
-    sa.Column("public_only", sa.Boolean, server_default=sa.false(), nullable=False),
-    sa.Column("created_at", MOMENT, nullable=False),
-    sa.Column("updated_at", MOMENT, nullable=False),
+    an_id(),
+    *needed(sa.String(64), "workspace_id", default="default"),
+    *strings(alias=64, vendor=50, provider_type=20, model_name=100),
+    *needed(sa.Text, "base_url", "encrypted_api_key", "description"),
+    *needed(sa.Integer, "priority"),
+    *needed(JSON, "tags", "capabilities"),
+    *optional(sa.Float, "price_in", "price_out", "timeout"),
+    *optional(sa.Integer, "context_size", "concurrency"),
+    *optional(sa.Date, "knowledge_cutoff"),
+    *optional(sa.Text, "encrypted_proxy"),
+    *needed(sa.Boolean, "is_active", default=sa.true()),
+    *needed(sa.Boolean, "public_only", default=NO),
+    *needed(MOMENT, "created_at", "updated_at"),
     sa.UniqueConstraint("workspace_id", "alias"),
 )
-sa.Table(
+add_table(
     "llm_spending",
-    METADATA,
     sa.Column("key", sa.String(150), primary_key=True),
-    sa.Column("tokens_spent", sa.BigInteger, server_default=ZERO, nullable=False),
-    sa.Column("tokens_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
-    sa.Column("cost_spent", sa.BigInteger, server_default=ZERO, nullable=False),
-    sa.Column("cost_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
+    *needed(sa.BigInteger, "tokens_spent", "tokens_reserved", "cost_spent", "cost_reserved", default=ZERO),
 )
-sa.Table(
+add_table(
     "web_search_cache",
-    METADATA,
     sa.Column("cache_key", sa.String(64), primary_key=True),
-    sa.Column("request_params", JSON, nullable=False),
-    sa.Column("response_data", sa.Text, nullable=False),
-    sa.Column("created_at", MOMENT, nullable=False),
-    sa.Column("expires_at", MOMENT, nullable=False),
+    *needed(JSON, "request_params"),
+    *needed(sa.Text, "response_data"),
+    *needed(MOMENT, "created_at", "expires_at"),
     sa.Index(None, "expires_at"),
 )
-sa.Table(
+add_table(
     "api_keys",
-    METADATA,
     sa.Column("id", sa.String(8), primary_key=True),
-    sa.Column("key_hash", sa.String(64), nullable=False),
-    sa.Column("name", sa.String(100), nullable=False),
-    sa.Column("scopes", JSON, nullable=False),
-    sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
-    sa.Column("created_at", MOMENT, nullable=False),
-    sa.Column("revoked_at", MOMENT),
-    sa.Column("last_used_at", MOMENT),
+    *strings(key_hash=64, name=100),
+    *needed(JSON, "scopes"),
+    *needed(sa.String(64), "workspace_id", default="default"),
+    *needed(MOMENT, "created_at"),
+    *optional(MOMENT, "revoked_at", "last_used_at"),
 )
-sa.Table(
+add_table(
     "rulesets",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), nullable=False),
-    sa.Column("number", sa.Integer, nullable=False),
-    sa.Column("digest", sa.String(64), nullable=False),
-    sa.Column("rules", JSON, nullable=False),
-    sa.Column("note", sa.Text, nullable=False),
-    sa.Column("created_by", sa.String(100), nullable=False),
-    sa.Column("created_at", MOMENT, nullable=False),
+    an_id(),
+    *strings(workspace_id=64, digest=64, created_by=100),
+    *needed(sa.Integer, "number"),
+    *needed(JSON, "rules"),
+    *needed(sa.Text, "note"),
+    *needed(MOMENT, "created_at"),
     sa.Index(None, "workspace_id", "digest"),
     sa.Index(None, "workspace_id", "number", unique=True),
 )
-sa.Table(
+add_table(
     "ruleset_activations",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), nullable=False),
-    sa.Column("sequence", sa.Integer, nullable=False),
+    an_id(),
+    *strings(workspace_id=64, activated_by=100),
+    *needed(sa.Integer, "sequence"),
     sa.Column("ruleset_id", sa.Uuid, sa.ForeignKey("rulesets.id"), nullable=False),
-    sa.Column("activated_by", sa.String(100), nullable=False),
-    sa.Column("activated_at", MOMENT, nullable=False),
+    *needed(MOMENT, "activated_at"),
     sa.Index(None, "workspace_id", "sequence", unique=True),
 )
-sa.Table(
+add_table(
     "decisions",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), nullable=False),
-    sa.Column("session_id", sa.Uuid),
-    sa.Column("decision_id", sa.String(200), nullable=False),
-    sa.Column("decision_type", sa.String(50), nullable=False),
-    sa.Column("requester", sa.String(100), nullable=False),
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("payload", JSON, nullable=False),
-    sa.Column("context", JSON, nullable=False),
-    sa.Column("result", JSON, nullable=False),
-    sa.Column("ruleset_digest", sa.String(64), nullable=False),
-    sa.Column("requested_at", MOMENT, nullable=False),
-    sa.Column("decided_at", MOMENT, nullable=False),
+    an_id(),
+    *strings(workspace_id=64, ruleset_digest=64, decision_id=200, decision_type=50, requester=100, status=20),
+    *optional(sa.Uuid, "session_id"),
+    *needed(JSON, "payload", "context", "result"),
+    *needed(MOMENT, "requested_at", "decided_at"),
     sa.Index(None, "session_id", "decided_at"),
     sa.Index(None, "workspace_id", "decided_at", "id"),
     sa.Index(None, "workspace_id", "status", "decided_at"),
 )
-sa.Table(
+add_table(
     "escalations",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), nullable=False),
-    sa.Column("session_id", sa.Uuid),
+    an_id(),
+    *strings(workspace_id=64, payload_digest=64, decision_type=50, status=20, requester=100),
+    *optional(sa.Uuid, "session_id"),
     sa.Column("decision_row_id", sa.Uuid, sa.ForeignKey("decisions.id"), nullable=False),
-    sa.Column("decision_type", sa.String(50), nullable=False),
-    sa.Column("payload", JSON, nullable=False),
-    sa.Column("context", JSON, nullable=False),
-    sa.Column("payload_digest", sa.String(64), nullable=False),
-    sa.Column("why", JSON, nullable=False),
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("requester", sa.String(100), nullable=False),
-    sa.Column("requested_at", MOMENT, nullable=False),
-    sa.Column("expires_at", MOMENT, nullable=False),
-    sa.Column("decided_by", sa.String(100)),
-    sa.Column("decided_at", MOMENT),
-    sa.Column("reason", sa.Text),
-    sa.Column("approved_payload", JSON),
-    sa.Column("used_at", MOMENT),
-    sa.Column("used_for", sa.String(200)),
+    *needed(JSON, "payload", "context", "why"),
+    *needed(MOMENT, "requested_at", "expires_at"),
+    *strings(decided_by=100, used_for=200, nullable=True),
+    *optional(MOMENT, "decided_at", "used_at"),
+    *optional(sa.Text, "reason"),
+    *optional(JSON, "approved_payload"),
     sa.Index(None, "session_id"),
     sa.Index(None, "workspace_id", "status", "requested_at"),
 )
-sa.Table(
+add_table(
     "conversations",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
-    sa.Column("workspace_id", sa.String(64), nullable=False),
-    sa.Column("requested_by", sa.String(100)),
-    sa.Column("title", sa.Text, nullable=False),
-    sa.Column("status", sa.String(20), nullable=False),
-    sa.Column("turns", JSON, nullable=False),
-    sa.Column("created_at", MOMENT, nullable=False),
-    sa.Column("updated_at", MOMENT, nullable=False),
-    sa.Column("lease_owner", sa.String(100)),
-    sa.Column("lease_token", sa.BigInteger, server_default=ZERO, nullable=False),
-    sa.Column("lease_expires_at", MOMENT),
+    an_id(),
+    *strings(workspace_id=64, status=20),
+    *strings(requested_by=100, nullable=True),
+    *needed(sa.Text, "title"),
+    *needed(JSON, "turns"),
+    *needed(MOMENT, "created_at", "updated_at"),
+    *lease(),
     sa.Index(None, "workspace_id", "updated_at"),
 )
