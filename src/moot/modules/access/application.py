@@ -30,8 +30,8 @@ from moot.shared.domain.errors import (
     Unauthenticated,
     Unavailable,
 )
-from moot.shared.domain.messages import Message, nearest, shorten
-from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.domain.messages import nearest, shorten
+from moot.shared.domain.validation import suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -183,24 +183,19 @@ def _find(wanted: str, keys: Sequence[ApiKey]) -> ApiKey:
     meant = whole or begun
     meant = [key for key in meant if key.revoked_at is None] or meant
     if not meant:
-        said = SAY("not_found", id=shorten(wanted))
-        raise NotFound(_suggest(said, [wanted], [name for key in keys for name in (key.id, key.name)]))
+        near = nearest(wanted, [name for key in keys for name in (key.id, key.name)])
+        raise NotFound(suggest(SAY("not_found", id=shorten(wanted)), near))
     if len(meant) > 1:
         choices = [f"{key.id} ({key.name})" for key in meant[:MOST_NAMED]]
         raise InvalidInput(SAY("several", id=shorten(wanted), choices=choices))
     return meant[0]
 
 
-def _suggest(problem: Message, missed: Sequence[str], known: Sequence[str]) -> Message:
-    near = [name for miss in missed for name in nearest(miss, known)]
-    return COMMON("did_you_mean", problem=problem, nearest=near) if near else problem
-
-
 def _check(name: str, scopes: Sequence[str], workspace: str) -> None:
     if not 1 <= len(name.strip()) <= 100 or not name.strip().isprintable():
         raise InvalidInput(SAY("name_malformed"))
     if not scopes or not set(scopes) <= set(SCOPES):
-        unknown = [scope for scope in scopes if scope not in SCOPES]
-        raise InvalidInput(_suggest(SAY("scope_unknown", scopes=scopes, allowed=SCOPES), unknown, SCOPES))
+        near = [name for scope in scopes if scope not in SCOPES for name in nearest(scope, SCOPES)]
+        raise InvalidInput(suggest(SAY("scope_unknown", scopes=scopes, allowed=SCOPES), near))
     if not WORKSPACE.fullmatch(workspace):
         raise InvalidInput(SAY("workspace_malformed", workspace=workspace))
