@@ -10,7 +10,7 @@ from fastapi import FastAPI
 
 from moot.desk import Moot
 from moot.main import create_app
-from moot.modules.access.domain.keys import Scope
+from moot.modules.access.domain import Scope
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.settings import Settings
 

@@ -9,8 +9,18 @@ from sqlalchemy import text
 from structlog.testing import capture_logs
 
 from moot.modules.access.application import AccessService
-from moot.modules.access.domain.keys import INCLUDES, SCOPES, ApiKey, digest_of, id_of, mint
-from moot.modules.access.domain.rate_limit import ATTEMPTS_A_MINUTE, REMEMBERED, Buckets, network_of
+from moot.modules.access.domain import (
+    ATTEMPTS_A_MINUTE,
+    INCLUDES,
+    REMEMBERED,
+    SCOPES,
+    ApiKey,
+    Buckets,
+    digest_of,
+    id_of,
+    mint,
+    network_of,
+)
 from moot.modules.access.infrastructure import SqlKeyRepository
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import (

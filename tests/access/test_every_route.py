@@ -11,7 +11,7 @@ import pytest_asyncio
 from fastapi import FastAPI
 
 from moot.api.routes import register_routes
-from moot.modules.access.domain.keys import INCLUDES, SCOPES
+from moot.modules.access.domain import INCLUDES, SCOPES
 from tests.access.desk import HERE, calling, new_key, open_app
 from tests.fakes.clock import PATIENCE, TickingClock
 

@@ -6,7 +6,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Mount
 from structlog.testing import capture_logs
 
-from moot.modules.access.domain.keys import mint
+from moot.modules.access.domain import mint
 from moot.modules.access.presentation import find_scope, is_loopback
 from tests.access.desk import ELSEWHERE, HERE, calling, new_key
 

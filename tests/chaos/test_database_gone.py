@@ -13,7 +13,7 @@ from moot.desk import Moot
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.session_history import SessionDetail
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
-from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
+from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.tables import AuditEntryRow
 from tests.chaos.desks import KILLS, NODES, QUESTION, careful_after, settings_of
 from tests.fakes.clock import PATIENCE
@@ -58,9 +58,9 @@ class Watched:
     def __init__(self, trail: AuditTrail) -> None:
         self.acknowledged: list[tuple[UUID, str, UUID]] = []
         self._refused: set[tuple[UUID, str, UUID]] = set()
-        self._append, self._append_soon = trail.append, trail.append_soon
+        self._append, self._note = trail.append, trail.note
         trail.append = self.append  # type: ignore[method-assign]
-        trail.append_soon = self.append_soon  # type: ignore[method-assign]
+        trail.note = self.note  # type: ignore[method-assign]
 
     async def append(self, kind: Kind, values: Any, **how: Any) -> None:
         link = (how["session_id"], kind.name, values["id"])
@@ -71,8 +71,11 @@ class Watched:
             raise
         self.acknowledged.append(link)
 
-    def append_soon(self, kind: Kind, values: Any, *, session_id: UUID) -> "asyncio.Future[None]":
-        link = (session_id, kind.name, values["id"])
+    def note(self, record: Record, **how: Any) -> "asyncio.Future[None]":
+        written = self._note(record, **how)
+        if record.kind.name != "decision" or record.session_id is None:
+            return written  # an event that is lost is no gap
+        link = (record.session_id, record.kind.name, record.values["id"])
 
         def heard(done: "asyncio.Future[None]") -> None:
             if done.exception() is None:
@@ -80,7 +83,6 @@ class Watched:
             else:
                 self._refused.add(link)
 
-        written = self._append_soon(kind, values, session_id=session_id)
         written.add_done_callback(heard)
         return written
 

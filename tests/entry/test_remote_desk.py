@@ -18,7 +18,7 @@ from structlog.testing import capture_logs
 import moot
 from moot import desk as local
 from moot.main import create_app, create_closed_app
-from moot.modules.access.domain.keys import mint
+from moot.modules.access.domain import mint
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.session_history import SessionEvent
 from moot.modules.coordinator.domain.exceptions import (

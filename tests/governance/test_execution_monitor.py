@@ -19,7 +19,8 @@ from moot.modules.governance.application.execution_monitor import (
     WorkflowExecution,
 )
 from moot.shared.domain.clock import SystemClock
-from moot.shared.infrastructure.execution_context import Tally, on_behalf_of
+from moot.shared.infrastructure.execution_context import ExecutionContext as SessionContext
+from moot.shared.infrastructure.execution_context import Tally
 from tests.fakes.clock import HandClock
 from tests.governance.factories import NOON
 
@@ -344,10 +345,10 @@ class TestFacts:
             "running": 0,
         }
         assert monitor.facts() == nothing
-        with on_behalf_of("theirs", session_id="other"):
+        with SessionContext(workspace="theirs", session_id="other").active():
             await started(monitor, "a", workflow_id="other")
         spent = Tally(tokens=1200, cost=0.5, attempts=Counter(a=2, b=1))
-        with on_behalf_of("ours", session_id=W, tally=spent):
+        with SessionContext(workspace="ours", session_id=W, tally=spent).active():
             await started(monitor, "a", "b")
             await monitor.on_node_error(W, "a", RuntimeError("no"))
             clock.move(3)

@@ -31,7 +31,7 @@ from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.clock import FixedClock
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, on_behalf_of
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, ExecutionContext
 from tests.fakes.llm_server import LLMServer, Say, Status
 
 CLOCK = FixedClock(datetime(2026, 6, 30, 10, 0, 5, tzinfo=UTC))
@@ -502,7 +502,7 @@ class TestMetrics:
     ):
         llm_server.script(handing("AI", "en-US"))
         desk.workspace = "east"
-        with on_behalf_of("east"):  # whose model it is
+        with ExecutionContext(workspace="east").active():  # whose model it is
             await desk.ask(ENGLISH)
         assert [sample.text for sample in desk.metrics.locale_samples("east")] == [ENGLISH]
         assert desk.metrics.locale_samples() == ()

@@ -26,7 +26,7 @@ from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.infrastructure.execution_context import ExecutionContext
 from tests.fakes.llm_server import Fixed, LLMServer, Say, Status
 from tests.intake.whole_desk import asking, settings_of
 
@@ -793,7 +793,7 @@ async def test_an_answer_says_what_the_sessions_it_rests_on_took(
 async def test_what_writing_it_took_counts_too(reporter: Reporter, llm_server: LLMServer):
     llm_server.script(says(overview="BYD will grow by 37.5% [2]."), says())
     errand = Errand()
-    with on_behalf_of("default", tally=errand.tally):
+    with ExecutionContext(workspace="default", tally=errand.tally).active():
         disclaimer = (await written(reporter, SESSIONS, errand=errand)).disclaimer
     assert "Model calls: 7, " in disclaimer
 

@@ -17,7 +17,7 @@ from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, on_behalf_of
+from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, ExecutionContext
 from tests.fakes.clock import PATIENCE, leap, settle
 
 GOAL = "Compare them"
@@ -104,7 +104,7 @@ async def work(
     watch = watch or StepWatch(watching())
     plan = Plan(locale="en-US", title="A plan", steps=steps)
     task = Task(GOAL, "en-US", Errand(), Limits(**(limits or {})), background)
-    with on_behalf_of(DEFAULT_WORKSPACE, session_id=turn):
+    with ExecutionContext(workspace=DEFAULT_WORKSPACE, session_id=turn).active():
         async with watch.turn():
             found = await Team(mates, mates, mates, watch, find_symbols).work(
                 plan, task, on_step=on_step, **more

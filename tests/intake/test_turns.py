@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import replace
 from typing import Any, ClassVar
-from uuid import uuid4
+from uuid import UUID, uuid4
 
 import pytest
 
@@ -21,7 +21,7 @@ from moot.modules.intake.domain.conversation import Conversations, Turn
 from moot.modules.intake.domain.question import Finding
 from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.leases import Lease, Renewal
+from moot.shared.domain.leases import Lease, Loss
 from moot.shared.infrastructure.audit_verification import verify
 from tests.fakes.clock import PATIENCE, HandClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
@@ -177,7 +177,7 @@ class Unreachable(SqlConversations):
 
     away = False
 
-    async def renew(self, *beat: Any) -> Renewal:
+    async def renew(self, *beat: Any) -> dict[UUID, Loss]:
         if self.away:
             raise Unavailable("no way there")
         return await super().renew(*beat)

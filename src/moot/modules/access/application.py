@@ -10,16 +10,8 @@ from typing import NamedTuple
 
 import structlog
 
-from moot.modules.access.domain.keys import SCOPES, ApiKey, KeyRepository, Scope, digest_of, id_of, mint
-from moot.modules.access.domain.rate_limit import (
-    ATTEMPTS_A_MINUTE,
-    PATIENCE,
-    REQUESTS_A_MINUTE,
-    Bucket,
-    Buckets,
-    network_of,
-)
-from moot.modules.access.domain.texts import SAY
+from moot.modules.access import domain
+from moot.modules.access.domain import SAY, SCOPES, ApiKey, Bucket, Buckets, Scope
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import (
     AppError,
@@ -30,8 +22,8 @@ from moot.shared.domain.errors import (
     Unauthenticated,
     Unavailable,
 )
-from moot.shared.domain.messages import Message, nearest, shorten
-from moot.shared.domain.texts import SAY as COMMON
+from moot.shared.domain.messages import nearest, shorten
+from moot.shared.domain.validation import suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.redaction import REDACT
 
@@ -57,7 +49,7 @@ class AccessService:
 
     def __init__(
         self,
-        keys: KeyRepository | None,
+        keys: domain.KeyRepository | None,
         clock: Clock,
         *,
         seconds: Callable[[], float] = time.monotonic,
@@ -66,7 +58,7 @@ class AccessService:
         self._keys, self._clock, self._seconds, self._pause = keys, clock, seconds, pause
         self._known: set[str] = set()
         self._any_keys = False
-        self._requests, self._attempts = Buckets(REQUESTS_A_MINUTE), Buckets(ATTEMPTS_A_MINUTE)
+        self._requests, self._attempts = Buckets(domain.REQUESTS_A_MINUTE), Buckets(domain.ATTEMPTS_A_MINUTE)
         self._noted: dict[str, float] = {}
         self._writing: set[asyncio.Task[None]] = set()
 
@@ -74,11 +66,11 @@ class AccessService:
         self, name: str, scopes: Sequence[str] = ("read",), workspace: str = DEFAULT_WORKSPACE
     ) -> IssuedKey:
         _check(name, scopes, workspace)
-        secret = mint()
+        secret = domain.mint()
         REDACT.learn(secret)
         key = ApiKey(
-            id=str(id_of(secret)),
-            key_hash=digest_of(secret),
+            id=str(domain.id_of(secret)),
+            key_hash=domain.digest_of(secret),
             name=name.strip(),
             scopes=tuple(scope for scope in SCOPES if scope in scopes),
             workspace_id=workspace,
@@ -125,8 +117,8 @@ class AccessService:
 
     async def _verify(self, presented: str, address: str) -> ApiKey:
         """What was never right may be a guess, and guesses take turns. One that was right has cost nothing."""
-        digest, key_id = digest_of(presented), id_of(presented)
-        attempts = None if digest in self._known else await self._attempt(address, patience=PATIENCE)
+        digest, key_id = domain.digest_of(presented), domain.id_of(presented)
+        attempts = None if digest in self._known else await self._attempt(address, patience=domain.PATIENCE)
         key = await self._keys.get(key_id) if self._keys and key_id else None
         if key is None or not key.opens_with(digest):
             self._known.discard(digest)
@@ -138,7 +130,7 @@ class AccessService:
         return key
 
     async def _attempt(self, address: str, *, patience: float) -> Bucket:
-        attempts = self._attempts.of(network_of(address), self._seconds())
+        attempts = self._attempts.of(domain.network_of(address), self._seconds())
         if wait := self._take(attempts, "attempts.too_many", patience, address=address):
             await self._pause(wait)
         return attempts
@@ -168,7 +160,7 @@ class AccessService:
         except AppError as e:
             logger.warning("use of a key not noted", key_id=key_id, error=str(e))
 
-    def _require_store(self) -> KeyRepository:
+    def _require_store(self) -> domain.KeyRepository:
         if self._keys is None:
             raise Unavailable(SAY("nothing_stored"), code="NOTHING_STORED")
         return self._keys
@@ -183,24 +175,19 @@ def _find(wanted: str, keys: Sequence[ApiKey]) -> ApiKey:
     meant = whole or begun
     meant = [key for key in meant if key.revoked_at is None] or meant
     if not meant:
-        said = SAY("not_found", id=shorten(wanted))
-        raise NotFound(_suggest(said, [wanted], [name for key in keys for name in (key.id, key.name)]))
+        near = nearest(wanted, [name for key in keys for name in (key.id, key.name)])
+        raise NotFound(suggest(SAY("not_found", id=shorten(wanted)), near))
     if len(meant) > 1:
         choices = [f"{key.id} ({key.name})" for key in meant[:MOST_NAMED]]
         raise InvalidInput(SAY("several", id=shorten(wanted), choices=choices))
     return meant[0]
 
 
-def _suggest(problem: Message, missed: Sequence[str], known: Sequence[str]) -> Message:
-    near = [name for miss in missed for name in nearest(miss, known)]
-    return COMMON("did_you_mean", problem=problem, nearest=near) if near else problem
-
-
 def _check(name: str, scopes: Sequence[str], workspace: str) -> None:
     if not 1 <= len(name.strip()) <= 100 or not name.strip().isprintable():
         raise InvalidInput(SAY("name_malformed"))
     if not scopes or not set(scopes) <= set(SCOPES):
-        unknown = [scope for scope in scopes if scope not in SCOPES]
-        raise InvalidInput(_suggest(SAY("scope_unknown", scopes=scopes, allowed=SCOPES), unknown, SCOPES))
+        near = [name for scope in scopes if scope not in SCOPES for name in nearest(scope, SCOPES)]
+        raise InvalidInput(suggest(SAY("scope_unknown", scopes=scopes, allowed=SCOPES), near))
     if not WORKSPACE.fullmatch(workspace):
         raise InvalidInput(SAY("workspace_malformed", workspace=workspace))

@@ -6,7 +6,7 @@ from datetime import datetime
 from sqlalchemy import String, insert, select, update
 from sqlalchemy.orm import Mapped, mapped_column
 
-from moot.modules.access.domain.keys import ApiKey, KeyRepository
+from moot.modules.access.domain import ApiKey, KeyRepository
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.tables import Base

@@ -12,8 +12,8 @@ from fastapi import Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from moot.modules.access.application import AccessService
-from moot.modules.access.domain.keys import Scope as KeyScope
-from moot.modules.access.domain.texts import SAY
+from moot.modules.access.domain import SAY
+from moot.modules.access.domain import Scope as KeyScope
 from moot.shared.domain.errors import AppError, Forbidden, Unauthenticated
 from moot.shared.domain.messages import shorten
 from moot.shared.presentation.errors import answer

@@ -141,14 +141,6 @@ FOREIGN: dict[str, dict[str, ErrorKind]] = {
     "socket": {"gaierror": ErrorKind.CONNECTION},
     "httpx": {"TimeoutException": ErrorKind.TIMEOUT, "TransportError": ErrorKind.CONNECTION},
     "aiohttp": {"ClientConnectionError": ErrorKind.CONNECTION},
-    "openai": {
-        "APITimeoutError": ErrorKind.TIMEOUT,
-        "APIConnectionError": ErrorKind.CONNECTION,
-        "InternalServerError": ErrorKind.CONNECTION,
-        "RateLimitError": ErrorKind.RATE_LIMIT,
-        "AuthenticationError": ErrorKind.PERMISSION,
-        "PermissionDeniedError": ErrorKind.PERMISSION,
-    },
     "sqlalchemy.exc": {"DataError": ErrorKind.DATA, "IntegrityError": ErrorKind.DATA},
 }
 """What libraries raise, the nearer first. One that nobody has loaded has raised nothing, and is not loaded here."""

@@ -34,11 +34,7 @@ class Taken(NamedTuple):
     cancel_requested: bool
 
 
-class Renewal(NamedTuple):
-    """What an owner learns when it renews: what it has lost, and what it is asked to cancel."""
-
-    lost: set[UUID]
-    cancel_requested: set[UUID]
+Loss = Literal["taken over", "cancelled"]
 
 
 class Leases(ABC):
@@ -49,14 +45,12 @@ class Leases(ABC):
         """Take over what is to be worked on and nobody holds any more; None when somebody does."""
 
     @abstractmethod
-    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> Renewal: ...
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
+        """What it has lost meanwhile, or is asked to cancel."""
 
     @abstractmethod
     async def release(self, owner: str, now: datetime) -> None:
         """Leave all that `owner` holds to whoever comes next."""
-
-
-Loss = Literal["taken over", "cancelled"]
 
 
 class LeaseHolder:
@@ -109,13 +103,12 @@ class LeaseHolder:
     async def _renew(self) -> None:
         until = self._clock.now() + self._lease_time
         try:
-            renewal = await self._leases.renew(self._owner, list(self._held), until)
+            losses = await self._leases.renew(self._owner, list(self._held), until)
         except AppError as e:  # the store may be back before they run out; if not, every write is fenced
             logger.warning("leases not renewed", error=str(e))
             return
-        for row_id in renewal.lost | renewal.cancel_requested:
-            if row_id in self._held:
-                self._held[row_id]("taken over" if row_id in renewal.lost else "cancelled")
+        for row_id in losses.keys() & self._held:
+            self._held[row_id](losses[row_id])
 
 
 async def passed(event: asyncio.Event, seconds: float) -> bool:

@@ -1,7 +1,7 @@
 """Turns pydantic's findings into one sentence per problem that names the field and what is allowed there."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError, model_validator
@@ -46,9 +46,9 @@ def _is_left_out(field: FieldInfo) -> bool:
     return not field.is_required() and type(None) not in get_args(field.annotation)
 
 
-def guess(name: str, known: Iterable[str]) -> str | None:
-    """What was meant, perhaps; None: nothing is near."""
-    return next(iter(nearest(name, known)), None)
+def suggest(problem: Message, near: Sequence[str]) -> Message:
+    """The problem, and what may have been meant."""
+    return SAY("did_you_mean", problem=problem, nearest=near) if near else problem
 
 
 def refuse(kind: str, **context: Any) -> PydanticCustomError:
@@ -133,7 +133,6 @@ BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "max_length": "length <=
 def _say(problem: Mapping[str, Any]) -> Message:
     key = f"invalid.{problem['problem']}"
     said = {"got": "", **problem}
-    text = SAY(key if key in SAY.texts["en-US"] else "invalid.other", **said)
-    if "nearest" in problem:
-        text = SAY("did_you_mean", problem=text, nearest=problem["nearest"])
+    told = SAY(key if key in SAY.texts["en-US"] else "invalid.other", **said)
+    text = suggest(told, problem.get("nearest", []))
     return SAY("with_allowed", problem=text, allowed=problem["allowed"]) if "allowed" in problem else text

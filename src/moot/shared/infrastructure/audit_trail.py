@@ -147,16 +147,10 @@ class AuditTrail:
         except Fenced as e:
             raise LeaseLost(*e.args) from e
 
-    def append_soon(self, kind: Kind, values: Mapping[str, Any], *, session_id: UUID) -> asyncio.Future[None]:
-        """As `append`, without waiting: what is appended after it is not committed before it.
-
-        Secrets have been taken out of `values` already.
-        """
-        return self._append.later((Record(kind, "insert", session_id, dict(values), _token(session_id)),))
-
-    def note(self, record: Record) -> asyncio.Future[None]:
-        """Commit a row nobody waits for, along with whatever is committed next."""
-        return self._append.later((_clean(record._replace(token=_token(record.session_id))),))
+    def note(self, record: Record, *, redacted: bool = False) -> asyncio.Future[None]:
+        """Commit a row nobody waits for, along with whatever is committed next, and not after it."""
+        mine = record._replace(token=_token(record.session_id))
+        return self._append.later((mine if redacted else _clean(mine),))
 
     async def vouch(self, work: Callable[[Connection], Iterable[Record]]) -> None:
         """Commit the rows that `work` writes itself, with a link for each that it says it has written."""

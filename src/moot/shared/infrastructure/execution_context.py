@@ -6,7 +6,7 @@ which session they belong to. asyncio gives each parallel node its own copy.
 
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -51,7 +51,7 @@ class ExecutionContext(BaseModel, frozen=True):
     it the last time.
     """
 
-    session_id: str
+    session_id: str = ""
     as_of: datetime | None = None
     locale: Locale = DEFAULT_LOCALE
     workspace: str = DEFAULT_WORKSPACE
@@ -107,22 +107,13 @@ current_execution_ctx: ContextVar[ExecutionContext | None] = ContextVar("current
 
 def current_context() -> ExecutionContext:
     """Of whatever is under way here, or else a bare one."""
-    return current_execution_ctx.get() or ExecutionContext(session_id="")
+    return current_execution_ctx.get() or ExecutionContext()
 
 
 def current_replay() -> ReplayContext | None:
     """The replay under way here."""
     context = current_execution_ctx.get()
     return context if isinstance(context, ReplayContext) else None
-
-
-def on_behalf_of(
-    workspace: str, caller: str = "", *, session_id: str = "", tally: Tally | None = None
-) -> AbstractContextManager[ExecutionContext]:
-    """What is done in the block is done for `workspace`, and on the record of `session_id` if there is one."""
-    return ExecutionContext(
-        session_id=session_id, workspace=workspace, caller=caller, tally=tally or Tally()
-    ).active()
 
 
 def moment_of_reading(now: datetime) -> datetime:

@@ -19,7 +19,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.orm import Mapped, mapped_column
 
-from moot.shared.domain.leases import Lease, Leases, Renewal, Taken
+from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 from moot.shared.infrastructure.audit_trail import Fenced
 from moot.shared.infrastructure.database import Database
 
@@ -70,19 +70,17 @@ class SqlLeases(Leases):
         await self._database.write(take)
         return taken[0] if taken else None
 
-    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> Renewal:
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
         row = self._row
         mine = self._update(row.id.in_(rows), row.lease_owner == owner)
         states = select(row.id, row.lease_owner, self._cancel).where(row.id.in_(rows))
-        found = Renewal(set(), set())
+        found: dict[UUID, Loss] = {}
 
         def prolong(db: Connection) -> None:
             db.execute(mine.values(lease_expires_at=until))
             for row_id, holder, cancel in db.execute(states):
-                if holder != owner:
-                    found.lost.add(row_id)
-                elif cancel:
-                    found.cancel_requested.add(row_id)
+                if holder != owner or cancel:
+                    found[row_id] = "taken over" if holder != owner else "cancelled"
 
         await self._database.write(prolong)
         return found

@@ -15,7 +15,7 @@ from moot.shared.domain import errors
 from moot.shared.domain.errors import AppError, InvalidInput, NotFound
 from moot.shared.domain.messages import LOCALES, Locale, nearest, shorten
 from moot.shared.domain.texts import SAY
-from moot.shared.domain.validation import invalid_input
+from moot.shared.domain.validation import invalid_input, suggest
 from moot.shared.presentation.caller import reader_of
 
 logger = structlog.get_logger(__name__)
@@ -57,11 +57,10 @@ def install_error_handlers(app: FastAPI) -> None:
     async def on_http_error(request: Request, error: HTTPException) -> JSONResponse:
         here = {"method": shorten(request.method), "path": shorten(request.url.path)}
         if error.status_code != 405:
-            missing = NotFound(SAY("no_such_page", **here), code=f"HTTP_{error.status_code}")
             known = (route.path or "" for route in iter_route_contexts(request.app.routes))
-            if near := nearest(here["path"], known, cutoff=0.6):  # an id is not like the name of one
-                missing.message = SAY("did_you_mean", problem=missing.message, nearest=near)
-                missing.details["nearest"] = near
+            near = nearest(here["path"], known, cutoff=0.6)  # an id is not like the name of one
+            told, code = suggest(SAY("no_such_page", **here), near), f"HTTP_{error.status_code}"
+            missing = NotFound(told, code=code, **({"nearest": near} if near else {}))
             return answer(request, missing, error.status_code)
         allowed = _find_methods(request)
         refused = InvalidInput(

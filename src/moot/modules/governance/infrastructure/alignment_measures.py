@@ -19,8 +19,8 @@ from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMSe
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
 from moot.shared.infrastructure.execution_context import (
     DEFAULT_WORKSPACE,
+    ExecutionContext,
     current_execution_ctx,
-    on_behalf_of,
 )
 
 Embed = Callable[[list[str]], Sequence[Sequence[float]]]
@@ -114,9 +114,8 @@ class ModelOpinion:
         shown = json.dumps({"goal": goal[:LONGEST], "action": action[:LONGEST]}, ensure_ascii=False)
         context = current_execution_ctx.get()
         mine = context is not None and context.workspace == workspace
-        with (
-            nullcontext() if mine else on_behalf_of(workspace)
-        ):  # of the session, too, where one is under way
+        under_way = nullcontext() if mine else ExecutionContext(workspace=workspace).active()
+        with under_way:  # of the session, too, where there is one
             reply = await self._llm.chat(
                 [ChatMessage(role="system", content=SYSTEM), ChatMessage(role="user", content=shown)],
                 response_schema=SCHEMA,

@@ -17,7 +17,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
 from moot.shared.domain.leases import LeaseHolder, Loss
 from moot.shared.domain.validation import Strict, refuse
-from moot.shared.infrastructure.execution_context import Tally, on_behalf_of
+from moot.shared.infrastructure.execution_context import ExecutionContext, Tally
 
 __all__ = ["Conversation", "Feedback", "IntakeService", "PlanDecision", "Question", "Style", "Turn"]
 
@@ -220,7 +220,8 @@ class IntakeService:
         record = str(turn.id) if self._conversations.lasting else ""
         errand = Errand(workspace, by or "", record, _tally(turn.spent), listener)
         keeper = Keeper(conversation, self._conversations, self._clock, errand)
-        with on_behalf_of(workspace, errand.caller, session_id=record, tally=errand.tally):
+        mine = {"session_id": record, "workspace": workspace, "caller": errand.caller, "tally": errand.tally}
+        with ExecutionContext(**mine).active():
             work = asyncio.create_task(self._run(keeper, given))
 
         def stop(_: Loss) -> None:

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, Index, String, Text, insert, select, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
-from moot.shared.domain.leases import Lease, Renewal, Taken
+from moot.shared.domain.leases import Lease, Loss, Taken
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.redaction import REDACT
@@ -105,8 +105,8 @@ class MemoryConversations(Conversations):
         self._held.add(row_id)
         return Taken(Lease(owner, self._kept[row_id].lease_token + 1, until), False)
 
-    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> Renewal:
-        return Renewal(set(), set())
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
+        return {}
 
     async def release(self, owner: str, now: datetime) -> None:
         self._held.clear()

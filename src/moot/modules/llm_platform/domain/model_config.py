@@ -26,8 +26,7 @@ from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.messages import nearest, shorten
 from moot.shared.domain.moments import Day
-from moot.shared.domain.texts import SAY as COMMON
-from moot.shared.domain.validation import Strict, name_kind, quote, refuse, refuse_field
+from moot.shared.domain.validation import Strict, name_kind, quote, refuse, refuse_field, suggest
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 DEFAULT_ALIAS = "default"
@@ -326,5 +325,5 @@ class ConfigRepository(Protocol):
 
 
 def no_such_config(alias: str, known: Sequence[str] = ()) -> ConfigNotFound:
-    said, near = SAY("config.not_found", alias=shorten(alias)), nearest(alias, known)
-    return ConfigNotFound(COMMON("did_you_mean", problem=said, nearest=near) if near else said)
+    said = SAY("config.not_found", alias=shorten(alias))
+    return ConfigNotFound(suggest(said, nearest(alias, known)))

@@ -23,7 +23,7 @@ from moot.modules.llm_platform.application.web_search import WebSearchRequest, W
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.llm_platform.domain.chat import compose
 from moot.shared.domain.validation import Strict
-from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.infrastructure.execution_context import ExecutionContext
 from moot.shared.presentation.caller import Caller, Workspace
 from moot.shared.presentation.errors import ErrorBody
 
@@ -127,7 +127,7 @@ class GenerateBody(Strict):
     },
 )
 async def generate(body: GenerateBody, platform: Platform, workspace: Workspace) -> ChatResult:
-    with on_behalf_of(workspace):
+    with ExecutionContext(workspace=workspace).active():
         return await platform.llm_service().chat(
             compose(body.prompt, body.system_message),
             temperature=body.temperature,
@@ -139,5 +139,5 @@ async def generate(body: GenerateBody, platform: Platform, workspace: Workspace)
 
 @router.post("/web-search", summary="Search the web; newest first, undated last")
 async def web_search(asked: WebSearchRequest, platform: Platform, workspace: Workspace) -> WebSearchResponse:
-    with on_behalf_of(workspace):
+    with ExecutionContext(workspace=workspace).active():
         return await platform.web_search.search(asked)

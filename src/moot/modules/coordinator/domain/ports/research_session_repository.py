@@ -16,7 +16,7 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Chain, Verification, WorkspaceVerification
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.leases import Lease, Leases, Renewal, Taken
+from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 from moot.shared.domain.messages import Locale
 
 Called = Literal["models", "others"]
@@ -114,8 +114,8 @@ class IResearchSessionRepository(Leases):
     async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
         refuse()
 
-    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> Renewal:
-        return Renewal(set(), set())
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
+        return {}
 
     async def release(self, owner: str, now: datetime) -> None:
         return

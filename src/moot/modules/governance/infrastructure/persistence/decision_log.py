@@ -19,7 +19,7 @@ from moot.modules.governance.domain.decisions import (
 from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
-from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind
+from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind, Record
 from moot.shared.infrastructure.execution_context import count_audit_gap, current_replay
 from moot.shared.infrastructure.transactions import transaction
 
@@ -49,8 +49,8 @@ class SqlDecisionLog(DecisionLog):
         plain_yes = record.result is PLAIN_YES
         row = dict(record) | {"result": NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")}
         if plain_yes and record.session_id is not None and not self._strict:
-            written = self._trail.append_soon(DECISION, row, session_id=record.session_id)
-            written.add_done_callback(
+            noted = Record(DECISION, "insert", record.session_id, row)
+            self._trail.note(noted, redacted=True).add_done_callback(
                 lambda done: None if done.cancelled() else _note_gap(record, done.exception())
             )
             return record

@@ -1,7 +1,0 @@
-"""What the keeper of the keys says to people."""
-
-from pathlib import Path
-
-from moot.shared.domain.messages import Catalogue
-
-SAY = Catalogue(Path(__file__).parent)
