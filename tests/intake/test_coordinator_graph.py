@@ -22,7 +22,7 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     ROUTES,
     Coordinator,
 )
-from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptMissing, PromptTemplates
+from moot.modules.intake.infrastructure.prompt_templates import FOLDER, PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
 from moot.modules.llm_platform.application.llm_service import LLMService
 from moot.modules.llm_platform.domain.budget import Budget, Limits
@@ -31,6 +31,7 @@ from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.shared.domain.clock import FixedClock
+from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, ExecutionContext
 from tests.fakes.llm_server import LLMServer, Say, Status
 
@@ -463,7 +464,7 @@ class TestFailure:
         prompts = PromptTemplates(tmp_path, built_in={})
         coordinator = Coordinator(desk.llm(), prompts, desk.rules, desk.metrics)
         state: Any = {"messages": [{"role": "user", "content": ENGLISH}]}
-        with capture_logs(), pytest.raises(PromptMissing, match=r"coordinator\.md: no such file"):
+        with capture_logs(), pytest.raises(Unavailable, match=r"coordinator\.md: no such file"):
             await coordinator.run(state, DEFAULT_WORKSPACE)
         assert desk.metrics.snapshot().runs == {"failed": 1}
 

@@ -93,9 +93,9 @@ async def test_a_new_route_of_the_coordinator_leads_to_a_new_node(ruled):
         id=uuid4(), workspace_id="default", title="?", created_at=NOON, updated_at=NOON, turns=(turn,)
     )
     keeper = Keeper(conversation, ruled.desk.intake.conversations, FixedClock(NOON), Errand())
-    stand = await graph.run(keeper, state=asked)
-    assert (stand.waits, stand.state.goto) == (False, END)
-    assert stand.state.reply == f"Looked after: Is {MIRAGE} cheap"
+    ended = await graph.run(keeper, state=asked)
+    assert (ended.waits, ended.goto) == (False, END)
+    assert ended.reply == f"Looked after: Is {MIRAGE} cheap"
 
 
 @pytest.mark.accepts("W45")

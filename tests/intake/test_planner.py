@@ -10,7 +10,7 @@ from pydantic import SecretStr
 
 from moot.modules.intake.application.intake_state import Errand, IntakeState
 from moot.modules.intake.domain.question import Citation, Finding, Limits, Mention, Plan, Understanding
-from moot.modules.intake.infrastructure.adapters.plan_review import LastWord, PlanRuling
+from moot.modules.intake.infrastructure.adapters.plan_review import PlanRuling
 from moot.modules.intake.infrastructure.agents.planner import Planned, Planner
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.config_service import ModelRegistry
@@ -257,7 +257,7 @@ async def test_where_the_template_is_rejected_too_a_person_says_what_else_to_pla
 
 async def test_a_rule_that_ends_the_work_leaves_no_other_plan_to_make(planner: Build, llm_server: LLMServer):
     llm_server.default = said()
-    planned = await ask(planner(Reviewer(LastWord(None, why="Spent."))))
+    planned = await ask(planner(Reviewer(PlanRuling(None, why="Spent.", final=True))))
     assert (planned.plan, planned.code, planned.iteration) == (None, "rejected", 1)
     assert len(llm_server.requests) == 1
 

@@ -11,10 +11,10 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import HAND_TO_P
 from moot.modules.intake.infrastructure.prompt_templates import (
     BUILT_IN,
     FOLDER,
-    PromptMissing,
     PromptTemplates,
 )
 from moot.modules.llm_platform.application.llm_service import ChatMessage
+from moot.shared.domain.errors import Unavailable
 
 ASKED = [ChatMessage(role="user", content="茅台现在能买吗？")]
 VARIABLES: dict[str, Any] = {
@@ -108,7 +108,7 @@ class TestChoice:
         prompts = PromptTemplates(inside)
         assert system(prompts, "greeting", locale="..") == "hello"
         for name, locale in (("secret", ".."), ("../secret", "en-US")):
-            with pytest.raises(PromptMissing):
+            with pytest.raises(Unavailable):
                 system(prompts, name, locale=locale)
 
 
@@ -125,12 +125,12 @@ class TestValues:
 
     def test_the_conversation_stays_out_of_the_prompt(self, tmp_path: Path):
         put(tmp_path, "careless.md", "asked: {{ user_input }}")
-        with pytest.raises(PromptMissing, match="'user_input' is undefined"):
+        with pytest.raises(Unavailable, match="'user_input' is undefined"):
             system(PromptTemplates(tmp_path), "careless")
 
     def test_a_template_reaches_nothing_but_its_values(self, tmp_path: Path):
         put(tmp_path, "curious.md", "{{ locale.__class__.__mro__ }}")
-        with pytest.raises(PromptMissing, match="unsafe"):
+        with pytest.raises(Unavailable, match="unsafe"):
             system(PromptTemplates(tmp_path), "curious")
 
     def test_no_conversation_leaves_the_prompt_alone(self, tmp_path: Path):
@@ -158,7 +158,7 @@ class TestFailure:
     @pytest.mark.accepts("A4-05")
     def test_with_neither_the_error_names_what_was_looked_for(self, tmp_path: Path, metrics: IntakeMetrics):
         prompts = PromptTemplates(tmp_path, built_in={}, metrics=metrics)
-        with capture_logs(), pytest.raises(PromptMissing) as missing:
+        with capture_logs(), pytest.raises(Unavailable) as missing:
             system(prompts, locale="zh-CN")
         said = missing.value.in_locale("zh-CN")
         assert missing.value.code == "PROMPT_MISSING"

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from typing import get_args
 
 import pytest
 from hypothesis import given
@@ -9,8 +10,8 @@ from hypothesis import strategies as st
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
+from moot.modules.intake.application.language import tongue_of
 from moot.modules.intake.application.report_text import (
-    TONGUES,
     clean_url,
     clip,
     headings_for,
@@ -19,10 +20,9 @@ from moot.modules.intake.application.report_text import (
     shorten,
     split_blocks,
     tame,
-    tongue_of,
 )
 from moot.modules.intake.domain.conversation import Answer, Section
-from moot.modules.intake.domain.question import Citation
+from moot.modules.intake.domain.question import Citation, Tongue
 from moot.shared.domain.markdown import escape
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.texts import SAY as COMMON
@@ -279,7 +279,7 @@ def test_words_in_brackets_read_as_they_are_unless_they_define_a_link():
 
 class TestHeadings:
     def test_every_language_has_the_same_ones_with_the_same_places_to_fill(self):
-        tables = [headings_for(tongue) for tongue in TONGUES]
+        tables = [headings_for(tongue) for tongue in get_args(Tongue)]
         places = [{key: sorted(re.findall(r"\{\w+\}", text)) for key, text in t.items()} for t in tables]
         assert places == [places[0]] * 4
 

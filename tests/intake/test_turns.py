@@ -16,7 +16,7 @@ from moot.modules.intake.application.intake_service import (
     NotItsTurn,
     Question,
 )
-from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Keeper, Stand
+from moot.modules.intake.application.intake_state import IntakeGraph, IntakeState, Keeper
 from moot.modules.intake.domain.conversation import Conversations, Turn
 from moot.modules.intake.domain.question import Finding
 from moot.modules.intake.infrastructure.conversations import SqlConversations
@@ -55,7 +55,7 @@ class Work(IntakeGraph):
 
     async def run(
         self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
-    ) -> Stand:
+    ) -> IntakeState:
         self.begun.set()
         try:
             await self.may_go_on.wait()
@@ -63,7 +63,7 @@ class Work(IntakeGraph):
             self.stopped.set()
             raise
         await keeper.keep_finding(Finding(step_id=self._who, status="completed", text="found"))
-        return Stand(IntakeState(reply=self._who), False)
+        return IntakeState(reply=self._who)
 
 
 class Process:

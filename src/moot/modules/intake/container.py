@@ -11,6 +11,7 @@ from moot.modules.intake.application.intake_service import IntakeService
 from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
+from moot.modules.intake.domain.conversation import Conversations
 from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
@@ -20,10 +21,9 @@ from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.agents.team import StepWatch, Team
-from moot.modules.intake.infrastructure.conversations import MemoryConversations, SqlConversations
-from moot.modules.intake.infrastructure.graph.checkpoints import checkpointer
+from moot.modules.intake.infrastructure.conversations import SqlConversations
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
-from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, Parts
+from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, Parts, checkpointer
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer
@@ -57,7 +57,7 @@ class IntakeContainer:
         self.metrics = IntakeMetrics()
         self.model_calls = llm_platform.llm_call_logs()
         self.other_calls = llm_platform.external_call_logs()
-        self.conversations = SqlConversations(trail.database) if trail else MemoryConversations()
+        self.conversations = SqlConversations(trail.database) if trail else Conversations()
         self.service = IntakeService(
             self._graph,
             self.conversations,

@@ -53,18 +53,25 @@ def render_report(result: ResearchResult) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
+def tell_ruling(result: ResearchResult, say: Wording) -> str:
+    """The verdict as a sentence, or why there is none."""
     verdict = result.verdict
     if verdict is None:
         status = say.literal(result.verdict_status)
-        yield say("report.no_verdict", status=status, reason=escape(result.reason or ""))
-        return
-    yield say(
+        return say("report.no_verdict", status=status, reason=escape(result.reason or ""))
+    return say(
         "report.ruling",
         action=say.literal(verdict["action"]),
         position=verdict["position_percent"],
         confidence=verdict["confidence"],
     )
+
+
+def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
+    yield tell_ruling(result, say)
+    verdict = result.verdict
+    if verdict is None:
+        return
     yield escape_lines(verdict["reasoning"])
     parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
     yield _list(f"**{say(f'report.{part}')}**: {escape(verdict[part])}" for part in parts)

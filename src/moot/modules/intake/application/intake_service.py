@@ -11,7 +11,7 @@ from pydantic import Field, StringConstraints, ValidationInfo, field_validator
 
 from moot.modules.intake.application.intake_state import Errand, IntakeGraph, Keeper, Tell, begin_state
 from moot.modules.intake.domain.conversation import Conversation, Conversations, PlanDecision, Style, Turn
-from moot.modules.intake.domain.question import Limits, Spent
+from moot.modules.intake.domain.question import Limits
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError, Conflict, InvalidInput, NotFound
@@ -218,7 +218,9 @@ class IntakeService:
         """Of a conversation that is held here, to its end; `given` is for the graph."""
         turn, workspace = conversation.last, conversation.workspace_id
         record = str(turn.id) if self._conversations.lasting else ""
-        errand = Errand(workspace, by or "", record, _tally(turn.spent), listener)
+        spent = turn.spent.model_dump(include={"requests", "tokens"})
+        tally = Tally(**spent, cost=turn.spent.cost or 0.0, unpriced=turn.spent.cost is None)
+        errand = Errand(workspace, by or "", record, tally, listener)
         keeper = Keeper(conversation, self._conversations, self._clock, errand)
         mine = {"session_id": record, "workspace": workspace, "caller": errand.caller, "tally": errand.tally}
         with ExecutionContext(**mine).active():
@@ -255,16 +257,6 @@ class IntakeService:
         if self._on_record is not None:
             await self._on_record()  # whoever goes on with the turn goes on with its record
         await keeper.write(turn, release=True)
-
-
-def _tally(spent: Spent) -> Tally:
-    """For a turn that goes on."""
-    return Tally(
-        requests=spent.requests,
-        tokens=spent.tokens,
-        cost=spent.cost or 0.0,
-        unpriced=int(spent.cost is None),
-    )
 
 
 def _tell_end(conversation: Conversation, errand: Errand) -> None:

@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, Protocol
 
 import structlog
 from pydantic import BaseModel
@@ -123,7 +123,7 @@ class IntakeState(CoordinatorState):
 
     `plan_iterations`: how many plans there were; `plan_repairs`: how many of them the rules sent back; `edits`: what
     a person wanted changed so far. `escalation`: the rules want somebody to approve the plan first, by its `id`; or,
-    without one, do not allow it as it is.
+    without one, do not allow it as it is. `waits`: for a person to accept, edit or reject the plan.
     """
 
     auto_accepted_plan: bool = False
@@ -138,6 +138,7 @@ class IntakeState(CoordinatorState):
     findings: list[Finding] = []
     answer: Answer | None = None
     warnings: list[str] = []
+    waits: bool = False
 
     @property
     def understood(self) -> Understanding:
@@ -176,6 +177,18 @@ class IntakeState(CoordinatorState):
         steps = {step.id: step.symbol for step in (self.plan.steps if self.plan else ())}
         refused = [found for found in self.findings if found.refused and steps.get(found.step_id)]
         return {str(steps[found.step_id]): found.error or "" for found in refused}
+
+    @property
+    def status(self) -> TurnStatus:
+        found = any(finding.usable for finding in self.findings) or (self.answer and self.answer.citations)
+        signs: dict[TurnStatus, object] = {
+            "waiting": self.waits,
+            "failed": self.error,
+            "rejected": self.rejected,
+            "nothing_found": self.answer and not found,
+            "answered": self.answer,
+        }
+        return next((status for status, sign in signs.items() if sign), "replied")
 
     def say(self, key: str, **values: Any) -> str:
         return SAY(key, **values).in_locale(reading_language(self.understood.locale))
@@ -232,16 +245,15 @@ class Keeper:
                 now = self.conversation
                 self.lost = not await self.store.save(now, now.lease_token, release=release)
 
-    def end(self, stand: "Stand") -> Turn:
+    def end(self, state: IntakeState) -> Turn:
         """As far as it has come: it may wait for a person."""
-        state, status = stand.state, _status(stand)
         rejected = SAY("conversation.plan_rejected").in_locale(reading_language(state.locale))
         return Turn.model_validate(
             self.conversation.last.model_dump()
             | state.model_dump(include=set(Turn.model_fields), exclude_unset=True)
             | {
-                "status": status,
-                "ended_at": None if status == "waiting" else self.clock.now(),
+                "status": state.status,
+                "ended_at": None if state.waits else self.clock.now(),
                 "locale": state.locale,
                 "escalation_id": (state.escalation or {}).get("id"),
                 "reply": state.reply or (rejected if state.rejected else None),
@@ -259,17 +271,10 @@ class Keeper:
         return turn.model_copy(update=failed | {"ended_at": self.clock.now(), "locale": locale})
 
 
-class Stand(NamedTuple):
-    """`waits`: for a person to accept, edit or reject the plan in `state`."""
-
-    state: IntakeState
-    waits: bool
-
-
 class IntakeGraph(Protocol):
     async def run(
         self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
-    ) -> Stand:
+    ) -> IntakeState:
         """From `state`; without, on from where it waits with what a person said, or from where a process died.
 
         What is found on the way is given to the keeper of the turn.
@@ -308,16 +313,3 @@ def find_earlier(conversation: Conversation) -> dict[tuple[str | None, tuple[str
             if first_told.setdefault(finding.session_id, turn.asked_at) >= last.asked_at - FRESH:
                 found[step.symbol, step.experts] = finding
     return found
-
-
-def _status(stand: Stand) -> TurnStatus:
-    state = stand.state
-    found = any(finding.usable for finding in state.findings) or (state.answer and state.answer.citations)
-    signs: dict[TurnStatus, object] = {
-        "waiting": stand.waits,
-        "failed": state.error,
-        "rejected": state.rejected,
-        "nothing_found": state.answer and not found,
-        "answered": state.answer,
-    }
-    return next((status for status, sign in signs.items() if sign), "replied")

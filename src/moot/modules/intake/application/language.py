@@ -18,7 +18,7 @@ _HIRAGANA, _KATAKANA = re.compile("[ぁ-ゖ]+"), re.compile("[ァ-ヺー]+")
 _HANGUL, _HAN = re.compile("[가-힣ㄱ-ㅎㅏ-ㅣᄀ-ᇿ]+"), re.compile("[㐀-䶿一-鿿々〆]+")
 _WORD = re.compile(r"[A-Za-zÀ-ɏ]+(?:['’&.-][A-Za-zÀ-ɏ]+)*")
 _TAG = re.compile(r"(?P<language>[a-z]{2,3})(-[a-z]{4})?(-(?P<region>[a-z]{2}|\d{3}))?")
-_HOME = {"zh": "zh-CN", "en": "en-US", "ja": "ja-JP", "ko": "ko-KR"}
+_HOME: Mapping[str, Tongue] = {"zh": "zh-CN", "en": "en-US", "ja": "ja-JP", "ko": "ko-KR"}
 _NAMES = {"chinese": "zh-CN", "english": "en-US", "japanese": "ja-JP", "korean": "ko-KR"}
 _ENOUGH = 1000
 """Characters; a text does not change its language after that."""
@@ -41,6 +41,11 @@ def detect(text: str) -> Tongue | None:
 def locale_of(handed: str | None, text: str, default: str) -> str:
     """What a model handed over if that is a locale, else what the text tells, else the default."""
     return normalise(handed) or detect(text) or default
+
+
+def tongue_of(locale: str) -> Tongue | None:
+    """The language of a locale, whatever its region: `zh-TW` reads `zh-CN`. None where it is none of ours."""
+    return _HOME.get(locale.lower().replace("_", "-").partition("-")[0])
 
 
 def normalise(tag: str | None) -> str | None:

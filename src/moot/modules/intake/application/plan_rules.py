@@ -106,11 +106,8 @@ def read_plan(
         before = [*ended, *(step["id"] for step in steps)]
         written = each if isinstance(each, Mapping) else {"type": repr(each)}
         step = _fill_in(written, before, known_symbols, reader, can_search)
-        if step["need_web_search"] and not can_search:
-            problems.append(_problem(f"steps[{place}].need_web_search", "enum", True, ["false"]))
-        problems += (
-            _problem(f"steps[{place}].{name}", *wrong) for name, *wrong in _check(step, before, known_symbols)
-        )
+        found = _check(step, before, known_symbols, can_search)
+        problems += (_problem(f"steps[{place}].{name}", *wrong) for name, *wrong in found)
         steps.append(step)
     if problems:
         raise invalid_input(problems)
@@ -148,7 +145,8 @@ def _fill_in(
 ) -> dict[str, Any]:
     """What computes with the findings of others comes after all before it, unless it says after which."""
     searches = given.get("need_web_search", given.get("need_search"))
-    kind = str(given.get("type") or given.get("step_type") or _infer(given, searches)).strip().lower()
+    looks_like = "equity" if given.get("symbol") else "research" if _is_yes(searches, False) else "processing"
+    kind = str(given.get("type") or given.get("step_type") or looks_like).strip().lower()
     written, description = (
         _text(given.get("symbol"), LONGEST_ID),
         _text(given.get("description"), LONGEST_TEXT),
@@ -171,9 +169,11 @@ def _fill_in(
 
 
 def _check(
-    step: Mapping[str, Any], before: Sequence[str], known: Collection[str]
+    step: Mapping[str, Any], before: Sequence[str], known: Collection[str], can_search: bool
 ) -> Iterator[tuple[str, str, Any, Sequence[str]]]:
     """Of each field that cannot stay: what is wrong, what was found there, and what could stand there."""
+    if step["need_web_search"] and not can_search:
+        yield "need_web_search", "enum", True, ["false"]
     if step["id"] in before:
         yield "id", "taken", step["id"], ()
     if step["type"] not in STEP_TYPES:
@@ -189,12 +189,6 @@ def _check(
 def _problem(field: str, kind: str, got: Any, allowed: Sequence[str]) -> ErrorDetails:
     told = {"got": got, "allowed": list(allowed[:MOST_ALLOWED])}
     return {"type": kind, "loc": (field,), "msg": kind, "input": got, "ctx": told}
-
-
-def _infer(given: Mapping[str, Any], searches: Any) -> StepType:
-    if given.get("symbol"):
-        return "equity"
-    return "research" if _is_yes(searches, False) else "processing"
 
 
 def _name(given: Any) -> str:

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 from pydantic import BaseModel, StringConstraints
 
 from moot.modules.intake.application.intake_state import IntakeState
-from moot.modules.intake.application.language import detect
-from moot.modules.intake.application.report_text import clip, headings_for, language_name, tongue_of
+from moot.modules.intake.application.language import detect, tongue_of
+from moot.modules.intake.application.report_text import clip, headings_for, language_name
 from moot.modules.intake.domain.conversation import Style
 from moot.modules.intake.domain.question import (
     Citation,

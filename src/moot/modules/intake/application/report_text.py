@@ -10,21 +10,13 @@ import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
 from importlib.resources import files
-from typing import get_args
 from urllib.parse import quote, urlsplit
 
+from moot.modules.intake.application.language import tongue_of
 from moot.modules.intake.domain import texts
 from moot.modules.intake.domain.conversation import Answer, Style
 from moot.modules.intake.domain.question import Citation, Tongue
 from moot.shared.domain.markdown import drop_unseen, escape
-
-TONGUES: tuple[Tongue, ...] = get_args(Tongue)
-
-
-def tongue_of(locale: str) -> Tongue | None:
-    """The language of a locale, whatever its region: `zh-TW` reads `zh-CN`. None where it is none of ours."""
-    language = locale.lower().replace("_", "-").partition("-")[0]
-    return next((tongue for tongue in TONGUES if tongue.startswith(f"{language}-")), None)
 
 
 def headings_for(locale: str) -> Mapping[str, str]:

@@ -1,14 +1,14 @@
 """A conversation: questions and what became of each, so that the next one can build on them."""
 
-from abc import abstractmethod
-from datetime import timedelta
+from collections.abc import Sequence
+from datetime import datetime, timedelta
 from typing import Literal
 from uuid import UUID, uuid4
 
 from pydantic import AwareDatetime, BaseModel, Field, computed_field
 
 from moot.modules.intake.domain.question import Citation, Finding, Plan, Spent, Understanding
-from moot.shared.domain.leases import Lease, Leases
+from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 
 Style = Literal["brief", "research", "academic", "news"]
 PlanDecision = Literal["accepted", "edit_plan", "rejected"]
@@ -104,21 +104,47 @@ class Conversation(BaseModel, frozen=True):
 
 
 class Conversations(Leases):
-    """Each belongs to a workspace, and is unknown in every other; whoever works on a turn holds its lease."""
+    """Each belongs to a workspace, and is unknown in every other; whoever works on a turn holds its lease.
 
-    lasting: bool
+    These here are for a desk that keeps nothing: gone with it, and nobody else's.
+    """
+
+    lasting = False
     """Whether they, and the record of what was done for them, outlive the process."""
 
-    @abstractmethod
-    async def add(self, conversation: Conversation, lease: Lease) -> None: ...
+    def __init__(self) -> None:
+        self._kept: dict[UUID, Conversation] = {}
+        self._held: set[UUID] = set()
 
-    @abstractmethod
+    async def add(self, conversation: Conversation, lease: Lease) -> None:
+        self._held.add(conversation.id)
+        await self.save(conversation, lease.token)
+
     async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
         """As whoever has this token leaves it; False: somebody else has taken it over. `release` ends the lease."""
+        self._kept[conversation.id] = conversation.model_copy(update={"lease_token": token})
+        if release:
+            self._held.discard(conversation.id)
+        return True
 
-    @abstractmethod
-    async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None: ...
+    async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None:
+        found = self._kept.get(conversation_id)
+        return found if found and found.workspace_id == workspace else None
 
-    @abstractmethod
     async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
         """Those whose id begins with these digits."""
+        named = (kept for kept in self._kept.values() if kept.id.hex.startswith(prefix))
+        mine = [kept for kept in named if kept.workspace_id == workspace]
+        return sorted(mine, key=lambda kept: kept.updated_at, reverse=True)[:limit]
+
+    async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
+        if row_id in self._held:
+            return None
+        self._held.add(row_id)
+        return Taken(Lease(owner, self._kept[row_id].lease_token + 1, until), False)
+
+    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
+        return {}
+
+    async def release(self, owner: str, now: datetime) -> None:
+        self._held.clear()

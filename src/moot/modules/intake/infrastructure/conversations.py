@@ -1,6 +1,5 @@
 """Conversations in SQL. A turn is a document: it is read and written as a whole."""
 
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 from uuid import UUID
@@ -9,7 +8,7 @@ from sqlalchemy import Connection, Index, String, Text, insert, select, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
-from moot.shared.domain.leases import Lease, Loss, Taken
+from moot.shared.domain.leases import Lease
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.leases import LeasedRow, SqlLeases
 from moot.shared.infrastructure.redaction import REDACT
@@ -43,11 +42,7 @@ class SqlConversations(SqlLeases, Conversations):
     async def add(self, conversation: Conversation, lease: Lease) -> None:
         held = {"lease_owner": lease.owner, "lease_token": lease.token, "lease_expires_at": lease.expires_at}
         adding = insert(ROW).values(_row(conversation) | held)
-
-        def work(db: Connection) -> None:
-            db.execute(adding)
-
-        await self._database.write(work)
+        await self._database.write(lambda db: db.execute(adding))
 
     async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
         row = _row(conversation) | ({"lease_expires_at": None} if release else {})
@@ -78,44 +73,3 @@ def _row(conversation: Conversation) -> dict[str, Any]:
     turns = [turn.model_dump(mode="json") for turn in conversation.turns]
     row = conversation.model_dump(exclude={"turns"}) | {"turns": turns, "status": conversation.status}
     return {name: REDACT(value) for name, value in row.items()}
-
-
-class MemoryConversations(Conversations):
-    """For a desk that keeps nothing: gone with it, and nobody else's."""
-
-    lasting = False
-
-    def __init__(self) -> None:
-        self._kept: dict[UUID, Conversation] = {}
-        self._held: set[UUID] = set()
-
-    async def add(self, conversation: Conversation, lease: Lease) -> None:
-        self._held.add(conversation.id)
-        await self.save(conversation, lease.token)
-
-    async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
-        self._kept[conversation.id] = conversation.model_copy(update={"lease_token": token})
-        if release:
-            self._held.discard(conversation.id)
-        return True
-
-    async def acquire(self, row_id: UUID, owner: str, now: datetime, until: datetime) -> Taken | None:
-        if row_id in self._held:
-            return None
-        self._held.add(row_id)
-        return Taken(Lease(owner, self._kept[row_id].lease_token + 1, until), False)
-
-    async def renew(self, owner: str, rows: Sequence[UUID], until: datetime) -> dict[UUID, Loss]:
-        return {}
-
-    async def release(self, owner: str, now: datetime) -> None:
-        self._held.clear()
-
-    async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None:
-        found = self._kept.get(conversation_id)
-        return found if found and found.workspace_id == workspace else None
-
-    async def newest(self, workspace: str, *, limit: int, prefix: str = "") -> list[Conversation]:
-        named = (kept for kept in self._kept.values() if kept.id.hex.startswith(prefix))
-        mine = [kept for kept in named if kept.workspace_id == workspace]
-        return sorted(mine, key=lambda kept: kept.updated_at, reverse=True)[:limit]

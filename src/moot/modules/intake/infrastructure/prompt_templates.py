@@ -50,12 +50,6 @@ A plan takes at most {{ max_step_num }} steps and {{ max_plan_iterations }} roun
 }
 
 
-class PromptMissing(Unavailable):
-    """No file and nothing built in can be used; `details` say what was looked for and what is wrong with it."""
-
-    code = "PROMPT_MISSING"
-
-
 class PromptTemplates:
     """Opened once and used by everybody: later changes to the files are for the next start."""
 
@@ -75,7 +69,8 @@ class PromptTemplates:
     def messages(self, name: str, variables: Mapping[str, Any]) -> list[ChatMessage]:
         """The prompt as system message, then the messages of `user_input`, if there are any.
 
-        Each prompt may tell the time: `CURRENT_TIME`.
+        Each prompt may tell the time: `CURRENT_TIME`. Raises `Unavailable` where no file and nothing built in can be
+        used; its `details` say what was looked for and what is wrong with it.
         """
         values = {"CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}", **variables}
         problems: list[str] = []
@@ -90,7 +85,7 @@ class PromptTemplates:
                 return [ChatMessage(role="system", content=text), *conversation]
         self._count(name, problems)
         said = SAY("prompts.missing", name=name, problems=problems)
-        raise PromptMissing(said, name=name, problems=problems)
+        raise Unavailable(said, code="PROMPT_MISSING", name=name, problems=problems)
 
     def _sources(self, name: str, locale: str) -> dict[str, Template | str]:
         """From the most fitting to the last resort. A name is looked up among what was found, never opened."""

@@ -8,7 +8,7 @@ from typing import Any
 from uuid import UUID
 
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS, ExpertResultItem, ResearchResult
-from moot.modules.coordinator.application.report import Wording
+from moot.modules.coordinator.application.report import Wording, tell_ruling
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.intake.application.intake_state import Errand, Task
@@ -119,7 +119,7 @@ def _finding(step: Step, result: ResearchResult, language: Locale) -> Finding:
 def _text(
     result: ResearchResult, verdict: View | None, views: Sequence[View], risks: Sequence[str], say: Wording
 ) -> Iterator[str]:
-    yield f"**{result.symbol}** · {_ruling(result, say)}"
+    yield f"**{result.symbol}** · {tell_ruling(result, say)}"
     if verdict is not None:
         yield verdict.why
     if outcome := result.debate_outcome:
@@ -131,26 +131,13 @@ def _text(
     yield "\n".join([f"**{say('report.experts')}**", *told])
 
 
-def _ruling(result: ResearchResult, say: Wording) -> str:
-    verdict = result.verdict
-    if verdict is None:
-        status = say.literal(result.verdict_status)
-        return say("report.no_verdict", status=status, reason=result.reason or "")
-    return say(
-        "report.ruling",
-        action=say.literal(verdict["action"]),
-        position=verdict["position_percent"],
-        confidence=verdict["confidence"],
-    )
-
-
 def _figures(result: ResearchResult, say: Wording, language: Locale) -> dict[str, str]:
-    verdict, symbol = result.verdict, SAY("steps.figure.symbol").in_locale(language)
+    verdict = result.verdict
+    ruling = say.literal(verdict["action"] if verdict else result.verdict_status)
+    figures = {SAY("steps.figure.symbol").in_locale(language): result.symbol, say("report.verdict"): ruling}
     if verdict is None:
-        return {symbol: result.symbol, say("report.verdict"): say.literal(result.verdict_status)}
-    return {
-        symbol: result.symbol,
-        say("report.verdict"): say.literal(verdict["action"]),
+        return figures
+    return figures | {
         say("report.confidence"): f"{verdict['confidence']:.0%}",
         SAY("steps.figure.position").in_locale(language): f"{verdict['position_percent']:.0%}",
     }

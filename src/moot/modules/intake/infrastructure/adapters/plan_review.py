@@ -26,9 +26,7 @@ class PlanRuling(NamedTuple):
     advice: str = ""
     escalation_id: str | None = None
     """A person has been asked."""
-
-
-class LastWord(PlanRuling):
+    final: bool = False
     """A rule ends the work: no other plan would be allowed either."""
 
 
@@ -73,8 +71,7 @@ class GovernedPlanReview:
         if not result.may_proceed:
             why = explain(decision.record).in_locale(reader)
             asked = str(decision.escalation.id) if decision.escalation else None
-            kind = LastWord if result.terminates else PlanRuling
-            return kind(None, why, " ".join(result.suggestions), asked)
+            return PlanRuling(None, why, " ".join(result.suggestions), asked, result.terminates)
         if result.payload == payload:
             return PlanRuling(plan, advice=" ".join(result.suggestions))
         allowed = _as_allowed(plan, result.payload)

@@ -16,7 +16,7 @@ from moot.modules.intake.application.intake_state import LONGEST, Errand, Intake
 from moot.modules.intake.application.plan_rules import draw_plan, find_symbol, read_plan, symbols_in
 from moot.modules.intake.domain.question import Citation, Finding, Limits, Plan, Spent, reading_language
 from moot.modules.intake.domain.texts import SAY
-from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, LastWord, PlanRuling
+from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, ask_twice
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.modules.llm_platform.application.speaker import EngineChoice
@@ -141,7 +141,7 @@ class Planner:
         self, state: IntakeState, draft: Planned, ruling: PlanRuling, talk: list[ChatMessage]
     ) -> Planned | None:
         """Another plan in place of one that the rules reject; None where nobody here has one."""
-        if ruling.escalation_id or isinstance(ruling, LastWord) or draft.by == "rules":
+        if ruling.escalation_id or ruling.final or draft.by == "rules":
             return None
         logger.info("plan rejected, made anew", iteration=draft.iteration, why=ruling.why)
         if draft.sent_back < self._repairs:
@@ -231,7 +231,7 @@ def _stop(state: IntakeState, draft: Planned, ruling: PlanRuling, *, to_change: 
     asked, said = ruling.escalation_id, {"why": ruling.why, "advice": ruling.advice}
     code: Ending = "escalated" if asked else "rejected"
     reason = state.say("approval.needed" if asked else "plan.ended.rejected", **said, id=asked).strip()
-    if to_change and not asked and not isinstance(ruling, LastWord):
+    if to_change and not asked and not ruling.final:
         code, reason = "refused", state.say("plan.ended.refused", why=reason)
     return draft._replace(plan=None, code=code, reason=reason, escalation_id=asked, draft=draft.plan)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import structlog
 
@@ -38,14 +38,8 @@ NO_ADVICE = frozenset(COMMON("not_advice").in_locale(locale) for locale in LOCAL
 UNBEARABLE = ("report.uncited", "report.overruled")
 """What cites nothing, or rules by itself, is left to the rules."""
 
-
-class Written(NamedTuple):
-    """A text and the sources it cites, in the order of their numbers."""
-
-    draft: Draft
-    citations: tuple[Citation, ...]
-    engine: Literal["llm", "rules"]
-    notes: Problems = ()
+Written = tuple[Draft, tuple[Citation, ...], Literal["llm", "rules"], Problems]
+"""A text, the sources it cites in the order of their numbers, who wrote it, and what the reader must know of it."""
 
 
 class Reporter:
@@ -71,7 +65,7 @@ class Reporter:
             except AppError as e:
                 logger.warning("no model wrote the answer, the rules did", error=str(e))
                 notes = [SAY("report.model_failed", reason=e.message)]
-        return Written(compose(material).fit(material.style), material.sources, "rules", notes)
+        return compose(material).fit(material.style), material.sources, "rules", notes
 
     async def _by_model(self, material: Material) -> Written:
         """Of problems that stay the reader is told."""
@@ -96,22 +90,20 @@ class Reporter:
             if isinstance(problem, Message) and problem.key in UNBEARABLE:
                 raise UpstreamFailed(problem)
         text, citations, removed = keep_known(draft, material)
-        return Written(text, citations, "llm", [*problems, *removed])
+        return text, citations, "llm", [*problems, *removed]
 
 
 def _finish(written: Written, material: Material, warnings: Sequence[str], spent: Spent) -> Answer:
     """`spent` is what models took beside the findings."""
-    draft, findings = written.draft, [found.finding for found in material.found]
+    draft, cited, engine, notes = written
+    findings = [found.finding for found in material.found]
     limits = [
         SAY("report.partial", step=found.subject)
         for found in material.found
         if found.finding.status == "partial"
     ]
-    told = [
-        note if isinstance(note, str) else note.in_locale(material.reader)
-        for note in [*written.notes, *limits]
-    ]
-    unread = material.say["speaks_english"] if written.engine == "rules" else ""
+    told = [note if isinstance(note, str) else note.in_locale(material.reader) for note in [*notes, *limits]]
+    unread = material.say["speaks_english"] if engine == "rules" else ""
     noted = [unread, *warnings, *(warning for finding in findings for warning in finding.warnings), *told]
     took = sum((finding.spent for finding in findings), spent)
     answer = Answer(
@@ -120,9 +112,9 @@ def _finish(written: Written, material: Material, warnings: Sequence[str], spent
         title=escape(clip(draft.title, LONGEST_TITLE)),
         key_points=tuple(map(_one_line, draft.key_points)),
         sections=tuple(_sections(draft, material)),
-        citations=tuple(c.model_copy(update={"url": clean_url(c.url)}) for c in written.citations),
-        engine=written.engine,
-        disclaimer=_disclaimer(written.citations, took, material.say),
+        citations=tuple(c.model_copy(update={"url": clean_url(c.url)}) for c in cited),
+        engine=engine,
+        disclaimer=_disclaimer(cited, took, material.say),
         warnings=tuple(note for note in dict.fromkeys(noted) if note and note not in NO_ADVICE),
         markdown="",
     )

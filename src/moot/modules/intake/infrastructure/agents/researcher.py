@@ -53,13 +53,6 @@ class Notebook:
     sources: dict[tuple[str, str], Citation] = field(default_factory=dict)
     limit: str | None = None
 
-    def asks_anew(self, reply: ChatResult) -> bool:
-        """Whether any of its calls is one that has not been made before."""
-        calls = {f"{call.name} {call.arguments}" for call in reply.tool_calls}
-        new = calls - self.asked
-        self.asked |= calls
-        return bool(new)
-
     def keep(self, reply: ChatResult, outcomes: Sequence[ToolOutcome]) -> None:
         """A whole turn, in the order of its calls; services refuse a call that nothing answers."""
         said = ChatMessage(role="assistant", content=reply.content, tool_calls=list(reply.tool_calls))
@@ -155,9 +148,11 @@ class Researcher:
         Whoever asks only what was asked before will not stop by himself.
         """
         task, most = notes.task, notes.task.limits.max_tool_calls
-        if not notes.asks_anew(reply):
+        calls = {f"{call.name} {call.arguments}" for call in reply.tool_calls}
+        if calls <= notes.asked:
             notes.limit = task.say("steps.limit.repeated")
             return
+        notes.asked |= calls
         asked = [(call.name, _arguments(call.arguments)) for call in reply.tool_calls]
         for name, given in asked:
             task.errand.tell("tool_call", step=notes.step.id, name=name, arguments=given)

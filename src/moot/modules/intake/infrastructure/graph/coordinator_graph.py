@@ -1,9 +1,8 @@
 """The coordinator receives a question: load its prompt, ask the model, follow what it says.
 
-Without a model, rules understand the question and say so in a model's words: from there on the way is the same.
+Without a model, rules understand the question and decide; from there on the way is the same.
 """
 
-import json
 import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, cast
@@ -59,7 +58,8 @@ PARROTED = 20
 
 
 class WorkingState(CoordinatorState):
-    """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it."""
+    """Passed from node to node and gone at the end. `said` is an assistant's message, whoever speaks it; None: the
+    rules hand the question over."""
 
     prompt: tuple[ChatMessage, ...] = ()
     said: ChatMessage | None = None
@@ -154,15 +154,13 @@ class Coordinator:
         clear = understood.intent == "equity" and not (understood.follows and not understood.aspects)
         said = await self._ask(state, may_talk=not clear) if model else None
         by_model = said is not None
-        if said is None and (model or clear):
-            said = _hand_over(understood)
-        elif said is None:
+        if said is None and not (model or clear):
             works = self._rules.say_what_works
             reply = understood.reply or await works(understood.locale, state.question)
             said = ChatMessage(role="assistant", content=reply)
         return {
             "understood": understood.model_dump(mode="json"),
-            "said": said.model_dump(),
+            "said": said.model_dump() if said else None,
             "by_model": by_model,
         }
 
@@ -188,9 +186,11 @@ class Coordinator:
 
     async def _router(self, state: WorkingState) -> Update:
         ended: Update = {"goto": END, "task_title": None, "reply": None, "error": None, "handed_locale": None}
-        assert state.said is not None
+        understood = state.understood
+        assert understood is not None
         try:
-            decision = _decide(state.said)
+            by_rules = Decision(True, understood.title, understood.locale)
+            decision = _decide(state.said) if state.said else by_rules
         except UpstreamFailed as e:
             logger.warning("coordinator's answer is of no use", error=str(e), **e.details)
             if "tool" in e.details and e.details["tool"] != REPLY:
@@ -200,16 +200,16 @@ class Coordinator:
             return ended | {"locale": locale, "error": error}
         locale = locale_of(decision.locale, state.question, state.detected_locale)
         if decision.hands_over:
-            return ended | self._hand_off(state, decision, locale)
-        assert state.understood is not None
-        asks_back = not state.by_model and state.understood.ambiguous
-        remembered = {"understanding": state.understood.model_dump(mode="json")} if asks_back else {}
+            return ended | self._hand_off(state, understood, decision, locale)
+        asks_back = not state.by_model and understood.ambiguous
+        remembered = {"understanding": understood.model_dump(mode="json")} if asks_back else {}
         return ended | {"locale": locale, "reply": decision.text, **remembered}
 
-    def _hand_off(self, state: WorkingState, decision: Decision, locale: str) -> Update:
+    def _hand_off(
+        self, state: WorkingState, understood: Understanding, decision: Decision, locale: str
+    ) -> Update:
         """Which of several companies is meant nobody but the person can tell, whatever a model makes of the name."""
-        understood, by_model = state.understood, state.by_model
-        assert understood is not None
+        by_model = state.by_model
         if by_model:
             self._metrics.hand_off_called(followed=True)
         handed: Update = {"handed_locale": decision.locale if by_model else None}
@@ -250,10 +250,3 @@ def _decide(said: ChatMessage) -> Decision:
 
 def _text(value: Any) -> str | None:
     return value.strip() or None if isinstance(value, str) else None
-
-
-def _hand_over(understood: Understanding) -> ChatMessage:
-    """As a model would."""
-    arguments = {"task_title": understood.title, "locale": understood.locale}
-    call = {"id": "rules", "name": HAND_TO_PLANNER.name, "arguments": json.dumps(arguments)}
-    return ChatMessage.model_validate({"role": "assistant", "tool_calls": [call]})

@@ -1,18 +1,24 @@
 """The main graph: coordinator, background, planner, a person, the team, the reporter; each says where it goes on.
 
 A node that stops for a person runs again from its top when the person has answered, so nothing costly comes before.
+Where a conversation stands is kept by LangGraph's own checkpointers: a person may answer after a restart.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, cast
 
 from langchain_core.runnables import RunnableConfig
+from langgraph.checkpoint.base import BaseCheckpointSaver
+from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 from langgraph.types import Command, interrupt
+from sqlalchemy import make_url
 
 from moot.modules.intake.application.intake_state import (
     CoordinatorState,
@@ -20,7 +26,6 @@ from moot.modules.intake.application.intake_state import (
     IntakeGraph,
     IntakeState,
     Keeper,
-    Stand,
     Task,
     find_earlier,
 )
@@ -30,18 +35,23 @@ from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Planned, Planner, quote_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.team import Team
-from moot.modules.intake.infrastructure.graph.checkpoints import Saver
 from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     BACKGROUND_INVESTIGATOR,
     PLANNER,
     Coordinator,
 )
-from moot.shared.domain.errors import AppError
+from moot.shared.domain.errors import AppError, Unavailable
+from moot.shared.domain.texts import SAY
+from moot.shared.infrastructure.private_files import make_private_database, make_private_folder
 
 COORDINATOR, HUMAN_FEEDBACK, APPROVAL = "coordinator", "human_feedback", "approval"
 RESEARCH_TEAM, REPORTER = "research_team", "reporter"
 SEARCH = "web_search"
 LONGEST_QUERY = 400
+LOCK = 0x6D6F6F74
+"""The number by which processes know that somebody makes the tables."""
+ASK_AGAIN = 0.1
+Saver = BaseCheckpointSaver[Any]
 Update = dict[str, Any]
 Node = Callable[..., Awaitable[Update]]
 Run = Runtime[Keeper]
@@ -66,14 +76,14 @@ class LangGraphIntake(IntakeGraph):
 
     async def run(
         self, keeper: Keeper, *, state: IntakeState | None = None, feedback: Mapping[str, Any] | None = None
-    ) -> Stand:
+    ) -> IntakeState:
         given: Any = state.model_dump(mode="json", exclude_unset=True) if state else None
         given = Command(resume=dict(feedback)) if feedback is not None else given
         config: RunnableConfig = {"configurable": {"thread_id": keeper.thread}}
         async with self._parts.team.watch.turn():
             ended = await self._graph.ainvoke(given, config, context=keeper, durability="sync")
         waits = bool(ended.pop("__interrupt__", None))
-        return Stand(IntakeState.model_validate(ended), waits)
+        return IntakeState.model_validate(ended | {"waits": waits})
 
     def _compile(self, saver: Saver, more: Mapping[str, Node]) -> Compiled:
         nodes: dict[str, Node] = {
@@ -254,3 +264,47 @@ def _join(known: IntakeState, plan: Plan) -> Plan:
     done = {finding.step_id for finding in known.findings} - {step.id for step in plan.steps}
     before = [step for step in (known.plan.steps if known.plan else ()) if step.id in done]
     return plan.model_copy(update={"steps": (*before, *plan.steps)})
+
+
+def checkpointer(url: str | None, home: Path) -> AbstractAsyncContextManager[Saver]:
+    """Beside a file database a file of its own; in a server's database, tables of its own; without either, memory."""
+    if url is None:
+        return nullcontext(InMemorySaver())
+    in_file = make_url(url).get_backend_name() == "sqlite"
+    return _in_file(home / "conversations.db") if in_file else _in_postgres(url)
+
+
+@asynccontextmanager
+async def _in_file(path: Path) -> AsyncIterator[Saver]:
+    from langgraph.checkpoint.sqlite.aio import AsyncSqliteSaver  # noqa: PLC0415
+
+    make_private_folder(path.parent)
+    make_private_database(path)
+    async with AsyncSqliteSaver.from_conn_string(str(path)) as saver:
+        await saver.setup()
+        yield saver
+
+
+@asynccontextmanager
+async def _in_postgres(url: str) -> AsyncIterator[Saver]:
+    """Of all processes, one at a time makes the tables. Who waits asks again and again: a statement that waited would
+    itself be waited for by the indexes."""
+    try:
+        from langgraph.checkpoint.postgres.aio import AsyncPostgresSaver  # noqa: PLC0415
+        from psycopg.rows import dict_row  # noqa: PLC0415
+        from psycopg_pool import AsyncConnectionPool  # noqa: PLC0415
+    except ImportError as e:
+        raise Unavailable(SAY("database.driver_missing"), code="DRIVER_MISSING") from e
+    plain = make_url(url).set(drivername="postgresql").render_as_string(hide_password=False)
+    given = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
+    async with AsyncConnectionPool[Any](plain, min_size=1, max_size=5, open=False, kwargs=given) as pool:
+        saver = AsyncPostgresSaver(pool)
+        async with pool.connection() as connection:
+            locking = "SELECT pg_try_advisory_lock(%s) AS mine"
+            while not (await (await connection.execute(locking, (LOCK,))).fetchone())["mine"]:  # noqa: ASYNC110
+                await asyncio.sleep(ASK_AGAIN)
+            try:
+                await saver.setup()
+            finally:
+                await connection.execute("SELECT pg_advisory_unlock(%s)", (LOCK,))
+        yield saver

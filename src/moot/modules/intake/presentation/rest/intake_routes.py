@@ -11,8 +11,9 @@ from fastapi import APIRouter, Depends, Query, Request, Response
 from fastapi.sse import KEEPALIVE_COMMENT, EventSourceResponse, format_sse_event
 from pydantic_core import to_json
 
-from moot.modules.intake.application.intake_service import Conversation, Feedback, IntakeService, Question
-from moot.modules.intake.application.metrics import IntakeMetrics, IntakeSnapshot
+from moot.modules.intake.application.intake_service import Conversation, Feedback, Question
+from moot.modules.intake.application.metrics import IntakeSnapshot
+from moot.modules.intake.container import IntakeContainer
 from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
@@ -40,18 +41,12 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
 OF_ONE: dict[int | str, dict[str, Any]] = {status: ANSWERS[status] for status in (400, 404)}
 
 
-def intake_of(request: Request) -> IntakeService:
-    found: IntakeService = request.app.state.desk.intake.service
+def intake_of(request: Request) -> IntakeContainer:
+    found: IntakeContainer = request.app.state.desk.intake
     return found
 
 
-def metrics_of(request: Request) -> IntakeMetrics:
-    found: IntakeMetrics = request.app.state.desk.intake.metrics
-    return found
-
-
-Intake = Annotated[IntakeService, Depends(intake_of)]
-Metrics = Annotated[IntakeMetrics, Depends(metrics_of)]
+Intake = Annotated[IntakeContainer, Depends(intake_of)]
 Run = Callable[..., Coroutine[Any, Any, Conversation]]
 
 
@@ -76,7 +71,7 @@ By = Annotated[Asker, Depends()]
 @router.post("", summary="Ask in your own language", response_model=Conversation, responses=ANSWERS)
 async def ask(body: Question, intake: Intake, by: By) -> Conversation | Response:
     """Until it is answered, replied to, or waits for a person to accept its plan (`status`: waiting)."""
-    return await by.answer(intake.ask, body, requested_by=by.caller)
+    return await by.answer(intake.service.ask, body, requested_by=by.caller)
 
 
 @router.post(
@@ -86,7 +81,7 @@ async def ask(body: Question, intake: Intake, by: By) -> Conversation | Response
     responses=ANSWERS,
 )
 async def feedback(thread: UUID, body: Feedback, intake: Intake, by: By) -> Conversation | Response:
-    return await by.answer(intake.feedback, thread, body, requested_by=by.caller)
+    return await by.answer(intake.service.feedback, thread, body, requested_by=by.caller)
 
 
 @router.post(
@@ -96,13 +91,13 @@ async def feedback(thread: UUID, body: Feedback, intake: Intake, by: By) -> Conv
     responses=ANSWERS,
 )
 async def resume(thread: UUID, intake: Intake, by: By) -> Conversation | Response:
-    return await by.answer(intake.resume, thread)
+    return await by.answer(intake.service.resume, thread)
 
 
 @router.get("/metrics", summary="How well questions are received, since the process began")
-async def metrics(counted: Metrics) -> IntakeSnapshot:
+async def metrics(intake: Intake) -> IntakeSnapshot:
     """Of all workspaces together: numbers, and nobody's words."""
-    return counted.snapshot()
+    return intake.metrics.snapshot()
 
 
 @router.get(
@@ -111,13 +106,13 @@ async def metrics(counted: Metrics) -> IntakeSnapshot:
     response_class=Response,
     responses={200: {"content": {LINES: {"schema": {"type": "string"}}}, "description": "an object a line"}},
 )
-async def locale_sample(counted: Metrics, workspace: Workspace) -> Response:
+async def locale_sample(intake: Intake, workspace: Workspace) -> Response:
     """The latest of this workspace: `text`, `handed` by the model, `detected` by its letters, `label` to fill in."""
-    return Response(counted.locale_samples_as_jsonl(workspace), media_type=LINES)
+    return Response(intake.metrics.locale_samples_as_jsonl(workspace), media_type=LINES)
 
 
 async def conversation_of(thread: UUID, intake: Intake, workspace: Workspace) -> Conversation:
-    return await intake.conversation(thread, workspace)
+    return await intake.service.conversation(thread, workspace)
 
 
 Found = Annotated[Conversation, Depends(conversation_of)]
@@ -130,9 +125,9 @@ async def conversation(found: Found) -> Conversation:
 
 
 @router.get("/{thread}/llm-calls", summary="Every model call of a conversation, in order", responses=OF_ONE)
-async def llm_calls(request: Request, found: Found, include_text: IncludeText = True) -> list[dict[str, Any]]:
+async def llm_calls(intake: Intake, found: Found, include_text: IncludeText = True) -> list[dict[str, Any]]:
     """Turn by turn, without those of its sessions."""
-    return await _calls(request.app.state.desk.intake.model_calls, found, include_text)
+    return await _calls(intake.model_calls, found, include_text)
 
 
 @router.get(
@@ -140,9 +135,9 @@ async def llm_calls(request: Request, found: Found, include_text: IncludeText = 
     summary="Every other call to the outside of a conversation, in order",
     responses=OF_ONE,
 )
-async def api_calls(request: Request, found: Found, include_text: IncludeText = True) -> list[dict[str, Any]]:
+async def api_calls(intake: Intake, found: Found, include_text: IncludeText = True) -> list[dict[str, Any]]:
     """Turn by turn, without those of its sessions."""
-    return await _calls(request.app.state.desk.intake.other_calls, found, include_text)
+    return await _calls(intake.other_calls, found, include_text)
 
 
 async def _calls(logs: Any, found: Conversation, include_text: bool) -> list[dict[str, Any]]:
@@ -156,7 +151,7 @@ async def _calls(logs: Any, found: Conversation, include_text: bool) -> list[dic
 async def conversations(
     intake: Intake, workspace: Workspace, limit: Annotated[int, Query(ge=1, le=MOST_LISTED)] = 20
 ) -> list[Conversation]:
-    return await intake.conversations(workspace, limit=limit)
+    return await intake.service.conversations(workspace, limit=limit)
 
 
 async def _stream(run: Run, reader: Locale) -> Response:
