@@ -18,7 +18,7 @@ from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, lone, option
+from moot.cli.options import argument, option
 from moot.cli.outcome import command, on_desk
 from moot.cli.printing import Prose, find_breaks, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
@@ -51,11 +51,8 @@ DIGITS = re.compile(r"(?:-?[0-9a-f]){1,32}", re.IGNORECASE)
 
 Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
 
-ask = lone()
 
-
-@ask.command(help=say("help.ask"))
-def run_ask(
+def ask(
     question: Annotated[str | None, argument("ask.question")] = None,
     thread: Annotated[str | None, option("ask.thread", metavar="ID")] = None,
     go_on: Annotated[bool, option("ask.continue", "--continue", "-c")] = False,

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 import typer
 
 from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_plain
-from moot.cli.options import ask_secret, check_typed, lone, option, secret_in
+from moot.cli.options import ask_secret, check_typed, option, secret_in
 from moot.cli.outcome import at_desk, command
-from moot.cli.texts import SAY, environment_locale, say
+from moot.cli.texts import SAY, environment_locale
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -37,11 +37,8 @@ Changes = dict[str, str | None]
 Given = Mapping[str, str | None]
 """What the options answer already, by their names."""
 
-init = lone()
 
-
-@init.command(help=say("help.init"))
-def set_up(
+def init(
     locale: Annotated[str | None, option("help.init_locale", told={"locales": LOCALES})] = None,
     preset: Preset = None,
     base_url: BaseUrl = None,

@@ -28,11 +28,6 @@ def group(key: str) -> Commands:
     return Commands(cls=Group, help=say(key), no_args_is_help=True, add_completion=False)
 
 
-def lone() -> Commands:
-    """Where a command stands that is in no group."""
-    return Commands(add_completion=False)
-
-
 def option(key: str, *names: str, told: Mapping[str, Any] | None = None, **more: Any) -> Any:
     """`told` is what the text tells."""
     return typer.Option(*names, help=say(key, **(told or {})), **more)

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, confirm, group, lone, option
+from moot.cli.options import argument, confirm, group, option
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import field, line_field, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
@@ -25,7 +25,6 @@ EXTRAS = ["akshare", "yfinance"]
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 db = group("help.db")
-doctor = lone()
 keys = group("help.keys")
 
 
@@ -84,8 +83,7 @@ class Finding(NamedTuple):
     text: str
 
 
-@doctor.command(help=say("help.doctor"))
-def examine() -> None:
+def doctor() -> None:
     with command() as settings:
         findings = [
             Finding("ok", say("doctor.python", version=platform.python_version())),
