@@ -18,9 +18,10 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
 from moot.cli.ask import Laid
-from moot.cli.printing import find_breaks
+from moot.cli.printing import flow
 from moot.desk import Moot
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.shared.infrastructure.settings import Settings
@@ -480,8 +481,7 @@ def test_the_example_for_python_runs(home, sqlite_database, forge):
 @pytest.mark.parametrize("width", range(16, 40))
 def test_lines_of_an_answer_fit_whatever_the_script(width):
     text = "估值建模师［Undervalued，0.67］：现价 21.06 元，the range is wide，更像机会而非价值陷阱。"
-    ends = [*find_breaks(text, width), len(text)]
-    lines = [text[start:end].rstrip() for start, end in zip([0, *ends], ends, strict=False)]
+    lines = [line.plain for line in flow(Text(text), width)]
     assert "".join(lines).replace(" ", "") == text.replace(" ", "")
     assert all(cell_len(line) <= width for line in lines)
     assert not any(line.startswith(tuple("，。：；］")) for line in lines)

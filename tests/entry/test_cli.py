@@ -17,7 +17,7 @@ import pytest
 from moot import __version__
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from tests.entry.forked import server
-from tests.entry.serving import RESEARCH, SESSIONS
+from tests.entry.serving import IN_TIME, RESEARCH, SESSIONS, free_port
 from tests.fakes.clock import PATIENCE
 
 ALL = [expert.value for expert in ExpertType]
@@ -272,3 +272,16 @@ async def test_serve_answers_over_http_what_the_command_line_prints(moot, forge,
     (log,) = home.glob("serve-*.txt")
     (told,) = log.read_text(encoding="utf-8").splitlines()
     assert f"http://127.0.0.1:{port}/docs" in told
+
+
+async def test_serve_says_that_it_listens_once_it_does(forge, home):
+    port, log = free_port(), home / "serve.txt"
+    log.touch()
+    env = {"MOOT_HOME": str(home), "LANG": "en_US.UTF-8"}
+    pid = await forge.start("serve", "--port", str(port), log=log, **env)
+    async with asyncio.timeout(IN_TIME):
+        while f"Moot listens on http://127.0.0.1:{port}" not in log.read_text(encoding="utf-8"):
+            await asyncio.sleep(0.001)
+    socket.create_connection(("127.0.0.1", port)).close()
+    os.kill(pid, SIGTERM)
+    assert await forge.ended(pid, within=IN_TIME) == 0

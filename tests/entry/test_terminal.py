@@ -8,12 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 from rich.console import Console
+from rich.text import Text
 
-from moot.cli.printing import Prose, wrap
+from moot.cli.printing import Prose, flow
 from moot.cli.research_view import progress_for
 from moot.modules.coordinator.application.session_history import SessionEvent
 
 SENTENCE = "估值建模师［Undervalued，0.67］：现价 21.06 元，估值偏低，更像机会而非价值陷阱。"
+
+
+def wrap(text: str, width: int) -> list[str]:
+    return [line.plain for line in flow(Text(text), width)]
 
 
 @pytest.mark.parametrize("width", range(16, 40))

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperCommand
 
-from moot.cli.help import Root
+from moot.cli.help import Commands, Root
 from moot.cli.texts import say
 
 COMMANDS = {
@@ -44,8 +44,13 @@ class Late(TyperCommand):
     """A command that is known by its name and help until somebody names it."""
 
     def load(self) -> Any:
-        module = import_module(f"moot.cli.{COMMANDS[str(self.name)]}")
-        return typer.main.get_command(getattr(module, str(self.name)))
+        name = str(self.name)
+        found = getattr(import_module(f"moot.cli.{COMMANDS[name]}"), name)
+        if isinstance(found, Commands):
+            return typer.main.get_command(found)
+        alone = Commands(add_completion=False)
+        alone.command(help=self.help)(found)
+        return typer.main.get_command(alone)
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         return self.load().make_context(*arguments, **more)

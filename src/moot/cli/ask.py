@@ -18,9 +18,9 @@ from rich.markdown import Heading, Markdown, MarkdownElement, Paragraph
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, lone, option
+from moot.cli.options import argument, option
 from moot.cli.outcome import command, on_desk
-from moot.cli.printing import Prose, find_breaks, minute, print_json, tell
+from moot.cli.printing import Prose, flow, minute, print_json, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.report import Wording
 from moot.modules.intake.application.intake_service import (
@@ -51,11 +51,8 @@ DIGITS = re.compile(r"(?:-?[0-9a-f]){1,32}", re.IGNORECASE)
 
 Begin = Callable[[IntakeService, Tell], Coroutine[Any, Any, Conversation]]
 
-ask = lone()
 
-
-@ask.command(help=say("help.ask"))
-def run_ask(
+def ask(
     question: Annotated[str | None, argument("ask.question")] = None,
     thread: Annotated[str | None, option("ask.thread", metavar="ID")] = None,
     go_on: Annotated[bool, option("ask.continue", "--continue", "-c")] = False,
@@ -74,15 +71,9 @@ def run_ask(
         on_desk(lambda desk: desk.intake.service.conversations(DEFAULT_WORKSPACE), show_list, as_json=as_json)
         return
     thread = thread or (LAST if go_on else None)
-    answers = accept or edit is not None or reject or resume
-    question = _read_question(question, waits=not answers and thread in (None, LAST))
-    wants = {
-        "QUESTION": question is not None,
-        "--accept": accept,
-        "--edit": edit is not None,
-        "--reject": reject,
-        "--resume": resume,
-    }
+    answers = {"--accept": accept, "--edit": edit is not None, "--reject": reject, "--resume": resume}
+    question = _read_question(question, waits=not any(answers.values()) and thread in (None, LAST))
+    wants = [name for name, wanted in ({"QUESTION": question is not None} | answers).items() if wanted]
 
     async def begin(service: IntakeService, tell: Tell) -> Conversation:
         known = None if thread is None else (await service.find(thread, DEFAULT_WORKSPACE)).id
@@ -92,7 +83,7 @@ def run_ask(
             return await service.ask(asked, workspace=DEFAULT_WORKSPACE, listener=tell)
         if resume:
             return await service.resume(known, workspace=DEFAULT_WORKSPACE, listener=tell)
-        if accept or reject or edit is not None:
+        if wants:
             decision = "accepted" if accept else "rejected" if reject else "edit_plan"
             said = validate(Feedback, {"decision": decision, "text": edit or ""})
             return await _answer(service, known, said, tell)
@@ -100,7 +91,7 @@ def run_ask(
 
     spoken = _reader(locale or detect(question or "") or environment_locale())
     with command(spoken, as_json=as_json) as settings:
-        _check([name for name, wanted in wants.items() if wanted], thread, edit)
+        _check(wants, thread, edit)
         if thread not in (None, LAST) and not DIGITS.fullmatch(str(thread)):
             raise refuse_field("uuid_parsing", "thread", thread)
         screen = Screen(quiet=as_json, locale=spoken, currency=settings.currency)
@@ -177,9 +168,11 @@ class Screen:
             case "plan":
                 self._plan(about["plan"], about["estimate"])
             case "step":
-                self._step(about)
+                status, why = about["status"], f": {about['error']}" if about.get("error") else ""
+                self._line(f"  {MARKS.get(status, ' ')} ", about["title"] + why, COLOURS.get(status))
             case "tool_call":
-                self._tool(about)
+                said = json.dumps(about.get("arguments", {}), ensure_ascii=False)
+                self._line("      ", clip(f"{about['name']} {said}", LONGEST_CALL), "dim")
 
     def decide(self, conversation: Conversation) -> Feedback | None:
         """None: nobody is there, or whoever is says nothing; the conversation goes on waiting."""
@@ -239,15 +232,6 @@ class Screen:
             return self._say(f"step.{step['type']}")
         return self._say("experts", names=[name_of(f"node.{name}") for name in named])
 
-    def _step(self, about: dict[str, Any]) -> None:
-        status = about["status"]
-        why = f": {about['error']}" if about.get("error") else ""
-        self._line(f"  {MARKS.get(status, ' ')} ", about["title"] + why, COLOURS.get(status))
-
-    def _tool(self, about: dict[str, Any]) -> None:
-        said = json.dumps(about.get("arguments", {}), ensure_ascii=False)
-        self._line("      ", clip(f"{about['name']} {said}", LONGEST_CALL), "dim")
-
     def _speak(self, locale: str) -> None:
         if locale:
             self._locale = _reader(locale)
@@ -292,13 +276,8 @@ def show_list(conversations: Sequence[Conversation]) -> None:
 
 
 class _Flowing(Paragraph):
-    """Chinese has no spaces to break at, so it breaks between characters."""
-
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Text]:
-        for paragraph in self.text.split("\n", allow_blank=True):
-            for line in paragraph.divide(find_breaks(paragraph.plain, options.max_width)):
-                line.rstrip()
-                yield line
+        return flow(self.text, options.max_width)
 
 
 class _OnTheLeft(Heading):

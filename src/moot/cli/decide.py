@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, NoReturn
 import typer
 from pydantic import AwareDatetime, Field, TypeAdapter
 
-from moot.cli.options import Profile, argument, lone, number_or_text, option, read_file
+from moot.cli.options import Profile, argument, number_or_text, option, read_file
 from moot.cli.outcome import command
 from moot.cli.printing import tell
-from moot.cli.texts import SAY, environment_locale, say
+from moot.cli.texts import SAY, environment_locale
 from moot.modules.governance.application.coordinator_agent import (
     DecisionRequest,
     KnownType,
@@ -38,11 +38,8 @@ LISTS = {name for name, field in Constraints.model_fields.items() if "tuple" in 
 AS_JSON = TypeAdapter(ValidationResult)
 EXIT = {"approved": 0, "modified": 0, "escalated": 3, "rejected": 1}
 
-decide = lone()
 
-
-@decide.command(help=say("help.decide"))
-def decide_requests(
+def decide(
     file: Annotated[Path | None, argument("decide.file", metavar="FILE")] = None,
     rules: Annotated[list[Path] | None, option("decide.rules", metavar="FILE")] = None,
     profile: Annotated[Profile | None, option("decide.profile")] = None,

@@ -10,9 +10,10 @@ from urllib.parse import urlsplit
 import typer
 
 from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, try_model
-from moot.cli.options import ask_secret, check_typed, lone, option, secret_in
+from moot.cli.options import ask_secret, check_typed, option, secret_in
 from moot.cli.outcome import at_desk, command
-from moot.cli.texts import SAY, environment_locale, say
+from moot.cli.texts import SAY, environment_locale
+from moot.cli.upkeep import list_sources, name_search, split_names
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
@@ -37,11 +38,8 @@ Changes = dict[str, str | None]
 Given = Mapping[str, str | None]
 """What the options answer already, by their names."""
 
-init = lone()
 
-
-@init.command(help=say("help.init"))
-def set_up(
+def init(
     locale: Annotated[str | None, option("help.init_locale", told={"locales": LOCALES})] = None,
     preset: Preset = None,
     base_url: BaseUrl = None,
@@ -83,14 +81,12 @@ class Interview:
         )
         self._locale = locale_of(locale) if locale else self._locale
         self._show_present()
-        model = self._agree_on_a_model()
-        dropped = model is not None and not self._works(model) and not self._is_sure("init.keep_failing")
-        changes = self._until_possible(
-            self._data, bool(self._given["data"] or self._given["tushare_token_env"])
-        )
+        model = self._until_possible(self._model, *A_MODEL)
+        dropped = model is not None and not self._will_do(model)
+        changes = self._until_possible(self._data, "data", "tushare_token_env")
         if "tushare_token" in changes:
             self._tell("init.token_untested")
-        changes |= self._until_possible(self._search, bool(self._given["search"]))
+        changes |= self._until_possible(self._search, "search")
         if locale:
             changes["locale"] = locale
         self._write(changes, None if dropped else model)
@@ -111,19 +107,14 @@ class Interview:
     def _tell(self, key: str, /, **values: object) -> None:
         typer.echo(SAY(key, **values).in_locale(self._locale))
 
-    def _ask(self, key: str, default: str | None = None) -> str:
+    def _ask(self, key: str, default: str = "", *, secret: bool = False) -> str:
         """What is answered; the default, which is shown, when nothing is."""
         if self._silent:
-            return default or ""
+            return default
         question = SAY(key).in_locale(self._locale)
-        answer: str = typer.prompt(question, default=default or "", show_default=bool(default))
-        return answer.strip()
-
-    def _ask_secret(self, key: str) -> str:
-        return "" if self._silent else ask_secret(SAY(key).in_locale(self._locale))
-
-    def _is_sure(self, key: str) -> bool:
-        return not self._silent and typer.confirm(SAY(key).in_locale(self._locale))
+        if secret:
+            return ask_secret(question)
+        return str(typer.prompt(question, default=default, show_default=bool(default))).strip()
 
     def _choose(self, key: str, choices: Mapping[str, str | Message]) -> str | None:
         """One of `choices`, which are names with what they mean, by its number or name; None when skipped."""
@@ -140,38 +131,33 @@ class Interview:
             self._tell("init.not_a_choice", answer=answer)
         return None
 
-    def _until_possible(self, step: Callable[[], T], fixed: bool) -> T:
+    def _until_possible(self, step: Callable[[], T], *options: str) -> T:
         """A person who entered something impossible is told, and asked again; options are not asked about."""
+        fixed = self._silent or any(self._given[name] for name in options)
         while True:
             try:
                 return step()
             except InvalidInput as e:
-                if self._silent or fixed:
+                if fixed:
                     raise
                 self._tell("error", message=e.in_locale(self._locale))
 
     def _show_present(self) -> None:
-        settings, nothing = self._settings, SAY("init.nothing")
-        tushare = ["tushare"] if settings.tushare_token.get_secret_value() else []
-        bocha = settings.bocha_api_key.get_secret_value()
-        self._tell(
-            "init.present",
-            locale=self._locale,
-            models=[f"{view.alias} ({view.model_name})" for view in self._present] or nothing,
-            sources=[*tushare, *filter(None, settings.data_sources.split(","))] or nothing,
-            search="Bocha" if bocha else "SearXNG" if settings.searxng_url else nothing,
-        )
-
-    def _agree_on_a_model(self) -> ConfigBody | None:
-        if self._database is not None:
-            return self._until_possible(self._model, self._names_a_model)
-        if self._names_a_model:
-            raise Unavailable(SAY("init.nothing_stored"))
-        self._tell("init.nothing_stored")
-        return None
+        there = {
+            "models": [f"{view.alias} ({view.model_name})" for view in self._present],
+            "sources": list_sources(self._settings),
+            "search": name_search(self._settings),
+        }
+        said = {name: value or SAY("init.nothing") for name, value in there.items()}
+        self._tell("init.present", locale=self._locale, **said)
 
     def _model(self) -> ConfigBody | None:
         given = self._given
+        if self._database is None:
+            if self._names_a_model:
+                raise Unavailable(SAY("init.nothing_stored"))
+            self._tell("init.nothing_stored")
+            return None
         endpoints = {name: preset.base_url for name, preset in PRESETS.items()} | {OTHER: SAY("init.other")}
         chosen = given["preset"] or (
             OTHER if self._names_a_model else self._choose("init.ask_model", endpoints)
@@ -180,25 +166,31 @@ class Interview:
             return None
         preset = PRESETS.get(chosen)
         alias = chosen if preset else OTHER_ALIAS
-        suggested = preset.suggested_model if preset else None
+        suggested = (preset.suggested_model if preset else None) or ""
         return check_typed(
             ConfigBody,
             alias=alias,
             preset=preset.name if preset else None,
             base_url=given["base_url"] or (None if preset else self._ask("init.ask_url")) or None,
             model_name=given["model"] or self._ask("init.ask_name", suggested) or None,
-            api_key=self._key(self._keys.get(alias, ""), asked=not preset or preset.needs_key) or None,
+            api_key=self._key(alias, asked=not preset or preset.needs_key) or None,
             priority=min(1 + max((view.priority for view in self._present), default=0), LAST_PRIORITY),
         )
 
-    def _key(self, stored: str, *, asked: bool) -> str:
-        if self._given["key_env"]:
-            return secret_in("--key-env", self._given["key_env"])
-        question = "init.ask_key_again" if stored else "llm.ask_key"
-        return (self._ask_secret(question) if asked else "") or stored
+    def _key(self, alias: str, *, asked: bool) -> str:
+        stored = self._keys.get(alias, "")
+        if not asked and not self._given["key_env"]:
+            return stored
+        return self._secret("key_env", "init.ask_key_again" if stored else "llm.ask_key") or stored
 
-    def _works(self, model: ConfigBody) -> bool:
-        """One real call, to a model that nobody but this process knows yet."""
+    def _secret(self, option: str, question: str) -> str:
+        """In the environment variable that the option names, or else what is answered."""
+        variable = self._given[option]
+        name = f"--{option.replace('_', '-')}"
+        return secret_in(name, variable) if variable else self._ask(question, secret=True)
+
+    def _will_do(self, model: ConfigBody) -> bool:
+        """One real call, to a model that nobody but this process knows yet; who wants one that fails can have it."""
         config = model.config().model_copy(update={"alias": f"{model.alias}.trial"})
 
         async def work(desk: "Moot") -> Trial:
@@ -210,23 +202,23 @@ class Interview:
         self._tell("llm.testing", alias=model.alias, model=model.model_name)
         trial = at_desk(self._settings, work)
         show_trial("plain", trial, self._settings.currency, self._locale)
-        return trial.problem is None
+        if trial.problem is None or self._silent:
+            return trial.problem is None
+        return typer.confirm(SAY("init.keep_failing").in_locale(self._locale))
 
     def _data(self) -> Changes:
-        given = self._given
-        changes: Changes = {}
-        if given["tushare_token_env"]:
-            changes["tushare_token"] = secret_in("--tushare-token-env", given["tushare_token_env"])
-        name = given["data"]
-        if name is None and not changes:
+        name, with_token = self._given["data"], bool(self._given["tushare_token_env"])
+        if name is None and not with_token:
             choices = {name: SAY(f"init.data.{name}") for name in ("tushare", *BY_REQUEST)}
             name = self._choose("init.ask_data", choices)
-        if name == "tushare":
-            changes |= _if_answered("tushare_token", self._ask_secret("init.ask_token"))
-        elif name is not None:
+        changes: Changes = {}
+        if with_token or name == "tushare":
+            token = self._secret("tushare_token_env", "init.ask_token")
+            changes = self._change("tushare_token", token, "--tushare-token-env")
+        if name in BY_REQUEST:
             if importlib.util.find_spec(name) is None:
                 raise InvalidInput(SAY("doctor.source_missing", name=name))
-            known = [part.strip() for part in self._settings.data_sources.split(",") if part.strip()]
+            known = split_names(self._settings.data_sources)
             changes["data_sources"] = ",".join(dict.fromkeys([*known, name]))
         return changes
 
@@ -234,25 +226,30 @@ class Interview:
         given, choices = self._given, {name: SAY(f"init.search.{name}") for name in SEARCHES}
         name = given["search"] or self._choose("init.ask_search", choices)
         if name == "bocha":
-            variable = given["search_key_env"]
-            key = secret_in("--search-key-env", variable) if variable else self._ask_secret("init.ask_bocha")
-            return _if_answered("bocha_api_key", key, "--search-key-env" if self._silent else None)
+            key = self._secret("search_key_env", "init.ask_bocha")
+            return self._change("bocha_api_key", key, "--search-key-env")
         if name == "searxng":
             url = given["search_url"] or self._ask("init.ask_searxng")
             if url and not (urlsplit(url).scheme in {"http", "https"} and urlsplit(url).hostname):
                 raise InvalidInput(SAY("init.no_address", url=url))
-            chosen = _if_answered("searxng_url", url, "--search-url" if self._silent else None)
+            chosen = self._change("searxng_url", url, "--search-url")
             return {**chosen, "bocha_api_key": None} if chosen else {}  # Bocha goes first while it has a key
         return {}
 
+    def _change(self, setting: str, answer: str, option: str) -> Changes:
+        """Nothing where a person skips it; where there is none, the option should have given the answer."""
+        if not answer and self._silent:
+            raise InvalidInput(SAY("init.option_missing", option=option))
+        return {setting: answer} if answer else {}
+
     def _write(self, changes: Changes, model: ConfigBody | None) -> None:
         if changes:
-            names = list(changes)
+            told = {"file": self._file, "names": list(changes)}
             try:
                 change_settings(self._file, changes)
             except NotSimple:
-                raise InvalidInput(SAY("init.by_hand", file=self._file, names=names)) from None
-            self._tell("init.settings_in", file=self._file, names=names)
+                raise InvalidInput(SAY("init.by_hand", **told)) from None
+            self._tell("init.settings_in", **told)
         for variable in (f"MOOT_{name.upper()}" for name in changes):
             if os.environ.get(variable):
                 self._tell("init.environment_wins", variable=variable)
@@ -271,10 +268,3 @@ class Interview:
         url, name, key = model.config().base_url, model.model_name, model.api_key
         patch = check_typed(ConfigPatch, base_url=url, model_name=name, api_key=key)
         await service.update(model.alias, patch)
-
-
-def _if_answered(setting: str, answer: str, required: str | None = None) -> Changes:
-    """`required` names the option that should have given the answer."""
-    if not answer and required:
-        raise InvalidInput(SAY("init.option_missing", option=required))
-    return {setting: answer} if answer else {}

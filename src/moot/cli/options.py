@@ -4,6 +4,7 @@ import getpass
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import date
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeVar
@@ -15,7 +16,8 @@ from moot.cli.help import Commands, Group
 from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.validation import refuse_field, validate
+from moot.shared.domain.messages import Message
+from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.redaction import REDACT
 
 M = TypeVar("M", bound=BaseModel)
@@ -26,11 +28,6 @@ DAY = "YYYY-MM-DD"
 def group(key: str) -> Commands:
     """A group of commands; `key` is its text in the catalogue, as it is of options and arguments below."""
     return Commands(cls=Group, help=say(key), no_args_is_help=True, add_completion=False)
-
-
-def lone() -> Commands:
-    """Where a command stands that is in no group."""
-    return Commands(add_completion=False)
 
 
 def option(key: str, *names: str, told: Mapping[str, Any] | None = None, **more: Any) -> Any:
@@ -48,17 +45,14 @@ AsJson = Annotated[bool, option("help.json", "--json")]
 
 
 def day(name: str, text: str | None) -> date | None:
-    try:
-        return date.fromisoformat(text) if text else None
-    except ValueError:
-        raise InvalidInput(SAY("bad_day", option=name, text=text)) from None
+    return require_day(name, text) if text else None
 
 
 def require_day(name: str, text: str) -> date:
-    found = day(name, text)
-    if found is None:
-        raise refuse_field("date_malformed", name, text)
-    return found
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise InvalidInput(SAY("bad_day", option=name, text=text)) from None
 
 
 def list_typed(words: Sequence[str]) -> list[str]:
@@ -82,10 +76,8 @@ def check_typed(kind: type[M], **typed: object) -> M:
 def number_or_text(text: str) -> int | float | str:
     """What is no number is left to whoever refuses it."""
     for kind in (int, float):
-        try:
+        with suppress(ValueError):
             return kind(text)
-        except ValueError:
-            continue
     return text
 
 
@@ -110,18 +102,12 @@ def user_name() -> str:
 
 def secret_in(name: str, variable: str) -> str:
     """The value of an environment variable."""
-    value = os.environ.get(variable, "").strip()
-    if not value:
-        raise InvalidInput(SAY("secret.no_variable", option=name, name=variable))
-    return _keep_secret(value)
+    return _keep_secret(os.environ.get(variable, ""), SAY("secret.no_variable", option=name, name=variable))
 
 
 def secret_from_stdin() -> str:
     """The first line of the standard input."""
-    value = sys.stdin.readline().strip()
-    if not value:
-        raise InvalidInput(SAY("secret.no_input"))
-    return _keep_secret(value)
+    return _keep_secret(sys.stdin.readline(), SAY("secret.no_input"))
 
 
 def confirm(question: str, needs_yes: str, kept: str, *, code: int = 0) -> None:
@@ -143,10 +129,12 @@ def somebody_is_there() -> bool:
 def ask_secret(question: str) -> str:
     """What is answered, not shown as it is typed; empty when there is no answer."""
     hidden = sys.stdin.isatty()  # what is piped in is not shown anyway
-    answer: str = typer.prompt(question, default="", show_default=False, hide_input=hidden)
-    return _keep_secret(answer.strip())
+    return _keep_secret(typer.prompt(question, default="", show_default=False, hide_input=hidden))
 
 
-def _keep_secret(value: str) -> str:
+def _keep_secret(typed: str, if_empty: Message | None = None) -> str:
+    value = typed.strip()
+    if not value and if_empty:
+        raise InvalidInput(if_empty)
     REDACT.learn(value)
     return value

@@ -69,7 +69,10 @@ def command(locale: str | None = None, *, as_json: bool = False) -> Iterator[Set
     except typer.Exit:
         raise
     except AppError as e:
-        _complain(e, reader, as_json)
+        if as_json:
+            print_json(error_body(e, reader))
+        else:
+            typer.echo(SAY("error", message=e.in_locale(reader)).in_locale(reader), err=True)
         raise typer.Exit(2 if isinstance(e, InvalidInput) else 1) from None
     except (KeyboardInterrupt, typer.Abort):  # a question nobody answers ends like Ctrl-C
         typer.echo(SAY("interrupted").in_locale(reader), err=True)
@@ -89,14 +92,7 @@ def log_file(settings: Settings) -> Path:
 
 
 def error_body(error: AppError, locale: Locale) -> "ErrorBody":
+    """What REST would have answered."""
     from moot.shared.presentation.errors import ErrorBody
 
     return ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
-
-
-def _complain(error: AppError, locale: Locale, as_json: bool) -> None:
-    """In JSON, the body that REST would have given; otherwise the same sentence."""
-    if as_json:
-        print_json(error_body(error, locale))
-    else:
-        typer.echo(SAY("error", message=error.in_locale(locale)).in_locale(locale), err=True)

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import typer
@@ -121,24 +120,25 @@ class Prose:
         text = " ".join(self.text.split("\n"))
         if self.most is not None and cell_len(text) > self.most:
             text = shorten(text, len(set_cell_size(text, self.most - 1)) + 1)
-        for line in wrap(text, options.max_width):
-            yield Text(line, self.style)
+        yield from flow(Text(text, self.style), options.max_width)
 
     def __rich_measure__(self, console: Console, options: ConsoleOptions) -> Measurement:
         return Measurement(min(20, options.max_width), min(cell_len(self.text), options.max_width))
 
 
-def wrap(text: str, width: int) -> list[str]:
+def flow(text: Text, width: int) -> Iterator[Text]:
     """Lines of at most `width` cells; only a single unit that is wider than that stands out."""
-    first, *others = (text[a:b] for a, b in pairwise([0, *find_breaks(text, width), len(text)]))
-    return [first.rstrip(), *(line.strip() for line in others if line.strip())]
+    for paragraph in text.split("\n", allow_blank=True):
+        for line in paragraph.divide(_find_breaks(paragraph.plain, width)):
+            line.rstrip()
+            yield line
 
 
-def find_breaks(text: str, width: int) -> list[int]:
-    """Where a new line begins, so that none is wider than `width` cells unless a single unit is."""
+def _find_breaks(text: str, width: int) -> list[int]:
+    """Where a new line begins: never before a space."""
     found, filled = [], 0
     for unit in UNITS.finditer(text):
-        if filled and filled + cell_len(unit[0].rstrip()) > width:
+        if filled and not unit[0].isspace() and filled + cell_len(unit[0]) > width:
             found.append(unit.start())
             filled = 0
         filled += cell_len(unit[0])

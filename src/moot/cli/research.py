@@ -15,7 +15,6 @@ from moot.cli.options import (
     argument,
     complete_experts,
     list_typed,
-    lone,
     number_or_text,
     option,
 )
@@ -29,7 +28,7 @@ from moot.cli.research_view import (
     show_result,
     tell_lines,
 )
-from moot.cli.texts import SAY, environment_locale, say
+from moot.cli.texts import SAY, environment_locale
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
@@ -53,11 +52,9 @@ AT_ONCE = 4
 """Sessions of one command that run side by side: more would only wait for one another's models."""
 AFTER_THE_EXPERTS = [["bull_advocate", "bear_advocate"], ["resolution"], ["verdict"]]
 """Who speaks next, and who at the same time, unless the debate is skipped."""
-research = lone()
 
 
-@research.command(help=say("help.research"))
-def run_research(
+def research(
     symbols: Annotated[list[str], argument("help.symbols", metavar="SYMBOL")],
     experts: Annotated[
         str,

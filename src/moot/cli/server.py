@@ -11,10 +11,10 @@ from typing import Annotated
 
 import uvicorn
 
-from moot.cli.options import lone, option
+from moot.cli.options import option
 from moot.cli.outcome import at_desk, command
 from moot.cli.printing import tell
-from moot.cli.texts import SAY, say
+from moot.cli.texts import SAY
 from moot.modules.access.presentation import is_loopback
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
@@ -26,8 +26,6 @@ CONNECTIONS_CLOSE_IN = 5
 SELDOM = (20_000, 20, 50)
 """How many objects must have come before Python looks for circles among them; see `gc.set_threshold`."""
 
-serve = lone()
-
 
 class DrainingServer(uvicorn.Server):
     """On the first signal it takes on nothing more, says so at `/readyz`, and goes when its sessions have ended.
@@ -36,13 +34,10 @@ class DrainingServer(uvicorn.Server):
     at once.
     """
 
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self._draining: list[asyncio.Task[None]] = []
-
-    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
-        self._loop = asyncio.get_running_loop()
-        await super().serve(sockets)
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        self._loop, self._draining = asyncio.get_running_loop(), list[asyncio.Task[None]]()
+        await super().startup(sockets)
+        tell("serve.listening", host=self.config.host, port=self.config.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         opened = self.started and "runs" in self.lifespan.state
@@ -60,8 +55,7 @@ class DrainingServer(uvicorn.Server):
         self._draining.append(asyncio.create_task(drain(**told)))
 
 
-@serve.command(help=say("help.serve"))
-def run_server(
+def serve(
     host: Annotated[str, option("help.host")] = "127.0.0.1",
     port: Annotated[int, option("help.port", min=1, max=65535)] = 8000,
     open_: Annotated[bool, option("help.open", "--open")] = False,
@@ -73,7 +67,6 @@ def run_server(
         if not private and not at_desk(settings, lambda desk: desk.access.has_keys()):
             raise InvalidInput(SAY("serve.not_loopback", host=host))
         _refuse_taken(host, port)
-        tell("serve.listening", host=host, port=port)
         if private and (open_ or settings.open):
             os.environ["MOOT_OPEN"] = "on"  # the application is made from the environment
             tell("serve.open")

@@ -4,7 +4,9 @@ import asyncio
 import importlib.util
 import platform
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, NamedTuple
+from contextlib import suppress
+from tempfile import TemporaryFile
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 from rich import filesize
@@ -12,7 +14,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from moot.cli.options import argument, confirm, group, lone, option
+from moot.cli.options import argument, confirm, group, option
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import field, line_field, minute, print_table, tell
 from moot.cli.texts import environment_locale, say
@@ -21,11 +23,14 @@ from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 
+if TYPE_CHECKING:
+    from moot.desk import Moot
+    from moot.modules.llm_platform.application.config_service import ConfigView
+
 EXTRAS = ["akshare", "yfinance"]
 COLOURS = {"ok": "green", "note": "yellow", "problem": "bold red"}
 
 db = group("help.db")
-doctor = lone()
 keys = group("help.keys")
 
 
@@ -84,26 +89,21 @@ class Finding(NamedTuple):
     text: str
 
 
-@doctor.command(help=say("help.doctor"))
-def examine() -> None:
+def doctor() -> None:
     with command() as settings:
         findings = [
-            Finding("ok", say("doctor.python", version=platform.python_version())),
+            _find("ok", "python", version=platform.python_version()),
             _home(settings),
             asyncio.run(_database(settings)),
-            *_find_interrupted(settings),
-            *_find_unusable_rules(settings),
-            _postgres_driver(),
-            _models(settings),
+            _find_either(importlib.util.find_spec("asyncpg"), "postgres_ready", "postgres_extra"),
+            *_desk(settings),
             _sources(settings),
-            _search(settings),
-            Finding("ok", say("doctor.locale", locale=settings.locale or environment_locale())),
+            _find_either(name_search(settings), "search", "search_none"),
+            _find("ok", "locale", locale=settings.locale or environment_locale()),
         ]
         table = Table(box=None, show_header=False, pad_edge=False)
-        for finding in findings:
-            table.add_row(
-                Text(say(f"doctor.{finding.level}"), style=COLOURS[finding.level]), Text(finding.text)
-            )
+        for level, text in findings:
+            table.add_row(Text(say(f"doctor.{level}"), style=COLOURS[level]), Text(text))
         Console().print(table)
         well = all(finding.level != "problem" for finding in findings)
         tell("doctor.all_well" if well else "doctor.not_well")
@@ -111,21 +111,27 @@ def examine() -> None:
             raise typer.Exit(1)
 
 
+def _find(level: str, key: str, **values: object) -> Finding:
+    return Finding(level, say(f"doctor.{key}", **values))
+
+
+def _find_either(there: object, key: str, missing: str) -> Finding:
+    return _find("ok", key, name=there) if there else _find("note", missing)
+
+
 def _home(settings: Settings) -> Finding:
     home = settings.home.expanduser()
     try:
         home.mkdir(parents=True, exist_ok=True)
-        probe = home / ".write-test"
-        probe.touch()
-        probe.unlink()
+        TemporaryFile(dir=home).close()
     except OSError as e:
-        return Finding("problem", say("doctor.home_not_writable", path=home, reason=e.strerror))
-    return Finding("ok", say("doctor.home", path=home))
+        return _find("problem", "home_not_writable", path=home, reason=e.strerror)
+    return _find("ok", "home", path=home)
 
 
 async def _database(settings: Settings) -> Finding:
     if not settings.persistence:
-        return Finding("note", say("doctor.persistence_off"))
+        return _find("note", "persistence_off")
     where = "MOOT_DATABASE_URL"  # until it is understood: it may hold a password
     try:
         database = Database(settings.resolved_database_url)
@@ -136,74 +142,65 @@ async def _database(settings: Settings) -> Finding:
         finally:
             await database.close()
     except AppError as e:
-        detail = e.in_locale(environment_locale())
-        return Finding("problem", say("doctor.database_bad", url=where, detail=detail))
+        return _find("problem", "database_bad", url=where, detail=e.in_locale(environment_locale()))
     ready = say("doctor.database", url=where, revision=database.head())
     return Finding("ok", say("session_files.size", database=ready, size=size))
 
 
-def _find_interrupted(settings: Settings) -> list[Finding]:
-    """Only where there is something to resume."""
+def _desk(settings: Settings) -> list[Finding]:
+    """Sessions and rules only where there is something to do about them."""
+    reader = environment_locale()
+
+    async def look_around(desk: "Moot") -> list[Finding]:
+        found = []
+        with suppress(AppError):  # nothing is stored, or the line about it says what is wrong
+            if left := await desk.find_interrupted():
+                found.append(_find("note", "interrupted", count=len(left)))
+        with suppress(AppError):  # the line about the database says what is wrong
+            if problem := (await desk.governance.agent.status(reader=reader)).rules_problem:
+                found.append(Finding("problem", problem))
+        return [*found, _models(settings, await desk.llm_platform.config_service().list())]
+
     try:
-        left = at_desk(settings, lambda desk: desk.find_interrupted())
-    except AppError:  # nothing is stored, or the line above says what is wrong
-        return []
-    return [Finding("note", say("doctor.interrupted", count=len(left)))] if left else []
-
-
-def _find_unusable_rules(settings: Settings) -> list[Finding]:
-    """Only where they keep the desk from deciding anything."""
-    try:
-        status = at_desk(settings, lambda desk: desk.governance.agent.status(reader=environment_locale()))
-    except AppError:  # the line about the database says what is wrong
-        return []
-    return [Finding("problem", status.rules_problem)] if status.rules_problem else []
-
-
-def _models(settings: Settings) -> Finding:
-    try:
-        views = at_desk(settings, lambda desk: desk.llm_platform.config_service().list())
+        return at_desk(settings, look_around)
     except AppError as e:  # whose fault that is stands on a line of its own
-        return Finding("note", say("doctor.model_unknown", reason=e.in_locale(environment_locale())))
+        return [_find("note", "model_unknown", reason=e.in_locale(reader))]
+
+
+def _models(settings: Settings, views: "Sequence[ConfigView]") -> Finding:
     locked = [view.alias for view in views if view.unreadable]
     if locked:
-        return Finding("problem", say("doctor.model_locked", alias=locked[0]))
+        return _find("problem", "model_locked", alias=locked[0])
     models = [f"{view.alias} ({view.model_name})" for view in views if view.usable]
-    if settings.analyst == "llm" and not models:
-        return Finding("problem", say("doctor.model_missing"))
     if models:
-        name = "doctor.model_rubric" if settings.analyst == "rubric" else "doctor.models"
-        return Finding("ok", say(name, models=models))
-    return Finding("note", say("doctor.model"))
-
-
-def _search(settings: Settings) -> Finding:
-    name = "Bocha" if settings.bocha_api_key.get_secret_value() else "SearXNG" if settings.searxng_url else ""
-    return (
-        Finding("ok", say("doctor.search", name=name)) if name else Finding("note", say("doctor.search_none"))
-    )
+        return _find("ok", "model_rubric" if settings.analyst == "rubric" else "models", models=models)
+    return _find("problem", "model_missing") if settings.analyst == "llm" else _find("note", "model")
 
 
 def _sources(settings: Settings) -> Finding:
     """Which sources are configured, and whether the extra that each of them needs is installed."""
-    named = [name.strip() for name in settings.data_sources.split(",") if name.strip()]
-    for name in named:
+    for name in split_names(settings.data_sources):
         if name not in EXTRAS:
-            return Finding("problem", say("doctor.source_unknown", name=name, known=EXTRAS))
+            return _find("problem", "source_unknown", name=name, known=EXTRAS)
         if not importlib.util.find_spec(name):
-            return Finding("problem", say("doctor.source_missing", name=name))
+            return _find("problem", "source_missing", name=name)
+    sources = ", ".join(list_sources(settings))
+    return _find("ok" if sources else "note", "market_data", sources=sources or say("doctor.no_sources"))
+
+
+def list_sources(settings: Settings) -> list[str]:
+    """All that are configured."""
     tushare = ["tushare"] if settings.tushare_token.get_secret_value() else []
-    files = ["files"] if settings.data_files else []
-    sources = ", ".join([*tushare, *named, *files])
-    return Finding(
-        "ok" if sources else "note", say("doctor.market_data", sources=sources or say("doctor.no_sources"))
-    )
+    return [*tushare, *split_names(settings.data_sources), *(["files"] if settings.data_files else [])]
 
 
-def _postgres_driver() -> Finding:
-    if importlib.util.find_spec("asyncpg"):
-        return Finding("ok", say("doctor.postgres_ready"))
-    return Finding("note", say("doctor.postgres_extra"))
+def split_names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def name_search(settings: Settings) -> str:
+    """The service that is asked, if any."""
+    return "Bocha" if settings.bocha_api_key.get_secret_value() else "SearXNG" if settings.searxng_url else ""
 
 
 @keys.command("create", help=say("help.keys_create"))
@@ -243,6 +240,5 @@ def _show_keys(keys: Sequence[ApiKey]) -> None:
 
 
 def _describe_state(key: ApiKey) -> str:
-    return (
-        f"{say('keys.state.revoked')}\n{minute(key.revoked_at)}" if key.revoked_at else say("keys.state.on")
-    )
+    revoked = f"{say('keys.state.revoked')}\n{minute(key.revoked_at)}"
+    return revoked if key.revoked_at else say("keys.state.on")
