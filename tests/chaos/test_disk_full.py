@@ -10,7 +10,7 @@ from uuid import UUID
 import pytest
 
 from moot.desk import Moot
-from moot.modules.coordinator.application import journal
+from moot.modules.coordinator.application import run
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.shared.domain.errors import Unavailable
@@ -46,7 +46,7 @@ async def stored_whole(desk: Moot, session_id: str) -> None:
 
 
 async def test_on_a_full_disk_research_goes_on_and_counts_what_was_not_kept(disk, llm_server, monkeypatch):
-    monkeypatch.setattr(journal, "STORE_AGAIN", [0.1] * 2_000)
+    monkeypatch.setattr(run, "STORE_AGAIN", [0.1] * 2_000)
     async with Moot(settings_of(disk.folder, llm_server)) as desk:
         before = await desk.research(**QUESTION)
         disk.fill()

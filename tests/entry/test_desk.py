@@ -7,7 +7,7 @@ from uuid import UUID
 import pytest
 
 from moot import Moot
-from moot.modules.coordinator.application import journal
+from moot.modules.coordinator.application import run
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
@@ -151,7 +151,7 @@ async def test_what_runs_in_the_background_is_followed_to_its_answer(desk):
 
 async def test_a_store_that_was_gone_at_the_end_gets_the_end_later(desk, monkeypatch):
     """Otherwise the session would be taken for one whose process died, and be run again."""
-    monkeypatch.setattr(journal, "STORE_AGAIN", (0.01, 0.01, 0.01))
+    monkeypatch.setattr(run, "STORE_AGAIN", (0.01, 0.01, 0.01))
     repository = desk.coordinator._repository
     store, refused = repository.update_session, []
 

@@ -326,7 +326,7 @@ def test_the_container_wires_all_three_adapters(home, clock):
     assert isinstance(coordinator, CoordinatorContainer)
     engine = coordinator._orchestrator
     assert [
-        type(part).__name__ for part in (engine._gateway, engine._debate_gateway, engine._judge_gateway)
+        type(part).__name__ for part in (engine._gateway, *engine._after)
     ] == [
         "ResearchGatewayAdapter",
         "DebateGatewayAdapter",

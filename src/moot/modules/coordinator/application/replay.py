@@ -165,7 +165,7 @@ def _compare_node(
         return NodeReplay(node_type=name, outcome="failed_alike")
     sides = (_state(then), _state(now))
     if now and then.status == now.status == "success":
-        sides = (from_columns(then), from_columns(now))
+        sides = (_result(then), _result(now))
     found = [] if then.reused else list(differences(*sides))
     return NodeReplay(
         node_type=name,
@@ -175,6 +175,10 @@ def _compare_node(
         more=len(found[SHOWN:]),
         prompt=prompt,
     )
+
+
+def _result(node: NodeExecution) -> dict[str, Any]:
+    return from_columns(node) | {"narrative_report": node.narrative_report}
 
 
 def _state(node: NodeExecution | None) -> dict[str, Any]:
