@@ -29,7 +29,6 @@ from moot.cli.rule_view import (
 )
 from moot.cli.texts import SAY, say
 from moot.modules.governance.application.decision_log import SimulationReport, simulate
-from moot.modules.governance.application.enhanced_rule_repository import NoSuchRule
 from moot.modules.governance.application.rule_files import EnhancedRule, as_data, write_rules
 from moot.modules.governance.application.rule_generator import RuleGenerator, accept
 from moot.modules.governance.application.rulesets import Activation, Active, Ruleset, RulesetService
@@ -78,10 +77,7 @@ def show_rule(
     rule_id: Annotated[str, argument("rules.help.id", metavar="ID")], as_json: AsJson = False
 ) -> None:
     async def work(desk: "Moot") -> EnhancedRule:
-        known = {rule.id: rule for rule in (await desk.governance.in_force(DEFAULT_WORKSPACE)).rules}
-        if rule_id not in known:
-            raise NoSuchRule(rule_id, list(known))
-        return known[rule_id]
+        return (await desk.governance.in_force(DEFAULT_WORKSPACE)).find(rule_id)
 
     on_desk(work, show_one, as_json=as_json, body=as_data)
 

@@ -149,7 +149,7 @@ class GovernanceContainer:
         opinion: AlignmentOpinion | None = None,
     ) -> None:
         self.book = book or RuleBook()
-        self._clock = clock
+        self.rule_generator = RuleGenerator(clock)
         validator = self.book.validator(self, clock=clock)
         handler = ErrorHandler(policy or ErrorHandlingPolicy())
         store = SqlRulesetStore(trail.database) if trail else None
@@ -184,9 +184,6 @@ class GovernanceContainer:
     async def in_force(self, workspace: str) -> Active:
         """The rules of the workspace; where nothing is stored, those that came with the package."""
         return await self.rulesets.active(workspace) if self.rulesets else self.active
-
-    def rule_generator(self) -> RuleGenerator:
-        return RuleGenerator(self._clock)
 
     async def _waive(self, request: DecisionRequest, workspace: str) -> ValidationResult:
         return await self.agent.validate(request, workspace, waived=True)

@@ -40,13 +40,7 @@ from moot.shared.domain.messages import LOG_LOCALE, Locale, Message
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, current_context
 from moot.shared.infrastructure.redaction import error_text
 
-__all__ = [
-    "DecisionRecord",
-    "DecisionRequest",
-    "Escalation",
-    "KnownType",
-    "ValidationResult",
-]
+__all__ = ["DecisionRecord", "DecisionRequest", "Escalation", "KnownType", "ValidationResult"]
 
 T = TypeVar("T")
 

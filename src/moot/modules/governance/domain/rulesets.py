@@ -95,6 +95,12 @@ class Active:
     number: int | None = None
     """That of the stored ruleset, where it is one."""
 
+    def find(self, rule_id: str) -> EnhancedRule:
+        known = {rule.id: rule for rule in self.rules}
+        if rule_id not in known:
+            raise NoSuchRule(rule_id, known)
+        return known[rule_id]
+
 
 class Ruleset(NamedTuple):
     """`rules` are as `as_data` tells them."""

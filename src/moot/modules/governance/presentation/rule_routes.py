@@ -19,7 +19,6 @@ from moot.modules.governance.domain.decisions import From, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
 from moot.modules.governance.domain.rulesets import (
     Activation,
-    NoSuchRule,
     RuleChanges,
     Ruleset,
     as_data,
@@ -203,16 +202,13 @@ Desk = Annotated[RuleDesk, Depends()]
 @router.post("/rules/generate", summary="Make rules from what a user says", responses=BAD_REQUEST)
 async def generate(body: Wish, governance: Governance) -> GeneratedRules:
     """Nothing that is said can loosen a rule, or take one away."""
-    made = governance.rule_generator().generate_from_user_input(**body.model_dump())
+    made = governance.rule_generator.generate_from_user_input(**body.model_dump())
     return GeneratedRules(rules=[RuleBody.of(rule) for rule in made], yaml=write_rules(made))
 
 
 @router.get("/rules/{rule_id}", summary="One of the rules in force", responses=NOT_FOUND)
 async def one_rule(rule_id: str, governance: Governance, workspace: Workspace) -> RuleBody:
-    for rule in (await governance.in_force(workspace)).rules:
-        if rule.id == rule_id:
-            return RuleBody.of(rule)
-    raise NoSuchRule(rule_id)
+    return RuleBody.of((await governance.in_force(workspace)).find(rule_id))
 
 
 @router.post("/rules", summary="Add a rule", status_code=201, responses=BAD_REQUEST | DUPLICATE | NOT_KEPT)

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import TypeVar
 from uuid import uuid4
 
-from sqlalchemy import ColumnElement, Connection, func, insert, select
+from sqlalchemy import ColumnElement, Connection, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from moot.modules.governance.domain.rulesets import (
@@ -39,11 +39,9 @@ class SqlRulesetStore(RulesetStore):
             same = _rulesets(db, workspace, RulesetRow.digest == ruleset.digest)
             if there := next((found for found in same if found.intact), None):
                 return there
-            end = func.min(RulesetRow.number) if shipped else func.max(RulesetRow.number)
-            last = db.scalar(select(end).where(RulesetRow.workspace_id == workspace))
-            saved = ruleset._replace(
-                number=_next_down(last) if shipped else max(last or SHIPPED, SHIPPED) + 1
-            )
+            numbers = list(db.scalars(select(RulesetRow.number).where(RulesetRow.workspace_id == workspace)))
+            down, up = min(numbers, default=SHIPPED + 1), max(numbers, default=SHIPPED)
+            saved = ruleset._replace(number=min(down, SHIPPED + 1) - 1 if shipped else max(up, SHIPPED) + 1)
             db.execute(insert(RulesetRow).values(id=uuid4(), **saved._asdict()))
             return saved
 
@@ -108,10 +106,6 @@ class SqlRulesetStore(RulesetStore):
                 if not left:
                     raise
         return outcome[0]
-
-
-def _next_down(lowest: int | None) -> int:
-    return SHIPPED if lowest is None or lowest > SHIPPED else lowest - 1
 
 
 def _rulesets(db: Connection, workspace: str, *conditions: ColumnElement[bool]) -> Sequence[Ruleset]:
