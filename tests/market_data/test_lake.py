@@ -240,7 +240,7 @@ def test_covered_days_are_joined_and_never_claimed_in_between(
     assert coverage.ranges == ranges
 
 
-def test_coverage_tells_rows_sources_age_and_the_newest_fact(lake: Lake) -> None:
+def test_coverage_tells_rows_sources_and_age(lake: Lake) -> None:
     keep(lake, BARS, a_bar(MONDAY), a_bar(TUESDAY))
     later = AT + timedelta(hours=1)
     second = a_bar(TUESDAY).model_copy(update={"source": "another"})
@@ -249,7 +249,6 @@ def test_coverage_tells_rows_sources_age_and_the_newest_fact(lake: Lake) -> None
     assert coverage is not None
     assert (coverage.dataset, coverage.subject) == ("bars", SYMBOL)
     assert (coverage.rows, coverage.sources, coverage.stored_at) == (2, ("another", "fake"), later)
-    assert coverage.newest == second.event_time
     assert lake.inventory() == [coverage]
 
 
@@ -257,7 +256,7 @@ def test_days_without_any_fact_are_covered_too(lake: Lake) -> None:
     lake.store(BARS, SYMBOL, [], covered=JUNE, at=AT)
     coverage = lake.coverage(BARS, SYMBOL)
     assert coverage is not None
-    assert (coverage.rows, coverage.ranges, coverage.newest) == (0, (JUNE,), None)
+    assert (coverage.rows, coverage.ranges) == (0, (JUNE,))
 
 
 @pytest.mark.parametrize("subject", ["../../etc/passwd", "a/b", "", "900001.DEMO\0", ".", "~"])

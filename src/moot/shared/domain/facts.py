@@ -87,6 +87,10 @@ class DailyValuation(Observed):
     turnover_rate: Percent | None = None
 
 
+def quarter_of(day: date) -> tuple[int, int]:
+    return day.year, (day.month - 1) // 3 + 1
+
+
 class Filed(Fact):
     """About a period, told when it was announced."""
 

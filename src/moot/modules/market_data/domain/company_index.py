@@ -175,9 +175,10 @@ def names_in(text: str, indexes: Sequence[MentionIndex]) -> list[Named]:
     """In the order of the sentence: the longest names, none inside another, each company once."""
     written = half_width(text)
     capitals = "".join(c.upper() if len(c.upper()) == 1 else c for c in simplify(written))
+    codes = [(code.start(), code.end(), read_code(code[0]) or code[0]) for code in _CODE.finditer(capitals)]
     found: dict[tuple[int, int], list[tuple[Grade, Match]]] = defaultdict(list)
     for index in indexes:
-        for start, end, key in {*_codes(capitals), *_spans(capitals, index.lengths)}:
+        for start, end, key in {*codes, *_spans(capitals, index.lengths)}:
             called = index.names.get(key, ())
             shared = any(grade is Grade.PART for grade, _ in called) and not _is_own(key, indexes)
             found[start, end] += [one for one in called if one[0] is not Grade.PART or not shared]
@@ -231,11 +232,6 @@ def _plausible_latin(grade: Grade, text: str, before: str, after: str) -> bool:
 
 def _edge(character: str, allowed: str) -> bool:
     return not re.match(r"[㐀-鿿]", character) or character in allowed
-
-
-def _codes(capitals: str) -> Iterator[tuple[int, int, str]]:
-    for found in _CODE.finditer(capitals):
-        yield found.start(), found.end(), read_code(found[0]) or found[0]
 
 
 def _spans(capitals: str, lengths: dict[str, set[int]]) -> Iterator[tuple[int, int, str]]:

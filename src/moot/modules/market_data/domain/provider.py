@@ -27,8 +27,6 @@ class Coverage:
     rows: int
     sources: tuple[str, ...]
     stored_at: datetime
-    newest: datetime | None = None
-    """The last `event_time`; companies have none."""
     damaged: bool = False
     """The file is there and cannot be read: nothing of it is known but its name."""
 

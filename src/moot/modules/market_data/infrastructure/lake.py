@@ -91,7 +91,6 @@ class Lake:
                 rows=frame.height,
                 sources=tuple(frame["source"].unique().sort()),
                 stored_at=at,
-                newest=_last(frame, "event_time"),
             )
             replace(path, frame, coverage)
 
@@ -137,11 +136,6 @@ def _filter_of(dataset: Dataset[BaseModel], market: Market, start: date, end: da
     if schema_of(dataset.model)[dataset.day] != pl.Date:
         day = day.dt.convert_time_zone(TIME_ZONES[market].key).dt.date()
     return day.is_between(start, end)
-
-
-def _last(frame: pl.DataFrame, times: str) -> datetime | None:
-    last = frame[times].max() if times in frame.columns else None
-    return last if isinstance(last, datetime) else None
 
 
 def _market_of(subject: str) -> Market:

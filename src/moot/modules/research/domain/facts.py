@@ -19,6 +19,7 @@ from moot.shared.domain.facts import (
     FinancialReport,
     MacroObservation,
     NewsItem,
+    quarter_of,
 )
 from moot.shared.domain.messages import Catalogue, Locale
 from moot.shared.domain.symbol import Symbol
@@ -85,14 +86,8 @@ class MarketFacts(Protocol):
         """About the company, its industry or the market."""
 
 
-Quarter = tuple[int, int]
-
 SHARES_CHANGED = 0.03
 """A share count that differs by more than this was changed; less is the rounding of per-share figures."""
-
-
-def quarter_of(day: date) -> Quarter:
-    return day.year, (day.month - 1) // 3 + 1
 
 
 def quarter_name(day: date) -> str:

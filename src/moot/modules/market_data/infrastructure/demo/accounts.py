@@ -222,9 +222,7 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
         symbol=firm.symbol,
         period_end=s.period_end,
         announced_on=s.announced_on,
-        event_time=market.moment(s.period_end, 15),
-        available_at=market.moment(s.announced_on, 18),
-        source=market.SOURCE,
+        **market.told(market.moment(s.period_end, 15), market.moment(s.announced_on, 18)),
         profit_dedt=round(s.net_profit - s.one_off, 2),
         **{name: None if value is None else round(value, 4) for name, value in figures.items()},
     )
@@ -284,9 +282,7 @@ def declare_dividends(firm: Firm, accounts: Accounts) -> list[Dividend]:
             ex_date=payout.ex_date,
             cash_per_share=round(payout.cash_per_ten / 10, 4),
             bonus_per_share=payout.bonus_per_ten / 10,
-            event_time=market.moment(announced, 18),
-            available_at=market.moment(announced, 18),
-            source=market.SOURCE,
+            **market.told(market.moment(announced, 18), market.moment(announced, 18)),
         )
         for payout in accounts.payouts
         for announced in [payout.ex_date - timedelta(days=7)]

@@ -55,15 +55,15 @@ def quarter_ends(until: date) -> list[date]:
     return [month_end(first) for first in months(until) if first.month % 3 == 0]
 
 
+@cache
 def moment(day: date, hour: int, minute: int = 0) -> datetime:
     """Exchange time on `day`, as UTC."""
     return datetime.combine(day, time(hour, minute), ZONE).astimezone(UTC)
 
 
-@cache
-def day_times(day: date) -> dict[str, datetime]:
-    """The two times of a trading day's figures: made at the close, published an hour later."""
-    return {"event_time": moment(day, 15), "available_at": moment(day, 16)}
+def told(happened: datetime, known: datetime) -> dict[str, Any]:
+    """What every fact has: its two times, and who tells it."""
+    return {"event_time": happened, "available_at": known, "source": SOURCE}
 
 
 Knots = tuple[tuple[float, float], ...]

@@ -114,9 +114,7 @@ def _item(seed: int, kind: Kind, key: str, title: Phrase, times: Times, **about:
         title_en=title.en,
         url=f"demo://news/{noise.digest(seed, *known)[:6].hex()}",
         **about,
-        event_time=times[0],
-        available_at=times[1],
-        source=market.SOURCE,
+        **market.told(*times),
     )
 
 
@@ -283,9 +281,7 @@ def _observations(
             unit=series.unit,
             url=f"demo://macro/{place}/{period:%Y-%m}",
             industry=industry.name if industry else None,
-            event_time=min(released, market.moment(market.month_end(period), 0)),
-            available_at=released,
-            source=market.SOURCE,
+            **market.told(min(released, market.moment(market.month_end(period), 0)), released),
         )
 
 

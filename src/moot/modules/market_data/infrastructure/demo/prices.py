@@ -107,10 +107,10 @@ class Share:
 
     def _daily_rows(self, columns: Mapping[str, Sequence[object]]) -> Iterator[dict[str, Any]]:
         """The columns as the fields of one fact a day, with its date and times."""
-        told = {"symbol": self.firm.symbol, "source": market.SOURCE}
         for day, *values in zip(self.days, *columns.values(), strict=True):
+            times = market.told(market.moment(day, 15), market.moment(day, 16))
             named = zip(columns, values, strict=True)
-            yield {**told, "trade_date": day, **market.day_times(day), **dict(named)}
+            yield {"symbol": self.firm.symbol, "trade_date": day, **times, **dict(named)}
 
     @cached_property
     def special(self) -> Flags:

@@ -90,7 +90,9 @@ def read(dataset: facts.Dataset[Any], row: Row, **given: Any) -> dict[str, Any]:
 def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> Row:
     """`factor` is the day's own adjustment factor; a day without one is refused, not given its neighbour's."""
     told = read(facts.BARS, row, adj_factor=read_number(factor))
-    return told | {"is_st": any(_lasts(spell, told.get("trade_date")) for spell in spells)}
+    on = told.get("trade_date")
+    under = isinstance(on, date) and any(s.start <= on < (s.end or date.max) for s in spells)
+    return told | {"is_st": under}
 
 
 def dividend(row: Row) -> Row | None:
@@ -136,13 +138,14 @@ def _spell(row: Row) -> tuple[date, date]:
     return first, last + timedelta(days=1) if isinstance(last, date) else date.max
 
 
-def _lasts(spell: SpecialTreatment, on: Any) -> bool:
-    return isinstance(on, date) and spell.start <= on and (spell.end is None or on < spell.end)
-
-
 def report_rows(symbol: str, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str, Any]]:
     """A row for each day on which something of a period was announced, with all that was known of it then."""
-    rows = [(api, row) for api, table in tables.items() for row in table if _consolidated(row)]
+    rows = [
+        (api, row)
+        for api, table in tables.items()
+        for row in table
+        if str(row.get("report_type") or CONSOLIDATED) == CONSOLIDATED
+    ]
     actual = _actual_days(row for _, row in rows)
     periods: defaultdict[Any, list[tuple[Any, str, dict[str, Any]]]] = defaultdict(list)
     for api, row in rows:
@@ -159,10 +162,6 @@ def report_rows(symbol: str, tables: Mapping[str, Iterable[Row]]) -> Iterator[di
                 known |= figures
             told = {"symbol": symbol, "period_end": period_end, "announced_on": announced}
             yield TUSHARE.tell(facts.REPORTS, {**told, **known})
-
-
-def _consolidated(row: Row) -> bool:
-    return str(row.get("report_type") or CONSOLIDATED) == CONSOLIDATED
 
 
 def _actual_days(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:

@@ -19,7 +19,7 @@ from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NE
 from moot.modules.market_data.domain.provider import screen
 from moot.modules.market_data.infrastructure.providers import outside, rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
-from moot.shared.domain.facts import Company
+from moot.shared.domain.facts import Company, quarter_of
 from moot.shared.domain.symbol import Market
 
 T = TypeVar("T")
@@ -196,11 +196,11 @@ def dividends(symbol: str, history: list[Row]) -> Iterator[Row]:
 def reports(symbol: str, statements: tuple[Statements, Statements]) -> Iterator[Row]:
     """One report a quarter, and older full years where the year is the calendar's."""
     quarterly, annual = statements
-    full_years = {end: lines for end, lines in annual.items() if _quarter(end)[1] == 4}
+    full_years = {end: lines for end, lines in annual.items() if quarter_of(end)[1] == 4}
     every: dict[date, Lines] = {**full_years, **quarterly}
     for end, lines in sorted(every.items()):
         sums = _pick(full_years[end], FLOWS) if end in full_years else _so_far(end, quarterly)
-        opening = next((lines for e, lines in every.items() if _quarter(e) == (end.year - 1, 4)), {})
+        opening = next((lines for e, lines in every.items() if quarter_of(e) == (end.year - 1, 4)), {})
         deadline = rows.statutory_deadline(end, Market.US, annual=end in annual)
         told = {"symbol": symbol, "period_end": end, "announced_on": deadline}
         yield YAHOO.tell(REPORTS, {**told, **_figures(lines, sums, opening)})
@@ -250,8 +250,8 @@ def _figures(lines: Lines, sums: Mapping[str, float], opening: Lines) -> Row:
 
 def _so_far(end: date, quarterly: Statements) -> dict[str, float]:
     """The flows of the calendar year up to `end`; a line that one of its quarters lacks has no sum."""
-    year, quarter = _quarter(end)
-    mine = [lines for e, lines in quarterly.items() if _quarter(e)[0] == year and e <= end]
+    year, quarter = quarter_of(end)
+    mine = [lines for e, lines in quarterly.items() if quarter_of(e)[0] == year and e <= end]
     if len(mine) != quarter:
         return {}
     each = [_pick(lines, FLOWS) for lines in mine]
@@ -268,10 +268,6 @@ def _with_later_splits(history: list[Row]) -> Iterator[tuple[Row, float]]:
     """Each day, and how many shares of today one share of that day became."""
     splits = (row["Stock Splits"] or 1.0 for row in reversed(history))
     return zip(history, [1.0, *accumulate(splits, mul)][-2::-1], strict=True)
-
-
-def _quarter(day: date) -> tuple[int, int]:
-    return day.year, (day.month - 1) // 3 + 1
 
 
 def _times(value: float | None, by: float) -> float | None:

@@ -127,12 +127,12 @@ def _findings(context: CatalystContext, dimension: CatalystDimension, say: Voice
     events = [event for event in context.events if event.topic == dimension.name.lower()]
     if not events:
         return [Finding(name, say("no_results"), None, SILENCE_WEIGHT, dimension)]
-    return [Finding(name, _sentence(event, say), event.points, event.weight, dimension) for event in events]
-
-
-def _sentence(event: Event, say: Voice) -> str:
-    impact = say(f"impact.{event.category}")
-    return say("event", published=event.published, title=event.title, impact=impact)
+    found = []
+    for event in events:
+        impact = say(f"impact.{event.category}")
+        text = say("event", published=event.published, title=event.title, impact=impact)
+        found.append(Finding(name, text, event.points, event.weight, dimension))
+    return found
 
 
 def _catalysts(side: Literal["positive", "negative"], events: list[Event], say: Voice) -> list[Catalyst]:
