@@ -13,11 +13,14 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 from uuid import UUID
 
-from pydantic import BaseModel
-
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.application.run import Watch, show
-from moot.modules.coordinator.application.session_history import SessionDetail, SessionEvent, SessionPage
+from moot.modules.coordinator.application.session_history import (
+    SessionDetail,
+    SessionEvent,
+    SessionPage,
+    Started,
+)
 from moot.modules.coordinator.domain.exceptions import AllExpertsFailed, SessionCancelled
 from moot.modules.intake.application.intake_service import Conversation
 from moot.modules.market_data.application.sql import QueryResult
@@ -32,12 +35,6 @@ RESEARCH = "/coordinator/research"
 SESSIONS = f"{RESEARCH}/sessions"
 SQL = "/market-data/sql"
 INTAKE = "/coordinator/intake"
-
-
-class Started(BaseModel):
-    """Of the answer to a run that was begun in the background, what is needed to find it."""
-
-    session_id: UUID
 
 
 class RemoteMoot(Desk):

@@ -29,6 +29,8 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 ASKED = set(ResearchBody.model_fields)
 LONGEST_KEY = 255
+Accepted = tuple[ResearchRequest, IdempotencyKey | None]
+"""A question as it can be run, and the key that was given to it."""
 
 
 class By(TypedDict, total=False):
@@ -67,13 +69,11 @@ class ResearchOrchestrationService:
 
         Raises `InvalidInput` before anything starts, `AllExpertsFailed` when no expert had a result.
         """
-        asked, key = await self._accept(request, by)
-        return await self._sessions.answer(asked, key=key, watch=watch)
+        return await self._sessions.answer(*await self._accept(request, by), watch=watch)
 
     async def start(self, request: ResearchRequest | Mapping[str, Any], **by: Unpack[By]) -> ResearchSession:
         """Have `request` run in the background; the session is stored when this returns."""
-        asked, key = await self._accept(request, by)
-        return await self._sessions.start(asked, key=key)
+        return await self._sessions.start(*await self._accept(request, by))
 
     async def retry(
         self,
@@ -89,27 +89,20 @@ class ResearchOrchestrationService:
         Raises `SessionNotFound`, `SessionRunning` or `SessionNotRetryable` before anything starts,
         `AllExpertsFailed` when there is still no result.
         """
-        again, key = await self._again(session_id, by, skip_debate)
-        return await self._sessions.answer(again, key=key, watch=watch)
+        return await self._sessions.answer(*await self._again(session_id, by, skip_debate), watch=watch)
 
     async def start_retry(
         self, session_id: UUID, *, skip_debate: bool | None = None, **by: Unpack[By]
     ) -> ResearchSession:
         """The same in the background."""
-        again, key = await self._again(session_id, by, skip_debate)
-        return await self._sessions.start(again, key=key)
+        return await self._sessions.start(*await self._again(session_id, by, skip_debate))
 
-    async def _again(
-        self, session_id: UUID, by: By, skip_debate: bool | None
-    ) -> tuple[ResearchRequest, IdempotencyKey | None]:
+    async def _again(self, session_id: UUID, by: By, skip_debate: bool | None) -> Accepted:
         past = await self._repository.past_session(session_id, by.get("workspace", DEFAULT_WORKSPACE))
         request = request_again(past, skip_debate=skip_debate).model_copy(update=_who(by))
         return request, _key(by, f"retry {session_id} {skip_debate}")
 
-    async def _accept(
-        self, request: ResearchRequest | Mapping[str, Any], by: By
-    ) -> tuple[ResearchRequest, IdempotencyKey | None]:
-        """The question as it can be run, and the key that was given to it."""
+    async def _accept(self, request: ResearchRequest | Mapping[str, Any], by: By) -> Accepted:
         raw: Any = request
         given = _who(by) | {"workspace_id": by.get("workspace", DEFAULT_WORKSPACE)}
         if isinstance(request, ResearchRequest):

@@ -224,8 +224,10 @@ class Journal:
             except SessionStopped as e:
                 await self._close(run, _outcome_of_error(run.session, e.error))
                 raise
-            except ApprovalNeeded:
-                await self._pause(run)
+            except ApprovalNeeded:  # it is left as it stands, for a person to decide
+                await run.wait_until_stored()
+                if run.lease_token is not None:
+                    await self.repository.pause(run.session_id, run.lease_token)
                 raise
             except (Exception, asyncio.CancelledError) as e:
                 await run.wait_until_stored()
@@ -251,12 +253,6 @@ class Journal:
         if self.unstored:
             await asyncio.wait(self.unstored.values())
         await self.held.close(release=release)
-
-    async def _pause(self, run: Run) -> None:
-        """Leave the session as it stands, for a person to decide."""
-        await run.wait_until_stored()
-        if run.lease_token is not None:
-            await self.repository.pause(run.session_id, run.lease_token)
 
     async def _close(self, run: Run, outcome: dict[str, Any]) -> None:
         await run.wait_until_stored()

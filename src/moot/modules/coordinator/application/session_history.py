@@ -73,6 +73,19 @@ class SessionDetail(ResearchSession):
     escalation_id: UUID | None = None
 
 
+class Started(BaseModel):
+    """A receipt: the session is stored and will run, whatever happens to this process.
+
+    `reason` and `escalation_id` are there when it waits for a person.
+    """
+
+    session_id: UUID
+    status: str
+    links: dict[str, str]
+    reason: str | None = Field(default=None, exclude_if=lambda told: told is None)
+    escalation_id: UUID | None = Field(default=None, exclude_if=lambda told: told is None)
+
+
 class Pruned(BaseModel):
     """How many sessions and calls lost their texts, of how many bytes. Those in `broken` kept theirs: their records
     do not verify."""

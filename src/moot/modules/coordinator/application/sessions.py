@@ -80,7 +80,7 @@ class Sessions:
         self._closed = asyncio.Event()
 
     async def answer(
-        self, request: ResearchRequest, *, key: IdempotencyKey | None = None, watch: Watch | None = None
+        self, request: ResearchRequest, key: IdempotencyKey | None = None, *, watch: Watch | None = None
     ) -> ResearchResult:
         """Run `request` here and now. Under a known `key` it is not run again: the answer is that session's."""
         if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
@@ -94,7 +94,7 @@ class Sessions:
         except KeyTaken:
             return await self.answer(request, key=key, watch=watch)
 
-    async def start(self, request: ResearchRequest, *, key: IdempotencyKey | None = None) -> ResearchSession:
+    async def start(self, request: ResearchRequest, key: IdempotencyKey | None = None) -> ResearchSession:
         """Accept `request` and return; it is stored by then, so that whatever happens it will be run."""
         if key and (known := await self._repository.get_session_by_key(request.workspace_id, key)):
             return known

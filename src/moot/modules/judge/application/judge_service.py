@@ -2,7 +2,6 @@
 
 from moot.modules.judge.domain.verdict import (
     JudgeInput,
-    Levels,
     Verdict,
     VerdictAbstained,
     VerdictAgent,
@@ -13,7 +12,6 @@ from moot.modules.judge.domain.verdict import (
 __all__ = [
     "JudgeInput",
     "JudgeService",
-    "Levels",
     "Verdict",
     "VerdictAbstained",
     "VerdictDTO",

@@ -8,11 +8,11 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Header, Path, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, Field, StrictBool
+from pydantic import Field, StrictBool
 
 from moot.modules.coordinator.application.dtos.research_dtos import ResearchBody, ResearchResult
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
-from moot.modules.coordinator.application.session_history import ResearchSession, SessionHistory
+from moot.modules.coordinator.application.session_history import ResearchSession, SessionHistory, Started
 from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
@@ -68,19 +68,6 @@ Key = Annotated[
     str | None, Header(description="the same key and body give the same session, however often they are sent")
 ]
 Prefer = Annotated[str | None, Header(description="respond-async: as mode async (RFC 7240)")]
-
-
-class Started(BaseModel):
-    """A receipt: the session is stored and will run, whatever happens to this process.
-
-    `reason` and `escalation_id` are there when it waits for a person.
-    """
-
-    session_id: UUID
-    status: str
-    links: dict[str, str]
-    reason: str | None = Field(default=None, exclude_if=lambda told: told is None)
-    escalation_id: UUID | None = Field(default=None, exclude_if=lambda told: told is None)
 
 
 RECEIPT: dict[int | str, dict[str, Any]] = {
