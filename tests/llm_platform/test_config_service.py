@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from pydantic import SecretStr
-from sqlalchemy import text
+from sqlalchemy import select
 
 from moot.modules.llm_platform.application.config_service import (
     PRESETS,
@@ -23,6 +23,7 @@ from moot.modules.llm_platform.domain.model_config import (
     SecretUnreadable,
 )
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
+from moot.modules.llm_platform.infrastructure.tables import LLMConfigRow
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.database import Database
@@ -277,9 +278,9 @@ class TestSecrets:
         await desk.service.create(validate(ConfigBody, FULL))
         await desk.service.update("main", patch(api_key=KEY, proxy=PROXY))
         async with database.session() as db:
-            rows = (await db.execute(text("SELECT * FROM llm_configs"))).mappings().all()
+            rows = (await db.execute(select(LLMConfigRow.__table__))).mappings().all()
         assert [row["alias"] for row in rows] == ["main"]
-        assert len(rows[0]["encrypted_api_key"]) > 80
+        assert len(rows[0]["secrets"]["api_key"]) > 80
         assert not any(secret in repr(dict(rows[0])) for secret in (KEY, "proxy-canary"))
 
     async def test_are_nowhere_in_the_file(self, sqlite_database, home, clock):

@@ -39,7 +39,6 @@ logger = structlog.get_logger(__name__)
 
 COLUMNS = {"id", "workspace_id", "alias", "created_at", "updated_at"}
 FACTS = ModelCard.model_fields.keys() - COLUMNS - {"unreadable"}
-SECRET = ("api_key", "proxy")
 FILE_NAME = "secret.key"
 
 
@@ -91,7 +90,7 @@ class SqlConfigRepository(ConfigRepository):
     async def add(self, config: LLMConfig) -> None:
         now = self._clock.now()
         place = {"id": config.id, "workspace_id": config.workspace_id, "alias": config.alias}
-        values = place | self._values(config, {*FACTS, *SECRET}) | {"created_at": now, "updated_at": now}
+        values = place | self._values(config, LLMConfig.model_fields) | {"created_at": now, "updated_at": now}
 
         def work(db: Connection) -> None:
             try:
@@ -102,14 +101,16 @@ class SqlConfigRepository(ConfigRepository):
         await self._database.write(work)
 
     async def update(self, config: LLMConfig, fields: Collection[str]) -> None:
-        values, mine = self._values(config, fields), LLMConfigRow.id == config.id
+        changed, mine = self._values(config, fields), LLMConfigRow.id == config.id
 
         def work(db: Connection) -> None:
-            stored = db.scalar(select(LLMConfigRow.facts).where(mine).with_for_update())
-            if stored is None:
+            stored = db.execute(
+                select(LLMConfigRow.facts, LLMConfigRow.secrets).where(mine).with_for_update()
+            )
+            if (row := stored.mappings().first()) is None:
                 raise no_such_config(config.alias)
-            new = values | {"facts": stored | values["facts"], "updated_at": self._clock.now()}
-            db.execute(update(LLMConfigRow).where(mine).values(new))
+            values = {name: row[name] | part for name, part in changed.items()}
+            db.execute(update(LLMConfigRow).where(mine).values(**values, updated_at=self._clock.now()))
 
         await self._database.write(work)
 
@@ -122,25 +123,27 @@ class SqlConfigRepository(ConfigRepository):
 
         await self._database.write(work)
 
-    def _values(self, config: LLMConfig, fields: Collection[str]) -> dict[str, Any]:
-        values: dict[str, Any] = {"facts": config.model_dump(mode="json", include=FACTS & set(fields))}
+    def _values(self, config: LLMConfig, fields: Collection[str]) -> dict[str, dict[str, Any]]:
         hidden = {"api_key": config.api_key.get_secret_value(), "proxy": config.proxy}
-        for name, secret in hidden.items():
-            if name in fields:
-                values[f"encrypted_{name}"] = secret and self._cipher.encrypt(secret)
-        return values
+        return {
+            "facts": config.model_dump(mode="json", include=FACTS & set(fields)),
+            "secrets": {
+                name: plain and self._cipher.encrypt(plain)
+                for name, plain in hidden.items()
+                if name in fields
+            },
+        }
 
     def _config(self, row: LLMConfigRow) -> LLMConfig:
         opened: dict[str, str] = {}
         unreadable: list[str] = []
-        for name in SECRET:
-            sealed = getattr(row, f"encrypted_{name}")
+        for name, sealed in sorted(row.secrets.items()):
             try:
                 opened |= {name: self._cipher.decrypt(sealed)} if sealed else {}
             except SecretUnreadable:
                 unreadable.append(name)
-        plain = row.facts | {name: getattr(row, name) for name in COLUMNS}
-        return LLMConfig.model_validate({**plain, **opened, "unreadable": tuple(unreadable)})
+        columns = {name: getattr(row, name) for name in COLUMNS}
+        return LLMConfig.model_validate({**row.facts, **columns, **opened, "unreadable": tuple(unreadable)})
 
 
 def cipher_for(secret_key: SecretStr, home: Path) -> Cipher:

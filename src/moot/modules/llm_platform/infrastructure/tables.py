@@ -12,7 +12,7 @@ from moot.shared.infrastructure.tables import Base, CallLog
 
 
 class LLMConfigRow(Base):
-    """A model: `facts` are what anybody may see of it, by the names of the fields of `ModelCard`."""
+    """A model: `facts` are what anybody may see of it, `secrets` the rest, encrypted; both by the names of fields."""
 
     __tablename__ = "llm_configs"
     __table_args__ = (UniqueConstraint("workspace_id", "alias"),)
@@ -21,8 +21,7 @@ class LLMConfigRow(Base):
     workspace_id: Mapped[str] = mapped_column(String(64), server_default=DEFAULT_WORKSPACE)
     alias: Mapped[str] = mapped_column(String(64))
     facts: Mapped[dict[str, Any]]
-    encrypted_api_key: Mapped[str] = mapped_column(Text)
-    encrypted_proxy: Mapped[str | None] = mapped_column(Text)
+    secrets: Mapped[dict[str, Any]]
     created_at: Mapped[datetime]
     updated_at: Mapped[datetime]
 

@@ -128,13 +128,9 @@ class GenerateBody(Strict):
 )
 async def generate(body: GenerateBody, platform: Platform, workspace: Workspace) -> ChatResult:
     with ExecutionContext(workspace=workspace).active():
-        return await platform.llm_service().chat(
-            compose(body.prompt, body.system_message),
-            temperature=body.temperature,
-            alias=body.alias,
-            tags=body.tags,
-            caller_module="api",
-        )
+        messages = compose(body.prompt, body.system_message)
+        how = body.model_dump(exclude={"prompt", "system_message"})
+        return await platform.llm_service().chat(messages, **how, caller_module="api")
 
 
 @router.post("/web-search", summary="Search the web; newest first, undated last")
