@@ -4,7 +4,6 @@ Written by hand and independent of the models: a revision says what was true on 
 """
 
 from typing import Any
-from uuid import UUID
 
 import sqlalchemy as sa
 from alembic import op
@@ -36,11 +35,9 @@ def downgrade() -> None:
 
 
 def add_table(name: str, *parts: SchemaItem) -> None:
-    sa.Table(name, METADATA, *parts)
-
-
-def an_id() -> sa.Column[UUID]:
-    return sa.Column("id", sa.Uuid, primary_key=True)
+    """Its key is an id, unless it names another."""
+    keys = [part for part in parts if isinstance(part, sa.Column) and part.primary_key]
+    sa.Table(name, METADATA, *(() if keys else [sa.Column("id", sa.Uuid, primary_key=True)]), *parts)
 
 
 def needed(kind: Any, *names: str, default: Any = None) -> list[sa.Column[Any]]:
@@ -66,7 +63,6 @@ def lease() -> list[sa.Column[Any]]:
 def call_log() -> list[sa.Column[Any] | sa.Index]:
     """What every log of calls has in common."""
     return [
-        an_id(),
         *optional(sa.Uuid, "session_id"),
         *needed(sa.String(64), "workspace_id", default="default"),
         *optional(sa.Integer, "latency_ms"),
@@ -83,7 +79,6 @@ def call_log() -> list[sa.Column[Any] | sa.Index]:
 
 add_table(
     "research_sessions",
-    an_id(),
     *needed(sa.String(64), "workspace_id", default="default"),
     *strings(symbol=20, status=20, trigger_source=50, locale=10),
     *needed(JSON, "selected_experts", "options"),
@@ -110,7 +105,6 @@ add_table(
 )
 add_table(
     "node_executions",
-    an_id(),
     sa.Column("session_id", sa.Uuid, sa.ForeignKey("research_sessions.id"), nullable=False),
     *strings(node_type=50, status=20),
     *optional(JSON, "result_data"),
@@ -135,7 +129,6 @@ add_table(
 )
 add_table(
     "session_answers",
-    an_id(),
     *needed(sa.Uuid, "session_id"),
     *strings(moot=40),
     *needed(JSON, "files"),
@@ -181,7 +174,6 @@ add_table(
 )
 add_table(
     "llm_configs",
-    an_id(),
     *needed(sa.String(64), "workspace_id", default="default"),
     *strings(alias=64, vendor=50, provider_type=20, model_name=100),
     *needed(sa.Text, "base_url", "encrypted_api_key", "description"),
@@ -220,7 +212,6 @@ add_table(
 )
 add_table(
     "rulesets",
-    an_id(),
     *strings(workspace_id=64, digest=64, created_by=100),
     *needed(sa.Integer, "number"),
     *needed(JSON, "rules"),
@@ -231,7 +222,6 @@ add_table(
 )
 add_table(
     "ruleset_activations",
-    an_id(),
     *strings(workspace_id=64, activated_by=100),
     *needed(sa.Integer, "sequence"),
     sa.Column("ruleset_id", sa.Uuid, sa.ForeignKey("rulesets.id"), nullable=False),
@@ -240,7 +230,6 @@ add_table(
 )
 add_table(
     "decisions",
-    an_id(),
     *strings(workspace_id=64, ruleset_digest=64, decision_id=200, decision_type=50, requester=100, status=20),
     *optional(sa.Uuid, "session_id"),
     *needed(JSON, "payload", "context", "result"),
@@ -251,7 +240,6 @@ add_table(
 )
 add_table(
     "escalations",
-    an_id(),
     *strings(workspace_id=64, payload_digest=64, decision_type=50, status=20, requester=100),
     *optional(sa.Uuid, "session_id"),
     sa.Column("decision_row_id", sa.Uuid, sa.ForeignKey("decisions.id"), nullable=False),
@@ -266,7 +254,6 @@ add_table(
 )
 add_table(
     "conversations",
-    an_id(),
     *strings(workspace_id=64, status=20),
     *strings(requested_by=100, nullable=True),
     *needed(sa.Text, "title"),
