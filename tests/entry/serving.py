@@ -16,7 +16,7 @@ import uvicorn
 from moot.desk import Moot
 from moot.main import create_app
 from moot.shared.infrastructure.settings import Settings
-from moot.shared.presentation.connections import BOUNDS
+from moot.shared.presentation.limits import BOUNDS
 from tests.fakes.clock import PATIENCE, until
 
 RESEARCH = "/api/v1/coordinator/research"

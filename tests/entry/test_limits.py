@@ -13,7 +13,7 @@ from moot.modules.coordinator.infrastructure.adapters.governance_adapter import 
 from moot.modules.governance.application.rule_files import LARGEST
 from moot.shared.infrastructure.settings import Settings
 from moot.shared.presentation import limits
-from moot.shared.presentation.connections import BOUNDS, BoundedHttp
+from moot.shared.presentation.limits import BOUNDS, BoundedHttp
 from tests.entry.serving import IN_TIME, MACRO, SESSIONS, Gate, Served, question, serving
 from tests.fakes.clock import until
 

@@ -18,7 +18,7 @@ from moot.cli.texts import SAY
 from moot.modules.access.presentation import is_loopback
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.presentation.connections import BOUNDS
+from moot.shared.presentation.limits import BOUNDS
 
 CONNECTIONS_CLOSE_IN = 5
 """Seconds for answers under way and for listeners, once all sessions have ended or were interrupted."""

@@ -103,13 +103,10 @@ async def _read_links(db: AsyncSession, chain_id: UUID, *, since: int = 1, **kno
     """A link that cannot be read is missing: the next one says so."""
     wanted = select(CHAIN).where(CHAIN.c.session_id == chain_id, CHAIN.c.seq >= since).order_by(CHAIN.c.seq)
     links = [link for link in await _fetch(db, wanted, Link.model_validate) if link is not None]
-    ends = await _fetch(db, select(AuditHeadRow.__table__).where(HEADS.session_id == chain_id), _end)
+    kept = select(HEADS.length, HEADS.hash.label("head"), HEADS.signature).where(HEADS.session_id == chain_id)
+    ends = await _fetch(db, kept, lambda row: {**row, "length": int(row["length"])})
     end = (ends and ends[0]) or {"length": 0, "head": GENESIS}
     return Chain.model_validate({"session_id": chain_id, "links": links, "rows": {}, **end, **known})
-
-
-def _end(row: RowMapping) -> dict[str, Any]:
-    return {"length": int(row["length"]), "head": row["hash"], "signature": row["signature"]}
 
 
 def _session_breaks(

@@ -13,7 +13,7 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind
-from moot.shared.infrastructure.execution_context import count_audit_gap, current_context
+from moot.shared.infrastructure.execution_context import current_context
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
 
@@ -108,7 +108,7 @@ class CallAudit:
         try:
             await self.trail.append(kind, row, session_id=_session(), write=how)
         except Exception as e:  # bulkhead: a lost record must not cost the answer, unless it was asked to
-            count_audit_gap()
+            current_context().tally.audit_gaps += 1
             logger.warning("call not recorded", kind=kind.name, call_id=str(row["id"]), exc_info=True)
             if self._strict:
                 raise Unavailable(SAY("audit.not_written"), code="AUDIT_FAILED") from e

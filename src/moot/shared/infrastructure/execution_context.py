@@ -133,8 +133,3 @@ def tell_retry(attempt: int, why: str | Message) -> None:
     if context.run is not None and context.node:
         reason = why if isinstance(why, str) else why.in_locale(context.locale)
         context.run.note("node_retrying", node=context.node, attempt=attempt, reason=reason)
-
-
-def count_audit_gap() -> None:
-    """A row of the session under way could not be written."""
-    current_context().tally.audit_gaps += 1

@@ -3,24 +3,21 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from importlib.abc import MetaPathFinder
 from threading import get_ident
+from types import SimpleNamespace
 from typing import Any
-
-
-class _Hiding(MetaPathFinder):
-    def __init__(self, names: tuple[str, ...]) -> None:
-        self._names, self._thread = names, get_ident()
-
-    def find_spec(self, name: str, *_: Any) -> None:
-        if name in self._names and get_ident() == self._thread:
-            raise ModuleNotFoundError(f"hidden: {name}", name=name)
 
 
 @contextmanager
 def hide_modules(*names: str) -> Iterator[None]:
     """For the block, and for this thread alone; what is loaded already stays in sight."""
-    hiding = _Hiding(names)
+    here = get_ident()
+
+    def find_spec(name: str, *_: Any) -> None:
+        if name in names and get_ident() == here:
+            raise ModuleNotFoundError(f"hidden: {name}", name=name)
+
+    hiding: Any = SimpleNamespace(find_spec=find_spec)
     sys.meta_path.insert(0, hiding)
     try:
         yield

@@ -94,12 +94,9 @@ def answer(
     body = ErrorBody(code=error.code, message=error.in_locale(locale), details=error.details)
     later = error.details.get("retry_after")
     headers = {} if later is None else {"Retry-After": str(later)}
-    return JSONResponse(body.model_dump(mode="json"), status or _status(error), headers)
-
-
-def _status(error: AppError) -> int:
     of_kind = next(STATUS[kind] for kind in type(error).__mro__ if kind in STATUS)
-    return STATUS_OF_CODE.get(error.code, of_kind)
+    said = status or STATUS_OF_CODE.get(error.code, of_kind)
+    return JSONResponse(body.model_dump(mode="json"), said, headers)
 
 
 def _locale(request: Request, asked: Any) -> Locale:

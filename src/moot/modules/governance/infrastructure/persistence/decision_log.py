@@ -20,7 +20,7 @@ from moot.modules.governance.infrastructure.persistence.tables import DecisionRo
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind, Record
-from moot.shared.infrastructure.execution_context import count_audit_gap, current_replay
+from moot.shared.infrastructure.execution_context import current_context, current_replay
 from moot.shared.infrastructure.transactions import transaction
 
 logger = structlog.get_logger(__name__)
@@ -114,7 +114,7 @@ class SqlDecisionLog(DecisionLog):
 
 def _note_gap(record: DecisionRecord, error: BaseException | None) -> None:
     if error is not None and not isinstance(error, Fenced):
-        count_audit_gap()
+        current_context().tally.audit_gaps += 1
         logger.warning("decision not recorded", decision_id=record.decision_id, exc_info=error)
 
 
