@@ -147,10 +147,8 @@ def _fill_in(
     searches = given.get("need_web_search", given.get("need_search"))
     looks_like = "equity" if given.get("symbol") else "research" if _is_yes(searches, False) else "processing"
     kind = str(given.get("type") or given.get("step_type") or looks_like).strip().lower()
-    written, description = (
-        _text(given.get("symbol"), LONGEST_ID),
-        _text(given.get("description"), LONGEST_TEXT),
-    )
+    written = _text(given.get("symbol"), LONGEST_ID)
+    description = _text(given.get("description"), LONGEST_TEXT)
     symbol = find_symbol(written, known) or written
     free = next(name for number in count(len(before) + 1) if (name := f"step-{number}") not in before)
     unnamed = SAY("plan.unnamed_step", number=len(before) + 1).in_locale(reader)

@@ -75,15 +75,18 @@ class PromptTemplates:
         values = {"CURRENT_TIME": f"{self._clock.now():%Y-%m-%d %H:%M:%S}", **variables}
         problems: list[str] = []
         conversation: Sequence[ChatMessage] = values.pop("user_input", ())
+        prompt: ChatMessage | None = None
         for label, source in self._sources(name, str(values.get("locale", ""))).items():
             try:
-                text = _fill(source, values)
+                prompt = ChatMessage(role="system", content=_fill(source, values))
+                break
             except TemplateError as e:
                 problems.append(f"{label}: {e}")
-            else:
-                self._count(name, problems)
-                return [ChatMessage(role="system", content=text), *conversation]
-        self._count(name, problems)
+        self._metrics.prompt_fetched(failed=bool(problems))
+        if problems:
+            logger.warning("prompt not loaded from its file", prompt=name, problems=problems)
+        if prompt is not None:
+            return [prompt, *conversation]
         said = SAY("prompts.missing", name=name, problems=problems)
         raise Unavailable(said, code="PROMPT_MISSING", name=name, problems=problems)
 
@@ -93,11 +96,6 @@ class PromptTemplates:
         found = {str(place): self._files[place] for place in places if place in self._files}
         built_in = {"built in": self._built_in[name]} if name in self._built_in else {}
         return {**(found or dict.fromkeys(map(str, places), "no such file")), **built_in}
-
-    def _count(self, name: str, problems: Sequence[str]) -> None:
-        if problems:
-            logger.warning("prompt not loaded from its file", prompt=name, problems=list(problems))
-        self._metrics.prompt_fetched(failed=bool(problems))
 
     def _read(self, path: Path) -> Template | str:
         """What is wrong with it, where it cannot be used."""

@@ -38,6 +38,7 @@ ANSWERS: dict[int | str, dict[str, Any]] = {
     404: {"model": ErrorBody, "description": "no such conversation here"},
     409: {"model": ErrorBody, "description": "the conversation is at another turn"},
 }
+TURN: dict[str, Any] = {"response_model": Conversation, "responses": ANSWERS}
 OF_ONE: dict[int | str, dict[str, Any]] = {status: ANSWERS[status] for status in (400, 404)}
 
 
@@ -68,28 +69,20 @@ class Asker:
 By = Annotated[Asker, Depends()]
 
 
-@router.post("", summary="Ask in your own language", response_model=Conversation, responses=ANSWERS)
+@router.post("", summary="Ask in your own language", **TURN)
 async def ask(body: Question, intake: Intake, by: By) -> Conversation | Response:
     """Until it is answered, replied to, or waits for a person to accept its plan (`status`: waiting)."""
     return await by.answer(intake.service.ask, body, requested_by=by.caller)
 
 
 @router.post(
-    "/{thread}/feedback",
-    summary="Accept, edit or reject the plan a conversation waits with",
-    response_model=Conversation,
-    responses=ANSWERS,
+    "/{thread}/feedback", summary="Accept, edit or reject the plan a conversation waits with", **TURN
 )
 async def feedback(thread: UUID, body: Feedback, intake: Intake, by: By) -> Conversation | Response:
     return await by.answer(intake.service.feedback, thread, body, requested_by=by.caller)
 
 
-@router.post(
-    "/{thread}/resume",
-    summary="Go on with a conversation whose process died",
-    response_model=Conversation,
-    responses=ANSWERS,
-)
+@router.post("/{thread}/resume", summary="Go on with a conversation whose process died", **TURN)
 async def resume(thread: UUID, intake: Intake, by: By) -> Conversation | Response:
     return await by.answer(intake.service.resume, thread)
 
