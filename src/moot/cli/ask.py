@@ -10,7 +10,6 @@ import sys
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from typing import Annotated, Any, ClassVar, get_args
-from uuid import UUID
 
 import typer
 from rich.console import Console, ConsoleOptions, JustifyMethod
@@ -86,7 +85,7 @@ def ask(
         if wants:
             decision = "accepted" if accept else "rejected" if reject else "edit_plan"
             said = validate(Feedback, {"decision": decision, "text": edit or ""})
-            return await _answer(service, known, said, tell)
+            return await service.feedback(known, said, workspace=DEFAULT_WORKSPACE, listener=tell)
         return await service.conversation(known, DEFAULT_WORKSPACE)
 
     spoken = _reader(locale or detect(question or "") or environment_locale())
@@ -142,15 +141,13 @@ def _talk(settings: Settings, begin: Begin, screen: "Screen", *, decided: bool) 
         try:
             conversation = runner.run(begin(service, screen.tell))
             while not decided and conversation.status == "waiting" and (said := screen.decide(conversation)):
-                conversation = runner.run(_answer(service, conversation.id, said, screen.tell))
+                thread = conversation.id
+                answer = service.feedback(thread, said, workspace=DEFAULT_WORKSPACE, listener=screen.tell)
+                conversation = runner.run(answer)
                 decided = said.decision == "accepted"
             return conversation
         finally:
             runner.run(stack.aclose())
-
-
-async def _answer(service: IntakeService, thread: UUID, said: Feedback, tell: Tell) -> Conversation:
-    return await service.feedback(thread, said, workspace=DEFAULT_WORKSPACE, listener=tell)
 
 
 class Screen:

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, TypeVar
 import typer
 from pydantic import BaseModel
 
-from moot.cli.help import Commands, Group
+from moot.cli import Commands, Group
 from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
