@@ -134,9 +134,8 @@ class SessionPruning:
 
     async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
         async with transaction(self._database.session) as db:
-            return (
-                (await db.execute(select(bodies.kind.rows).where(*conditions).limit(BATCH))).mappings().all()
-            )
+            found = await db.execute(select(bodies.kind.rows).where(*conditions).limit(BATCH))
+            return found.mappings().all()
 
 
 def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:
