@@ -96,10 +96,7 @@ class Record(NamedTuple):
 
 
 class Fenced(Exception):
-    """Why a commit was refused: `sessions` have another owner by now."""
-
-    def __init__(self, sessions: Iterable[UUID]) -> None:
-        super().__init__(f"another process carries on with {', '.join(map(str, sessions))}")
+    """Why a commit was refused: the sessions that it names have another owner by now."""
 
 
 Fence = Callable[[Connection, Mapping[UUID, int]], None]
@@ -195,9 +192,7 @@ class AuditTrail:
 
     def _find_signed(self, head: Head) -> str | None:
         """What was not signed before is not signed now: a signature must not cover what somebody slipped in."""
-        signed = self.seal is not None and self.seal.holds(
-            head.session_id, head.length, head.hash, head.signature
-        )
+        signed = self.seal is not None and self.seal.holds(*head[:3], head.signature)
         return "" if signed or not head.length else None
 
     def _store_heads(self, db: Connection, heads: Collection[Head]) -> None:
@@ -205,8 +200,7 @@ class AuditTrail:
             upsert(db, AuditHeadRow, [head._replace(signature=self._sign(head))._asdict() for head in heads])
 
     def _sign(self, head: Head) -> str | None:
-        may_be = self.seal is not None and head.signature is not None
-        return self.seal.sign(head.session_id, head.length, head.hash) if self.seal and may_be else None
+        return self.seal.sign(*head[:3]) if self.seal and head.signature is not None else None
 
     def _list_in_ledgers(self, db: Connection, sessions: Iterable[Head]) -> list[dict[str, Any]]:
         """That there are these sessions; of those that are closed, where they end."""

@@ -1,7 +1,6 @@
 """Examines a session's record link by link and names the first that does not hold."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from itertools import chain as one_after_another
 from typing import Any, TypeVar
 from uuid import UUID
 
@@ -138,8 +137,8 @@ def _signature_breaks(seal: Seal | None, *chains: Chain) -> Iterator[Break]:
 
 def examine(chain: Chain, kinds: Kinds, locale: Locale, seal: Seal | None = None) -> Verification:
     """Needs no database: whoever has the chain and its rows can do it."""
-    breaks = one_after_another(_breaks(chain, kinds), _signature_breaks(seal, chain))
-    return _tell(chain, kinds, next(breaks, None), locale)
+    broken = next(_breaks(chain, kinds), None) or next(_signature_breaks(seal, chain), None)
+    return _tell(chain, kinds, broken, locale)
 
 
 def _tell(chain: Chain, kinds: Kinds, broken: Break | None, locale: Locale) -> Verification:

@@ -92,11 +92,8 @@ class CallAudit:
     ) -> int:
         """Calls begun before that moment, or by that session, and never completed: nobody is left to say how."""
         table = intent.rows
-        left = select(table.c.id, table.c.session_id).where(table.c.status == "started")
-        if before is not None:
-            left = left.where(table.c.created_at < before)
-        if session_id is not None:
-            left = left.where(table.c.session_id == session_id)
+        which = table.c.created_at < before if before else table.c.session_id == session_id
+        left = select(table.c.id, table.c.session_id).where(table.c.status == "started", which)
         async with transaction(self.trail.database.session) as db:
             abandoned = (await db.execute(left)).all()
         unknown = dict.fromkeys(outcome.columns) | {"status": "unknown"}

@@ -5,18 +5,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import (
-    BigInteger,
-    ColumnElement,
-    Connection,
-    String,
-    Update,
-    false,
-    or_,
-    select,
-    text,
-    update,
-)
+from sqlalchemy import BigInteger, ColumnElement, Connection, String, Update, false, select, text, update
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.shared.domain.leases import Lease, Leases, Loss, Taken
@@ -92,7 +81,7 @@ class SqlLeases(Leases):
     def free(self, now: datetime) -> ColumnElement[bool]:
         """To be worked on, and held by nobody."""
         expires = self._row.lease_expires_at
-        return self._to_do & or_(expires.is_(None), expires <= now)
+        return self._to_do & (expires.is_(None) | (expires <= now))
 
     def fence(self, db: Connection, tokens: Mapping[UUID, int]) -> None:
         """What is not stored cannot be taken over either. PostgreSQL waits here for whoever is taking one.
@@ -103,7 +92,7 @@ class SqlLeases(Leases):
         row = self._row
         locked = select(row.id, row.lease_token).where(row.id.in_(tokens)).with_for_update(read=True)
         if lost := [row_id for row_id, token in db.execute(locked) if token != tokens[row_id]]:
-            raise Fenced(lost)
+            raise Fenced(f"another process carries on with {', '.join(map(str, lost))}")
 
     async def _write(self, statement: Update) -> None:
         await self._database.write(lambda db: db.execute(statement))

@@ -119,16 +119,15 @@ class Streams:
             self._open = +self._open
 
 
-PATIENCE = 15.0
-"""Seconds for a request line and its headers, and for the rest of a body that is no longer wanted."""
-MOST_WAITING = 200
 MOST_CONNECTIONS = 1000
 
 
 class BoundedHttp(H11Protocol):
     """Whoever opens a connection and does not say what for is hung up on, the longest silent first."""
 
-    patience, most_waiting = PATIENCE, MOST_WAITING
+    most_waiting = 200
+    patience = 15.0
+    """Seconds for a request line and its headers, and for the rest of a body that is no longer wanted."""
     _deadline: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
