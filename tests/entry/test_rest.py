@@ -325,9 +325,7 @@ def test_the_container_wires_all_three_adapters(home, clock):
     coordinator = Moot(Settings(home=home), clock=clock).coordinator
     assert isinstance(coordinator, CoordinatorContainer)
     engine = coordinator._orchestrator
-    assert [
-        type(part).__name__ for part in (engine._gateway, *engine._after)
-    ] == [
+    assert [type(part).__name__ for part in (engine._gateway, *engine._after)] == [
         "ResearchGatewayAdapter",
         "DebateGatewayAdapter",
         "JudgeGatewayAdapter",

@@ -52,7 +52,7 @@ def about_plans(condition: str, **more: Any) -> EnhancedRule:
 
 async def test_a_plan_nothing_speaks_against_is_allowed_as_it_is(governance, clock):
     ruling = await asked(governance, clock).review(PLAN, goal=GOAL, iteration=1, errand=Errand())
-    assert ruling == (PLAN, "", "", None)
+    assert ruling == PlanRuling(PLAN)
 
 
 async def test_the_rules_see_the_fields_of_a_plan_and_what_the_desk_knows(governance, trail, clock):

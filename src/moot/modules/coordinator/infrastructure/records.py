@@ -136,12 +136,7 @@ class SessionPruning:
     async def _some(self, bodies: Bodies, *conditions: ColumnElement[bool]) -> Sequence[RowMapping]:
         some = select(bodies.kind.rows).where(*conditions).limit(BATCH)
         async with transaction(self._database.session) as db:
-<<<<<<< HEAD
             return (await db.execute(some)).mappings().all()
-=======
-            found = await db.execute(select(bodies.kind.rows).where(*conditions).limit(BATCH))
-            return found.mappings().all()
->>>>>>> base
 
 
 def _old(bodies: Bodies, before: datetime, workspace: str) -> Iterator[ColumnElement[bool]]:

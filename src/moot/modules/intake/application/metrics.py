@@ -60,24 +60,21 @@ class IntakeMetrics:
 
     def __init__(self, *, timed: int = 1000, sampled: int = 200) -> None:
         self._runs: Counter[Ending] = Counter()
-        self._counts: Counter[str] = Counter()
+        self._counts: Counter[tuple[str, bool]] = Counter()
         self._seconds: deque[float] = deque(maxlen=timed)
         self._samples: defaultdict[str, deque[LocaleSample]] = defaultdict(lambda: deque(maxlen=sampled))
 
     def prompt_fetched(self, *, failed: bool) -> None:
-        self._counts["prompts"] += 1
-        self._counts["prompts failed"] += failed
+        self._counts["prompt failed", failed] += 1
 
     def hand_off_called(self, *, followed: bool) -> None:
-        self._counts["hand-offs"] += 1
-        self._counts["hand-offs followed"] += followed
+        self._counts["hand-off followed", followed] += 1
 
     def locale_handed(
         self, text: str, handed: str, detected: str, *, workspace: str = DEFAULT_WORKSPACE
     ) -> None:
         """Regions are not compared: no script tells en-GB from en-US."""
-        self._counts["locales"] += 1
-        self._counts["locales disagreed"] += _language(handed) != _language(detected)
+        self._counts["locales disagree", _language(handed) != _language(detected)] += 1
         sample = LocaleSample(REDACT(text)[:LONGEST_SAMPLE], REDACT(handed)[:LONGEST_SAMPLE], detected)
         self._samples[workspace].append(sample)
 
@@ -89,9 +86,9 @@ class IntakeMetrics:
         ordered = sorted(self._seconds)
         return IntakeSnapshot(
             runs=dict(self._runs),
-            hand_off_success=self._share("hand-offs followed", "hand-offs"),
-            prompt_load_failure=self._share("prompts failed", "prompts"),
-            locale_disagreement=self._share("locales disagreed", "locales"),
+            hand_off_success=self._share("hand-off followed"),
+            prompt_load_failure=self._share("prompt failed"),
+            locale_disagreement=self._share("locales disagree"),
             coordinator_latency=Latency(
                 count=self._runs.total(), p50_ms=_percentile(ordered, 0.50), p95_ms=_percentile(ordered, 0.95)
             ),
@@ -106,8 +103,9 @@ class IntakeMetrics:
         lines = ({**sample._asdict(), "label": None} for sample in self.locale_samples(workspace))
         return "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in lines)
 
-    def _share(self, count: str, out_of: str) -> Share:
-        return Share(count=self._counts[count], out_of=self._counts[out_of])
+    def _share(self, what: str) -> Share:
+        so, otherwise = self._counts[what, True], self._counts[what, False]
+        return Share(count=so, out_of=so + otherwise)
 
 
 def _language(locale: str) -> str:
