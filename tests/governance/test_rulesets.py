@@ -8,10 +8,9 @@ import pytest
 from sqlalchemy import update
 
 from moot.modules.governance.application.decision_validator import DecisionValidator
-from moot.modules.governance.application.enhanced_rule_repository import Active
 from moot.modules.governance.application.facts import FactFinder
 from moot.modules.governance.application.rule_files import RuleReader
-from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.application.rulesets import Active, RulesetService
 from moot.modules.governance.domain.decisions import ValidationResult
 from moot.modules.governance.domain.rules import EnhancedRule, NamedCondition
 from moot.modules.governance.domain.rulesets import (

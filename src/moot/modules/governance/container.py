@@ -10,7 +10,7 @@ from moot.modules.governance.application.circuit_breaker import Breakers
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent
 from moot.modules.governance.application.corrections import Corrections
 from moot.modules.governance.application.decision_validator import DecisionValidator, Rules
-from moot.modules.governance.application.enhanced_rule_repository import Active, EnhancedRuleRepository
+from moot.modules.governance.application.enhanced_rule_repository import EnhancedRuleRepository
 from moot.modules.governance.application.error_handler import ErrorHandler, ErrorHandlingPolicy
 from moot.modules.governance.application.escalations import EscalationService
 from moot.modules.governance.application.execution_monitor import ExecutionMonitor, WorkflowJournal
@@ -18,7 +18,7 @@ from moot.modules.governance.application.facts import payload_schema, unproven_a
 from moot.modules.governance.application.goal_alignment_checker import AlignmentOpinion, OpinionOnAlignment
 from moot.modules.governance.application.rule_files import RuleReader
 from moot.modules.governance.application.rule_generator import RuleGenerator
-from moot.modules.governance.application.rulesets import RulesetService
+from moot.modules.governance.application.rulesets import Active, RulesetService
 from moot.modules.governance.domain.conditions import Facts, Finding, ToolProfile
 from moot.modules.governance.domain.decisions import DecisionRequest, ValidationResult
 from moot.modules.governance.domain.escalations import Escalation

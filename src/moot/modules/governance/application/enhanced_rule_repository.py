@@ -14,8 +14,6 @@ from moot.modules.governance.domain.rulesets import (
     digest_of,
 )
 
-__all__ = ["Active", "DuplicateRuleError", "EnhancedRuleRepository", "NoSuchRule"]
-
 
 class EnhancedRuleRepository:
     """Threads may share it. `defaults` are what `load_defaults` adds."""
