@@ -16,7 +16,7 @@ from moot.cli import server
 from moot.desk import Moot
 from moot.modules.intake.application.intake_state import Errand, IntakeState, Task
 from moot.modules.intake.domain.question import Understanding
-from moot.shared.infrastructure.execution_context import on_behalf_of
+from moot.shared.infrastructure.execution_context import ExecutionContext
 from moot.shared.infrastructure.settings import Settings
 
 LATENCY = 0.2
@@ -63,7 +63,8 @@ async def the_calls_alone(bare: ChatOpenAI) -> float:
 async def planned_and_researched(desk: Moot) -> float:
     """On the record of a turn of its own, as every question is."""
     parts, errand = desk.intake.parts, Errand(record=str(uuid4()))
-    with on_behalf_of(errand.workspace, session_id=errand.record, tally=errand.tally):
+    here = ExecutionContext(workspace=errand.workspace, session_id=errand.record, tally=errand.tally)
+    with here.active():
         started = time.perf_counter()
         asked = IntakeState(messages=[{"role": "user", "content": QUESTION}], understanding=UNDERSTOOD)
         planned = await parts.planner.plan(asked, errand)
