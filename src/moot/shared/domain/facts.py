@@ -127,6 +127,8 @@ class Figures(BaseModel, frozen=True, allow_inf_nan=False):
 
 
 class FinancialReport(Figures, Filed, Observed):
+    """A quarterly report: amounts in the currency of the company, as `Figures` are stated."""
+
     total_revenue: float | None = None
     operate_profit: float | None = None
     net_profit: float | None = None
