@@ -119,7 +119,7 @@ async def test_an_edit_is_what_the_rules_make_of_it(moot, home):
         r"Approved +position_percent: 0\.35", (await moot("escalations", "show", escalation)).stdout
     )
     went_on = await decide(home, LARGE | {"position_percent": 0.34})
-    assert (went_on.result.status, went_on.payload["position_percent"]) == ("modified", 0.35)
+    assert (went_on.result.status, went_on.result.payload["position_percent"]) == ("modified", 0.35)
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,7 @@ def require_day(name: str, text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError:
-        raise InvalidInput(SAY("bad_day", option=name, text=text)) from None
+        raise InvalidInput(SAY("bad_day", option=name, text=text or "''")) from None
 
 
 def list_typed(words: Sequence[str]) -> list[str]:

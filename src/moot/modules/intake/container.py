@@ -4,6 +4,7 @@ import asyncio
 from contextlib import AsyncExitStack
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.governance.application.coordinator_agent import CoordinatorAgent, ToolCalls
@@ -22,13 +23,14 @@ from moot.modules.intake.infrastructure.agents.reporter import Reporter
 from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.agents.team import StepWatch, Team
 from moot.modules.intake.infrastructure.conversations import SqlConversations
-from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
-from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, Parts, checkpointer
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.container import LLMPlatformContainer
 from moot.modules.market_data.container import MarketDataContainer
 from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.audit_trail import AuditTrail
+
+if TYPE_CHECKING:
+    from moot.modules.intake.infrastructure.graph.main_graph import Parts
 
 
 class IntakeContainer:
@@ -71,7 +73,10 @@ class IntakeContainer:
         await self._open.aclose()
 
     @cached_property
-    def parts(self) -> Parts:
+    def parts(self) -> "Parts":
+        from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
+        from moot.modules.intake.infrastructure.graph.main_graph import Parts
+
         llm, clock = self._llm_platform.llm_service(), self._clock
         prompts = PromptTemplates(metrics=self.metrics, clock=clock)
         directory = self._market_data.directory()
@@ -114,7 +119,9 @@ class IntakeContainer:
         )
 
     async def _graph(self) -> IntakeGraph:
-        """Made when the first question comes."""
+        """Made, and its engine loaded, when the first question comes."""
+        from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake, checkpointer
+
         async with self._opening:
             if self._opened is None:
                 saver = await self._open.enter_async_context(checkpointer(self._url, self._home))
