@@ -1,5 +1,6 @@
 """One mapping from what went wrong to what HTTP says: `{"success": false, "code", "message", "details"}`."""
 
+from collections.abc import Mapping
 from typing import Any
 
 import structlog
@@ -42,6 +43,14 @@ class ErrorBody(BaseModel):
     code: str
     message: str
     details: dict[str, Any]
+
+
+Responses = dict[int | str, dict[str, Any]]
+
+
+def refusals(why: Mapping[int, str]) -> Responses:
+    """What a route may answer instead, by status, as its documentation tells it."""
+    return {status: {"model": ErrorBody, "description": said} for status, said in why.items()}
 
 
 def install_error_handlers(app: FastAPI) -> None:

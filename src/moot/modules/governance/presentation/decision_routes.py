@@ -41,14 +41,13 @@ from moot.modules.governance.presentation.dependencies import (
     JsonObject,
     Known,
     OwnSession,
-    Responses,
 )
 from moot.modules.governance.presentation.rule_routes import RuleBody
 from moot.shared.domain.errors import DecisionRejected, InvalidInput, NotFound
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, refuse_field
 from moot.shared.presentation.caller import Caller, Reader, Workspace
-from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.errors import refusals
 
 status_router = APIRouter(prefix="/coordinator", tags=["governance"])
 router = APIRouter(prefix="/coordinator", tags=["decisions"])
@@ -56,6 +55,7 @@ escalation_router = APIRouter(prefix="/coordinator/escalations", tags=["escalati
 
 ANYBODY = "api"
 LONGEST_GOAL = 20_000
+Who = Annotated[Name, Field(min_length=1, max_length=100)]
 
 
 class DecisionBody(Strict):
@@ -65,12 +65,7 @@ class DecisionBody(Strict):
     payload: JsonObject
     context: Known = Field(default_factory=dict)
     decision_id: Name | None = Field(default=None, min_length=1, max_length=200)
-    requester: Name | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="which agent asks; with a key: which of its own",
-    )
+    requester: Who | None = Field(default=None, description="which agent asks; with a key: which of its own")
 
     @field_validator("context")
     @classmethod
@@ -127,10 +122,7 @@ DRY_RUN = Query(description="only say what the rules would: nothing is kept, and
         **NOT_KEPT,
         200: {"description": "yes; with `modified_payload` where the rules changed it"},
         202: {"model": DecisionAnswer, "description": "a person is asked; come back with the same request"},
-        403: {
-            "model": ErrorBody,
-            "description": "no: `details` are the result; or the key has not the scope",
-        },
+        **refusals({403: "no: `details` are the result; or the key has not the scope"}),
     },
 )
 async def decide(
@@ -243,11 +235,12 @@ async def workflow_context(
     return found
 
 
-ANSWERED: Responses = {
-    **NOT_THERE,
-    403: {"model": ErrorBody, "description": "who asked cannot answer; or the rules do not allow the edit"},
-    409: {"model": ErrorBody, "description": "somebody was quicker, or nobody was quick enough"},
-}
+ANSWERED = NOT_THERE | refusals(
+    {
+        403: "who asked cannot answer; or the rules do not allow the edit",
+        409: "somebody was quicker, or nobody was quick enough",
+    }
+)
 
 
 class Listed(Strict):
@@ -258,12 +251,7 @@ class Listed(Strict):
 
 class AnswerBody(Strict):
     reason: str = Field(min_length=1, max_length=2000)
-    by: Name | None = Field(
-        default=None,
-        min_length=1,
-        max_length=100,
-        description="who decides, where no key says so; `local` by default",
-    )
+    by: Who | None = Field(default=None, description="who decides, where no key says so; `local` by default")
 
 
 class EditBody(AnswerBody):

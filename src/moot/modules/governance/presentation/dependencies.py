@@ -17,16 +17,13 @@ from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.validation import refuse
 from moot.shared.presentation.caller import Caller, Workspace
-from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.errors import refusals
 
 T = TypeVar("T")
-Responses = dict[int | str, dict[str, Any]]
 
-BAD_REQUEST: Responses = {
-    400: {"model": ErrorBody, "description": "this cannot be accepted; nothing changed"}
-}
-NOT_FOUND: Responses = {404: {"model": ErrorBody, "description": "there is no such thing in this workspace"}}
-NOT_KEPT: Responses = {503: {"model": ErrorBody, "description": "nothing is stored, or the database is away"}}
+BAD_REQUEST = refusals({400: "this cannot be accepted; nothing changed"})
+NOT_FOUND = refusals({404: "there is no such thing in this workspace"})
+NOT_KEPT = refusals({503: "nothing is stored, or the database is away"})
 NOT_THERE = BAD_REQUEST | NOT_FOUND | NOT_KEPT
 """What may come of a question about one thing that is stored."""
 

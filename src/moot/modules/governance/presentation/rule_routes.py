@@ -32,18 +32,17 @@ from moot.modules.governance.presentation.dependencies import (
     By,
     Decisions,
     Governance,
-    Responses,
     Rulesets,
     json_only,
 )
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Reader, Workspace
-from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.errors import refusals
 
 router = APIRouter(prefix="/coordinator", tags=["rules"])
 
-DUPLICATE: Responses = {409: {"model": ErrorBody, "description": "another rule has this id"}}
+DUPLICATE = refusals({409: "another rule has this id"})
 Yaml = Annotated[str, Field(max_length=5_000_000)]
 MOST_FILES = 100
 MOST_SHOWN = 200

@@ -4,7 +4,7 @@ A key goes in and never comes out. Calls are recorded and budgeted like every ot
 """
 
 from datetime import date
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import Field
@@ -25,16 +25,13 @@ from moot.modules.llm_platform.domain.chat import compose
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import ExecutionContext
 from moot.shared.presentation.caller import Caller, Workspace
-from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.errors import ErrorBody, refusals
 
 router = APIRouter(prefix="/llm-platform", tags=["models"])
 
-Responses = dict[int | str, dict[str, Any]]
-BAD_REQUEST: Responses = {
-    400: {"model": ErrorBody, "description": "the request cannot be accepted; nothing was changed"}
-}
-NOT_FOUND: Responses = {404: {"model": ErrorBody, "description": "no model has this alias"}}
-DUPLICATE: Responses = {409: {"model": ErrorBody, "description": "another model has this alias"}}
+BAD_REQUEST = refusals({400: "the request cannot be accepted; nothing was changed"})
+NOT_FOUND = refusals({404: "no model has this alias"})
+DUPLICATE = refusals({409: "another model has this alias"})
 
 
 def llm_platform(request: Request) -> LLMPlatformContainer:
@@ -97,7 +94,7 @@ SINCE = Query(description="first day (UTC); default: since there is a record")
 @router.get(
     "/usage",
     summary="Calls, tokens and cost by model, agent or day",
-    responses={400: {"model": ErrorBody}, 503: {"model": ErrorBody, "description": "nothing is stored"}},
+    responses={400: {"model": ErrorBody}, **refusals({503: "nothing is stored"})},
 )
 async def usage(
     platform: Platform,
@@ -121,10 +118,7 @@ class GenerateBody(Strict):
 @router.post(
     "/chat/generate",
     summary="What a model answers to a prompt",
-    responses={
-        400: {"model": ErrorBody},
-        503: {"model": ErrorBody, "description": "no model answered, or the budget is spent"},
-    },
+    responses={400: {"model": ErrorBody}, **refusals({503: "no model answered, or the budget is spent"})},
 )
 async def generate(body: GenerateBody, platform: Platform, workspace: Workspace) -> ChatResult:
     with ExecutionContext(workspace=workspace).active():

@@ -14,7 +14,7 @@ from moot.shared.domain.errors import Conflict
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation, FinancialReport, NewsItem
 from moot.shared.domain.symbol import Symbol
 from moot.shared.presentation.caller import Caller, Reader, Workspace
-from moot.shared.presentation.errors import ErrorBody, answer
+from moot.shared.presentation.errors import answer, refusals
 
 router = APIRouter(prefix="/market-data", tags=["market data"])
 
@@ -73,15 +73,14 @@ async def tables() -> dict[str, list[str]]:
     "/sql",
     summary="One SELECT over the market data, as known at a moment",
     response_model=QueryResult,
-    responses={
-        202: {"model": ErrorBody, "description": "a person is asked; come back with the same request"},
-        400: {"model": ErrorBody, "description": "it does not run, or takes too long or too much"},
-        403: {
-            "model": ErrorBody,
-            "description": "the rules say no, `details` tell which; or the key has not the scope",
-        },
-        429: {"model": ErrorBody, "description": "too many queries of this workspace are under way"},
-    },
+    responses=refusals(
+        {
+            202: "a person is asked; come back with the same request",
+            400: "it does not run, or takes too long or too much",
+            403: "the rules say no, `details` tell which; or the key has not the scope",
+            429: "too many queries of this workspace are under way",
+        }
+    ),
 )
 async def sql(
     request: Request, body: SqlQuestion, door: Door, workspace: Workspace, caller: Caller, reader: Reader

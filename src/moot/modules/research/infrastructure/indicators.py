@@ -4,10 +4,14 @@ MACD's averages start from the first close and its bar is 2·(DIF − DEA); KDJ 
 Bollinger bands use the population deviation; RSI, ATR and ADX are Wilder's.
 """
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import pairwise
 from math import copysign, isnan
+from threading import get_ident
+from types import SimpleNamespace
 from typing import Any, Literal
 
 import numpy as np
@@ -15,11 +19,27 @@ from numpy.typing import NDArray
 
 from moot.modules.research.application.technical_analyst import Pattern
 from moot.shared.domain.facts import DailyBar
-from moot.shared.infrastructure.hidden_modules import hide_modules
 
-with hide_modules(
-    "pandas", "polars"
-):  # where they are installed it loads both, to take columns; it gets arrays
+
+@contextmanager
+def hide_modules(*names: str) -> Iterator[None]:
+    """For the block, and for this thread alone; what is loaded already stays in sight."""
+    here = get_ident()
+
+    def find_spec(name: str, *_: Any) -> None:
+        if name in names and get_ident() == here:
+            raise ModuleNotFoundError(f"hidden: {name}", name=name)
+
+    hiding: Any = SimpleNamespace(find_spec=find_spec)
+    sys.meta_path.insert(0, hiding)
+    try:
+        yield
+    finally:
+        sys.meta_path.remove(hiding)
+
+
+# where they are installed TA-Lib loads both, to take columns; it gets arrays
+with hide_modules("pandas", "polars"):
     import talib
 
 Series = NDArray[np.float64]

@@ -50,12 +50,6 @@ def _today(now: datetime) -> date:
     return now.astimezone(ZONE).date()
 
 
-@lru_cache(maxsize=4)
-def _world(seed: int, until: date) -> "_World":
-    """All desks of a process share it: nothing in it changes."""
-    return _World(seed, until)
-
-
 class _World:
     """Everything up to `until`; what is public is for the reader to say. Only here numpy is needed, and loaded."""
 
@@ -87,3 +81,7 @@ class _World:
             told = [*(self._press.list_news(share) if share else ()), *self._policies]
             self._news[subject] = sorted(told, key=lambda item: (item.available_at, item.url))
         return self._news[subject]
+
+
+_world = lru_cache(maxsize=4)(_World)
+"""All desks of a process share it: nothing in it changes."""

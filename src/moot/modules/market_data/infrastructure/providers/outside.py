@@ -37,7 +37,8 @@ Row = Mapping[str, Any]
 """What a service tells, or a fact before it is checked."""
 Reader = Callable[[str, date, date], Awaitable[Iterable[Row]]]
 """The rows of a subject, in our words, for a range of days: more of them does no harm."""
-Errors = tuple[tuple[type[Exception], ...], tuple[type[Exception], ...]]
+Kinds = tuple[type[Exception], ...]
+Errors = tuple[Kinds, Kinds]
 Now = Callable[[], float]
 Sleep = Callable[[float], Awaitable[None]]
 
@@ -97,7 +98,7 @@ class OutsideSource(ABC):
     market: ClassVar[Market]
     pace: ClassVar[Pace]
     deadline: float = 90.0
-    passing: ClassVar[tuple[type[Exception], ...]] = (OSError,)
+    passing: ClassVar[Kinds] = (OSError,)
 
     def __init__(
         self,
@@ -112,13 +113,7 @@ class OutsideSource(ABC):
     ) -> None:
         self._recorder, self._guard, self._called = recorder, guard, Dependency(f"data:{self.name}")
         self.deadline, self._pauses = deadline or self.deadline, pauses
-        self._failures: tuple[type[Exception], ...] = (
-            Trouble,
-            AppError,
-            TimeoutError,
-            ConnectionError,
-            *self.passing,
-        )
+        self._failures: Kinds = (Trouble, AppError, TimeoutError, ConnectionError, *self.passing)
         self._now, self._sleep = now, sleep
         self._gate = _Gate(pace or self.pace, now, sleep)
         self._readers = self.readers()

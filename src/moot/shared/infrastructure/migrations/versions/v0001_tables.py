@@ -12,6 +12,7 @@ from sqlalchemy.dialects import postgresql
 revision = "0001"
 down_revision = None
 
+Part = sa.Column[Any] | sa.Constraint | sa.Index
 MOMENT = sa.DateTime(timezone=True)
 JSON = sa.JSON().with_variant(postgresql.JSONB(), "postgresql")
 ZERO, NO = sa.text("0"), sa.false()
@@ -33,10 +34,18 @@ def downgrade() -> None:
     METADATA.drop_all(op.get_bind(), checkfirst=False)
 
 
-def call_log() -> list[sa.Column[Any] | sa.Index]:
+def table(name: str, *parts: Part) -> None:
+    sa.Table(name, METADATA, *parts)
+
+
+def table_by_id(name: str, *parts: Part) -> None:
+    """One whose rows have an id of their own."""
+    table(name, sa.Column("id", sa.Uuid, primary_key=True), *parts)
+
+
+def call_log() -> list[Part]:
     """What every log of calls has in common."""
     return [
-        sa.Column("id", sa.Uuid, primary_key=True),
         sa.Column("session_id", sa.Uuid),
         sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
         sa.Column("latency_ms", sa.Integer),
@@ -51,10 +60,8 @@ def call_log() -> list[sa.Column[Any] | sa.Index]:
     ]
 
 
-sa.Table(
+table_by_id(
     "research_sessions",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
     sa.Column("symbol", sa.String(20), nullable=False),
     sa.Column("status", sa.String(20), nullable=False),
@@ -91,10 +98,8 @@ sa.Table(
     sa.Index(None, "workspace_id", "trigger_source", "created_at", "id"),
     sa.Index(None, "workspace_id", "verdict_action", "created_at", "id"),
 )
-sa.Table(
+table_by_id(
     "node_executions",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("session_id", sa.Uuid, sa.ForeignKey("research_sessions.id"), nullable=False),
     sa.Column("node_type", sa.String(50), nullable=False),
     sa.Column("status", sa.String(20), nullable=False),
@@ -110,9 +115,8 @@ sa.Table(
     sa.Column("duration_ms", sa.Integer),
     sa.Index(None, "session_id"),
 )
-sa.Table(
+table(
     "session_events",
-    METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("id", sa.Uuid, nullable=False),
@@ -120,18 +124,15 @@ sa.Table(
     sa.Column("at", MOMENT, nullable=False),
     sa.Column("data", JSON, nullable=False),
 )
-sa.Table(
+table_by_id(
     "session_answers",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("session_id", sa.Uuid, nullable=False),
     sa.Column("moot", sa.String(40), nullable=False),
     sa.Column("files", JSON, nullable=False),
     sa.Index(None, "session_id"),
 )
-sa.Table(
+table_by_id(
     "llm_call_logs",
-    METADATA,
     *call_log(),
     sa.Column("caller_module", sa.String(50), nullable=False),
     sa.Column("caller_agent", sa.String(50)),
@@ -151,9 +152,8 @@ sa.Table(
     sa.Column("ordinal", sa.Integer, server_default=ZERO, nullable=False),
     sa.Index(None, "created_at"),
 )
-sa.Table(
+table_by_id(
     "external_api_call_logs",
-    METADATA,
     *call_log(),
     sa.Column("service_name", sa.String(50), nullable=False),
     sa.Column("operation", sa.String(100), nullable=False),
@@ -161,9 +161,8 @@ sa.Table(
     sa.Column("response_data", sa.Text),
     sa.Column("status_code", sa.Integer),
 )
-sa.Table(
+table(
     "audit_chain",
-    METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("seq", sa.Integer, primary_key=True),
     sa.Column("kind", sa.String(30), nullable=False),
@@ -172,9 +171,8 @@ sa.Table(
     sa.Column("previous_hash", sa.String(64), nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
 )
-sa.Table(
+table(
     "audit_heads",
-    METADATA,
     sa.Column("session_id", sa.Uuid, primary_key=True),
     sa.Column("length", sa.Integer, nullable=False),
     sa.Column("hash", sa.String(64), nullable=False),
@@ -183,10 +181,8 @@ sa.Table(
     sa.Column("signature", sa.String(64)),
     sa.Index(None, "ledger"),
 )
-sa.Table(
+table_by_id(
     "llm_configs",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), server_default="default", nullable=False),
     sa.Column("alias", sa.String(64), nullable=False),
     sa.Column("facts", JSON, nullable=False),
@@ -195,18 +191,16 @@ sa.Table(
     sa.Column("updated_at", MOMENT, nullable=False),
     sa.UniqueConstraint("workspace_id", "alias"),
 )
-sa.Table(
+table(
     "llm_spending",
-    METADATA,
     sa.Column("key", sa.String(150), primary_key=True),
     sa.Column("tokens_spent", sa.BigInteger, server_default=ZERO, nullable=False),
     sa.Column("tokens_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
     sa.Column("cost_spent", sa.BigInteger, server_default=ZERO, nullable=False),
     sa.Column("cost_reserved", sa.BigInteger, server_default=ZERO, nullable=False),
 )
-sa.Table(
+table(
     "web_search_cache",
-    METADATA,
     sa.Column("cache_key", sa.String(64), primary_key=True),
     sa.Column("request_params", JSON, nullable=False),
     sa.Column("response_data", sa.Text, nullable=False),
@@ -214,9 +208,8 @@ sa.Table(
     sa.Column("expires_at", MOMENT, nullable=False),
     sa.Index(None, "expires_at"),
 )
-sa.Table(
+table(
     "api_keys",
-    METADATA,
     sa.Column("id", sa.String(8), primary_key=True),
     sa.Column("key_hash", sa.String(64), nullable=False),
     sa.Column("name", sa.String(100), nullable=False),
@@ -226,10 +219,8 @@ sa.Table(
     sa.Column("revoked_at", MOMENT),
     sa.Column("last_used_at", MOMENT),
 )
-sa.Table(
+table_by_id(
     "rulesets",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("number", sa.Integer, nullable=False),
     sa.Column("digest", sa.String(64), nullable=False),
@@ -240,10 +231,8 @@ sa.Table(
     sa.Index(None, "workspace_id", "digest"),
     sa.Index(None, "workspace_id", "number", unique=True),
 )
-sa.Table(
+table_by_id(
     "ruleset_activations",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("sequence", sa.Integer, nullable=False),
     sa.Column("ruleset_id", sa.Uuid, sa.ForeignKey("rulesets.id"), nullable=False),
@@ -251,10 +240,8 @@ sa.Table(
     sa.Column("activated_at", MOMENT, nullable=False),
     sa.Index(None, "workspace_id", "sequence", unique=True),
 )
-sa.Table(
+table_by_id(
     "decisions",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("session_id", sa.Uuid),
     sa.Column("decision_id", sa.String(200), nullable=False),
@@ -271,10 +258,8 @@ sa.Table(
     sa.Index(None, "workspace_id", "decided_at", "id"),
     sa.Index(None, "workspace_id", "status", "decided_at"),
 )
-sa.Table(
+table_by_id(
     "escalations",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("session_id", sa.Uuid),
     sa.Column("decision_row_id", sa.Uuid, sa.ForeignKey("decisions.id"), nullable=False),
@@ -296,10 +281,8 @@ sa.Table(
     sa.Index(None, "session_id"),
     sa.Index(None, "workspace_id", "status", "requested_at"),
 )
-sa.Table(
+table_by_id(
     "conversations",
-    METADATA,
-    sa.Column("id", sa.Uuid, primary_key=True),
     sa.Column("workspace_id", sa.String(64), nullable=False),
     sa.Column("requested_by", sa.String(100)),
     sa.Column("title", sa.Text, nullable=False),
