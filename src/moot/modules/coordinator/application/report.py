@@ -4,7 +4,7 @@ What others wrote, models among them, stands in it as text: no sign of theirs is
 loads nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -53,12 +53,12 @@ def render_report(result: ResearchResult) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-def tell_ruling(result: ResearchResult, say: Wording) -> str:
-    """The verdict as a sentence, or why there is none."""
+def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
+    """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
     verdict = result.verdict
     if verdict is None:
         status = say.literal(result.verdict_status)
-        return say("report.no_verdict", status=status, reason=escape(result.reason or ""))
+        return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
     return say(
         "report.ruling",
         action=say.literal(verdict["action"]),
