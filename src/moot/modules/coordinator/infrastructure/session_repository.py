@@ -16,16 +16,14 @@ from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
     GOING_ON,
     Asked,
+    IdempotencyKey,
     NodeExecution,
     ResearchSession,
     SessionEvent,
     SessionFilter,
     SessionPage,
 )
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    IdempotencyKey,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
