@@ -29,7 +29,7 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.logging import configure_quietly
 from moot.shared.infrastructure.private_files import make_private_folder, write_private
 from moot.shared.infrastructure.redaction import REDACT
-from moot.shared.infrastructure.settings import Settings, load_settings
+from moot.shared.infrastructure.settings import Settings, load_settings, split_names
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator
@@ -106,7 +106,7 @@ class Moot(Desk):
             sources=Sources(
                 tushare_token=settings.tushare_token,
                 tushare_url=settings.tushare_url,
-                more=_split(settings.data_sources),
+                more=split_names(settings.data_sources),
                 files=settings.data_files,
                 order=settings.data_order,
             ),
@@ -362,12 +362,8 @@ class Moot(Desk):
 
 
 def _optional_nodes(settings: Settings) -> tuple[str, ...]:
-    optional = _split(settings.optional_nodes)
+    optional = split_names(settings.optional_nodes)
     known = [*ExpertType, "debate", "judge", "research", "equity", "processing"]
     if unknown := [name for name in optional if name not in known]:
         raise refuse_field("literal_error", "MOOT_OPTIONAL_NODES", ", ".join(unknown), allowed=known)
     return tuple(optional)
-
-
-def _split(names: str) -> list[str]:
-    return [name.strip() for name in names.split(",") if name.strip()]

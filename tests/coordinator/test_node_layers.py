@@ -13,7 +13,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import SessionEvent
 from moot.modules.coordinator.domain.ports.permission import AfterError, NodePolicy
-from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import (
     NodeLayers,
     build_research_graph,
@@ -206,7 +206,7 @@ def watched(in_session):
 
     @contextmanager
     def under(watch):
-        run = Run(UUID(SESSION), NOTHING_KEPT, SystemClock(), watch)
+        run = Run(UUID(SESSION), IResearchSessionRepository(), SystemClock(), watch)
         with in_session.model_copy(update={"run": run, "session_id": ""}).active() as context:
             yield context
 

@@ -13,8 +13,10 @@ from pathlib import Path
 from signal import SIGTERM
 
 import pytest
+import uvicorn
 
 from moot import __version__
+from moot.cli.server import DrainingServer
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from tests.entry.forked import server
 from tests.entry.serving import IN_TIME, RESEARCH, SESSIONS, free_port
@@ -272,6 +274,15 @@ async def test_serve_answers_over_http_what_the_command_line_prints(moot, forge,
     (log,) = home.glob("serve-*.txt")
     (told,) = log.read_text(encoding="utf-8").splitlines()
     assert f"http://127.0.0.1:{port}/docs" in told
+
+
+async def test_an_ipv6_address_is_told_as_a_browser_takes_it(monkeypatch, capsys):
+    async def listen(self, sockets=None):
+        return None
+
+    monkeypatch.setattr(uvicorn.Server, "startup", listen)
+    await DrainingServer(uvicorn.Config("moot.main:create_app", host="::1", port=8000)).startup()
+    assert "http://[::1]:8000/docs" in capsys.readouterr().out
 
 
 async def test_serve_says_that_it_listens_once_it_does(forge, home):

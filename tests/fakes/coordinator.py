@@ -7,6 +7,7 @@ from uuid import UUID
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
+    IdempotencyKey,
     NodeExecution,
     ResearchSession,
     SessionEvent,
@@ -16,10 +17,7 @@ from moot.modules.coordinator.domain.model.session import (
 from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    IdempotencyKey,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.shared.domain.leases import Lease
 
 TECHNICAL = ExpertType.TECHNICAL_ANALYST

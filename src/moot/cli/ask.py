@@ -36,7 +36,7 @@ from moot.modules.intake.application.language import detect
 from moot.modules.intake.application.report_text import clip
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.markdown import drop_unseen
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.messages import Locale, reading_language
 from moot.shared.domain.validation import refuse_field, validate
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 from moot.shared.infrastructure.settings import Settings
@@ -88,7 +88,7 @@ def ask(
             return await service.feedback(known, said, workspace=DEFAULT_WORKSPACE, listener=tell)
         return await service.conversation(known, DEFAULT_WORKSPACE)
 
-    spoken = _reader(locale or detect(question or "") or environment_locale())
+    spoken = reading_language(locale or detect(question or "") or environment_locale())
     with command(spoken, as_json=as_json) as settings:
         _check(wants, thread, edit)
         if thread not in (None, LAST) and not DIGITS.fullmatch(str(thread)):
@@ -102,10 +102,6 @@ def ask(
             screen.show(ended)
         if ended.status in ("failed", "nothing_found"):
             raise typer.Exit(1)
-
-
-def _reader(locale: str) -> Locale:
-    return next((known for known in LOCALES if known[:2] == locale[:2]), "en-US")
 
 
 def _read_question(question: str | None, *, waits: bool) -> str | None:
@@ -231,7 +227,7 @@ class Screen:
 
     def _speak(self, locale: str) -> None:
         if locale:
-            self._locale = _reader(locale)
+            self._locale = reading_language(locale)
 
     def _say(self, key: str, **values: Any) -> str:
         return SAY(f"ask.{key}", **values).in_locale(self._locale)

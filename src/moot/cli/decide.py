@@ -29,6 +29,7 @@ from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.validation import Strict, validate
+from moot.shared.infrastructure.settings import split_names
 
 if TYPE_CHECKING:
     from moot.modules.governance.container import RuleBook
@@ -191,5 +192,5 @@ def read_constraint(text: str) -> tuple[str, Any]:
         raise InvalidInput(SAY("rules.constraint", text=text, known=list(Constraints.model_fields)))
     name, value = name.strip(), value.strip()
     if name in LISTS:
-        return name, [part.strip() for part in value.split(",") if part.strip()]
+        return name, split_names(value)
     return name, number_or_text(value)

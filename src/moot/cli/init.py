@@ -13,12 +13,12 @@ from moot.cli.llm import BaseUrl, KeyEnv, ModelName, Preset, Trial, show_trial, 
 from moot.cli.options import ask_secret, check_typed, option, secret_in
 from moot.cli.outcome import at_desk, command
 from moot.cli.texts import SAY, environment_locale
-from moot.cli.upkeep import list_sources, name_search, split_names
+from moot.cli.upkeep import list_sources, name_search
 from moot.modules.llm_platform.application.config_service import PRESETS, ConfigBody, ConfigPatch, ConfigView
 from moot.modules.market_data.application.sync import BY_REQUEST
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
-from moot.shared.infrastructure.settings import Settings
+from moot.shared.infrastructure.settings import Settings, split_names
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, NotSimple, change_settings
 
 if TYPE_CHECKING:

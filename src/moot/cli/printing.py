@@ -14,7 +14,6 @@ from pydantic_core import to_json
 from rich.cells import cell_len, set_cell_size
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.measure import Measurement
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Column, Table
 from rich.text import Text
 
@@ -98,6 +97,8 @@ def price(cost: float | None, currency: str) -> Message | str:
 @contextmanager
 def count_up(text: str, total: int | None = None) -> Iterator[Callable[[int], None]]:
     """On a terminal, how many are done, and of how many if that is known. Nothing anywhere else."""
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
     console = Console(stderr=True)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:

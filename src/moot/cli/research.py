@@ -33,7 +33,7 @@ from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
 from moot.modules.coordinator.application.report import Wording
 from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.messages import LOCALES, Locale, Message, locale_of
-from moot.shared.infrastructure.settings import Settings
+from moot.shared.infrastructure.settings import Settings, split_names
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Sequence
@@ -75,7 +75,7 @@ def research(
     """The desk, not the command line, decides whether what was typed makes sense."""
     with command(locale, as_json=as_json) as settings:
         asked: dict[str, Any] = {
-            "experts": [name.strip() for name in experts.split(",") if name.strip()],
+            "experts": split_names(experts),
             "options": {"financial_auditor": {"limit": number_or_text(limit)}} if limit else {},
             "as_of": as_of,
             "skip_debate": skip_debate,

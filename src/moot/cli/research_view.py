@@ -21,7 +21,7 @@ from rich.text import Text
 from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
-from moot.modules.coordinator.application.report import Wording, spending
+from moot.modules.coordinator.application.report import Wording, spending, tell_ruling
 from moot.shared.domain.messages import locale_of, shorten
 
 if TYPE_CHECKING:
@@ -85,17 +85,8 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
 
 def describe_ruling(result: ResearchResult, say: Wording) -> Text:
     """The verdict in one line, or why there is none."""
-    verdict = result.verdict
-    if verdict is None:
-        status = say.literal(result.verdict_status)
-        return Text(say("report.no_verdict", status=status, reason=result.reason or ""))
-    text = say(
-        "report.ruling",
-        action=say.literal(verdict["action"]),
-        position=verdict["position_percent"],
-        confidence=verdict["confidence"],
-    )
-    return Text(text.replace("**", ""), ACTION_COLOURS[verdict["action"]])
+    told, verdict = tell_ruling(result, say, str), result.verdict
+    return Text(told.replace("**", ""), ACTION_COLOURS[verdict["action"]]) if verdict else Text(told)
 
 
 def _verdict(result: ResearchResult, say: Wording) -> RenderableType:

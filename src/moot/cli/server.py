@@ -37,7 +37,8 @@ class DrainingServer(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         self._loop, self._draining = asyncio.get_running_loop(), list[asyncio.Task[None]]()
         await super().startup(sockets)
-        tell("serve.listening", host=self.config.host, port=self.config.port)
+        host = f"[{self.config.host}]" if ":" in self.config.host else self.config.host
+        tell("serve.listening", host=host, port=self.config.port)
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         opened = self.started and "runs" in self.lifespan.state

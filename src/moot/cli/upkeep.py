@@ -21,7 +21,7 @@ from moot.cli.texts import environment_locale, say
 from moot.modules.access.application import ApiKey
 from moot.shared.domain.errors import AppError
 from moot.shared.infrastructure.database import Database
-from moot.shared.infrastructure.settings import Settings
+from moot.shared.infrastructure.settings import Settings, split_names
 
 if TYPE_CHECKING:
     from moot.desk import Moot
@@ -192,10 +192,6 @@ def list_sources(settings: Settings) -> list[str]:
     """All that are configured."""
     tushare = ["tushare"] if settings.tushare_token.get_secret_value() else []
     return [*tushare, *split_names(settings.data_sources), *(["files"] if settings.data_files else [])]
-
-
-def split_names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def name_search(settings: Settings) -> str:

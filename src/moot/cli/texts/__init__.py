@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from moot.shared.domain.messages import Catalogue, Locale
+from moot.shared.domain.messages import Catalogue, Locale, reading_language
 from moot.shared.infrastructure.settings_file import SETTINGS_FILE, read_settings
 
 SAY = Catalogue(Path(__file__).parent)
@@ -13,7 +13,7 @@ def environment_locale() -> Locale:
     """`MOOT_LOCALE`, else what `settings.toml` says, else the terminal's: Chinese in any form, or else English."""
     terminal = [os.environ.get(name, "") for name in ("LC_ALL", "LC_MESSAGES", "LANG")]
     named = next(filter(None, (os.environ.get("MOOT_LOCALE", ""), _in_settings_file(), *terminal)), "")
-    return "zh-CN" if named.lower().startswith("zh") else "en-US"
+    return reading_language(named)
 
 
 def _in_settings_file() -> str:

@@ -18,7 +18,6 @@ from moot.modules.coordinator.application.session_pack import PackVerification, 
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
 from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NOTHING_KEPT,
     IResearchSessionRepository,
     refuse,
 )
@@ -80,7 +79,7 @@ class CoordinatorContainer:
         settings: Settings,
     ) -> None:
         llm, external = llm_platform.llm_call_logs(), llm_platform.external_call_logs()
-        self._repository: IResearchSessionRepository = NOTHING_KEPT
+        self._repository = IResearchSessionRepository()
         if trail and llm and external:
             self._repository = SqlSessionRecord(trail, llm, external, llm_platform.close_calls_of)
         self._trail, self._find_neighbours = trail, neighbours

@@ -2,6 +2,7 @@
 
 import re
 import unicodedata
+from collections.abc import Iterable
 
 UNSEEN = frozenset({"Cc", "Cf", "Co", "Cs"})
 """Control characters, those that turn the direction of text or take no room, and private ones."""
@@ -27,3 +28,8 @@ def escape(words: str) -> str:
 def escape_lines(text: str) -> str:
     """The same for several lines, which stay lines."""
     return "\n".join(map(escape, text.splitlines()))
+
+
+def list_lines(lines: Iterable[str]) -> str:
+    """As a list, a point each."""
+    return "\n".join(f"- {line}" for line in lines)

@@ -21,6 +21,11 @@ def locale_of(wanted: object) -> Locale:
     return next((locale for locale in LOCALES if locale == wanted), DEFAULT_LOCALE)
 
 
+def reading_language(locale: str) -> Locale:
+    """In which of our languages somebody is told things: Chinese in any form, or else English."""
+    return "zh-CN" if locale.lower().startswith("zh") else "en-US"
+
+
 NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:[eE][-+]?\d+)?%?")
 
 

@@ -94,8 +94,11 @@ class SqlLeases(Leases):
         if lost := [row_id for row_id, token in db.execute(locked) if token != tokens[row_id]]:
             raise Fenced(f"another process carries on with {', '.join(map(str, lost))}")
 
-    async def _write(self, statement: Update) -> None:
-        await self._database.write(lambda db: db.execute(statement))
+    async def _write(self, statement: Update) -> bool:
+        """Whether there was a row to change."""
+        met: list[int] = []
+        await self._database.write(lambda db: met.append(db.execute(statement).rowcount))
+        return met[-1] > 0
 
     def _update(self, *conditions: ColumnElement[bool]) -> Update:
         return update(self._row).where(*conditions).execution_options(synchronize_session=False)

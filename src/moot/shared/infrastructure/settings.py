@@ -113,6 +113,11 @@ class Settings(BaseSettings):
         return init_settings, env_settings, InitSettingsSource(settings_cls, read_settings(file))
 
 
+def split_names(text: str) -> list[str]:
+    """What a setting lists, separated by commas."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 def load_settings() -> Settings:
     """Read the environment and the file; say which setting is wrong, and why, when one is."""
     try:

@@ -12,12 +12,9 @@ from pydantic_core import to_json
 from moot.modules.coordinator.application.results import from_columns, request_of
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession, SessionEvent
+from moot.modules.coordinator.domain.model.session import NodeExecution, Past, ResearchSession, SessionEvent
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    IResearchSessionRepository,
-    Past,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.infrastructure.execution_context import ReplayContext

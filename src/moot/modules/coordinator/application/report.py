@@ -4,7 +4,7 @@ What others wrote, models among them, stands in it as text: no sign of theirs is
 loads nothing.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
 from html import escape as escape_html
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from moot.modules.coordinator.application.results import summarise
 from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem, ResearchResult
 from moot.modules.coordinator.domain.texts import SAY
-from moot.shared.domain.markdown import escape, escape_lines
+from moot.shared.domain.markdown import escape, escape_lines, list_lines
 from moot.shared.domain.messages import Locale
 
 if TYPE_CHECKING:
@@ -53,12 +53,12 @@ def render_report(result: ResearchResult) -> str:
     return "\n\n".join(block for section in sections for block in section) + "\n"
 
 
-def tell_ruling(result: ResearchResult, say: Wording) -> str:
-    """The verdict as a sentence, or why there is none."""
+def tell_ruling(result: ResearchResult, say: Wording, spell: Callable[[str], str] = escape) -> str:
+    """The verdict as a sentence, or why there is none; `spell` is how the words of others are written in it."""
     verdict = result.verdict
     if verdict is None:
         status = say.literal(result.verdict_status)
-        return say("report.no_verdict", status=status, reason=escape(result.reason or ""))
+        return say("report.no_verdict", status=status, reason=spell(result.reason or ""))
     return say(
         "report.ruling",
         action=say.literal(verdict["action"]),
@@ -74,9 +74,9 @@ def _verdict(result: ResearchResult, say: Wording) -> Iterator[str]:
         return
     yield escape_lines(verdict["reasoning"])
     parts = ("entry_strategy", "stop_loss", "take_profit", "time_horizon")
-    yield _list(f"**{say(f'report.{part}')}**: {escape(verdict[part])}" for part in parts)
+    yield list_lines(f"**{say(f'report.{part}')}**: {escape(verdict[part])}" for part in parts)
     yield f"**{say('report.risk_warnings')}**"
-    yield _list(map(escape, verdict["risk_warnings"]))
+    yield list_lines(map(escape, verdict["risk_warnings"]))
     yield from _checks(verdict, say)
 
 
@@ -98,7 +98,7 @@ def _debate(outcome: dict[str, Any], say: Wording) -> Iterator[str]:
     )
     if outcome["key_disagreements"]:
         yield f"**{say('report.disagreements')}**"
-        yield _list(map(escape, outcome["key_disagreements"]))
+        yield list_lines(map(escape, outcome["key_disagreements"]))
     yield f"**{say('report.resolution')}**: {escape(outcome['conflict_resolution'])}"
     yield _table(
         [say(f"report.{column}") for column in ("risk", "probability", "impact", "mitigation")],
@@ -172,10 +172,6 @@ def spending(result: ResearchResult, say: Wording) -> str:
     unknown = "uncounted" if used.uncounted else "unpriced"
     cost = say(f"usage.{unknown}") if used.cost is None else f"{used.currency} {used.cost:.4f}"
     return say("usage.some", requests=used.requests, tokens=f"{used.tokens:,}", cost=cost)
-
-
-def _list(items: Iterable[str]) -> str:
-    return "\n".join(f"- {item}" for item in items)
 
 
 def _lines(items: Iterable[str]) -> str:

@@ -11,14 +11,10 @@ from moot.modules.coordinator.application.results import request_again
 from moot.modules.coordinator.application.run import Watch
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchRequest, ResearchResult
-from moot.modules.coordinator.domain.model.session import ResearchSession
+from moot.modules.coordinator.domain.model.session import IdempotencyKey, ResearchSession
 from moot.modules.coordinator.domain.ports.permission import SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NOTHING_KEPT,
-    IdempotencyKey,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import InvalidInput
@@ -50,11 +46,11 @@ class ResearchOrchestrationService:
         orchestrator: IResearchOrchestrationPort,
         *,
         directory: SymbolDirectory | None = None,
-        repository: IResearchSessionRepository = NOTHING_KEPT,
+        repository: IResearchSessionRepository | None = None,
         clock: Clock | None = None,
         sessions: Sessions | None = None,
     ) -> None:
-        self._directory, self._repository = directory, repository
+        self._directory, self._repository = directory, repository or IResearchSessionRepository()
         self._clock = clock or SystemClock()
         self._sessions = sessions or Sessions(orchestrator, repository=repository, clock=self._clock)
 

@@ -19,10 +19,10 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
     NodeExecution,
     OverallStatus,
+    Past,
     ResearchSession,
     VerdictStatus,
 )
-from moot.modules.coordinator.domain.ports.research_session_repository import Past
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.symbol import Symbol

@@ -24,16 +24,14 @@ from moot.modules.coordinator.domain.exceptions import (
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import (
     EventType,
+    IdempotencyKey,
     NodeExecution,
     ResearchSession,
     SessionEvent,
     SessionStatus,
     Told,
 )
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    IdempotencyKey,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError

@@ -12,6 +12,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.model.session import (
     LAST_PAGE,
     MOST_PER_PAGE,
+    Called,
     NodeExecution,
     ResearchSession,
     SessionEvent,
@@ -21,10 +22,7 @@ from moot.modules.coordinator.domain.model.session import (
     VerdictAction,
 )
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    Called,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.ids import find_id

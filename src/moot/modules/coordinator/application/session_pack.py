@@ -2,7 +2,7 @@
 
 import hashlib
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from importlib.metadata import version
 from io import BytesIO
 from typing import Any, NamedTuple
@@ -16,16 +16,15 @@ from pydantic_core import from_json, to_json
 from moot.modules.coordinator.application.report import render_page, render_report
 from moot.modules.coordinator.application.results import past_result
 from moot.modules.coordinator.domain.model.session import NodeExecution, ResearchSession
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    Examine,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.audit import Chain, Verification
 from moot.shared.domain.errors import AppError, Conflict
 from moot.shared.domain.messages import Locale, Message
 
 Files = Mapping[str, bytes]
+Examine = Callable[[Chain, Locale], Verification]
+"""Whether a chain holds, said in that language. Needs nothing but the chain."""
 
 FORMAT = 3
 SESSION, NODES, MODEL_CALLS = "research_sessions", "node_executions", "llm_call_logs"

@@ -27,14 +27,10 @@ from moot.modules.coordinator.domain.exceptions import (
     SessionInterrupted,
     SessionWaiting,
 )
-from moot.modules.coordinator.domain.model.session import ResearchSession
+from moot.modules.coordinator.domain.model.session import IdempotencyKey, ResearchSession
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_orchestration import IResearchOrchestrationPort
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NOTHING_KEPT,
-    IdempotencyKey,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.leases import passed
@@ -58,7 +54,7 @@ class Sessions:
         self,
         orchestrator: IResearchOrchestrationPort,
         *,
-        repository: IResearchSessionRepository = NOTHING_KEPT,
+        repository: IResearchSessionRepository | None = None,
         clock: Clock | None = None,
         currency: str = "",
         lease_seconds: float = 15.0,
@@ -67,10 +63,10 @@ class Sessions:
         policy: NodePolicy | None = None,
     ) -> None:
         self._orchestrator, self._currency = orchestrator, currency
-        self._repository = repository
-        self._history = SessionHistory(repository, currency)
+        self._repository = repository or IResearchSessionRepository()
+        self._history = SessionHistory(self._repository, currency)
         self._clock, self._policy = clock or SystemClock(), policy or NodePolicy()
-        self._journal = Journal(repository, self._clock, lease_seconds)
+        self._journal = Journal(self._repository, self._clock, lease_seconds)
         self._runs: dict[UUID, Run] = {}
         self._unattended: set[asyncio.Task[None]] = set()
         self._slots, self._starting = asyncio.Semaphore(at_once), asyncio.Semaphore(STARTING)

@@ -12,7 +12,7 @@ from sqlalchemy import ColumnElement, RowMapping, exists, func, or_, select, upd
 
 from moot.modules.coordinator.application.session_history import Pruned
 from moot.modules.coordinator.domain.exceptions import SessionNotFound
-from moot.modules.coordinator.domain.ports.research_session_repository import Called
+from moot.modules.coordinator.domain.model.session import Called
 from moot.modules.coordinator.infrastructure.session_repository import (
     ANSWER,
     SESSION_KINDS,

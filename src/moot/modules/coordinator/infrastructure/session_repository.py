@@ -8,7 +8,7 @@ from uuid import UUID, uuid4
 from weakref import WeakValueDictionary
 
 import structlog
-from sqlalchemy import ColumnElement, Connection, func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyReused, KeyTaken
@@ -16,16 +16,14 @@ from moot.modules.coordinator.domain.model.session import (
     COUNTED_TO,
     GOING_ON,
     Asked,
+    IdempotencyKey,
     NodeExecution,
     ResearchSession,
     SessionEvent,
     SessionFilter,
     SessionPage,
 )
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    IdempotencyKey,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.tables import (
     NodeExecutionRow,
     ResearchSessionRow,
@@ -213,14 +211,8 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         await self._write(mine.values(begun=ROW.begun + 1))
 
     async def wake(self, session_id: UUID) -> bool:
-        waking = self._update(ROW.id == session_id, ROW.status == "waiting").values(status="queued")
-        woken: list[UUID] = []
-
-        def wake(db: Connection) -> None:
-            woken[:] = db.scalars(waking.returning(ROW.id))
-
-        await self._database.write(wake)
-        return bool(woken)
+        waiting = self._update(ROW.id == session_id, ROW.status == "waiting")
+        return await self._write(waiting.values(status="queued"))
 
     async def request_cancel(self, session_id: UUID) -> None:
         await self._write(self._update(ROW.id == session_id, TO_DO).values(cancel_requested=True))

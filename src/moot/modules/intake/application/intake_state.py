@@ -14,19 +14,11 @@ from pydantic import BaseModel
 
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.domain.conversation import Answer, Conversation, Conversations, Turn, TurnStatus
-from moot.modules.intake.domain.question import (
-    Citation,
-    Finding,
-    Limits,
-    Plan,
-    Spent,
-    Understanding,
-    reading_language,
-)
+from moot.modules.intake.domain.question import Citation, Finding, Limits, Plan, Spent, Understanding
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import AppError
-from moot.shared.domain.messages import Locale
+from moot.shared.domain.messages import Locale, reading_language
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, Tally
 
 logger = structlog.get_logger(__name__)

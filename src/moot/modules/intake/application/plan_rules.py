@@ -7,10 +7,10 @@ from typing import Any, get_args
 
 from pydantic_core import ErrorDetails
 
-from moot.modules.intake.domain.question import Limits, Plan, Step, StepType, Understanding, reading_language
+from moot.modules.intake.domain.question import Limits, Plan, Step, StepType, Understanding
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, reading_language
 from moot.shared.domain.validation import invalid_input
 
 STEP_TYPES: tuple[StepType, ...] = get_args(StepType)

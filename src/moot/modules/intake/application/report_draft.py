@@ -13,18 +13,10 @@ from moot.modules.intake.application.intake_state import IntakeState
 from moot.modules.intake.application.language import detect, tongue_of
 from moot.modules.intake.application.report_text import clip, headings_for, language_name
 from moot.modules.intake.domain.conversation import Style
-from moot.modules.intake.domain.question import (
-    Citation,
-    Finding,
-    Plan,
-    Step,
-    StepType,
-    Tongue,
-    reading_language,
-)
+from moot.modules.intake.domain.question import Citation, Finding, Plan, Step, StepType, Tongue
 from moot.modules.intake.domain.texts import SAY
 from moot.shared.domain.grounding import ground
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, reading_language
 
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 LONGEST_FINDING, LONGEST_QUOTE, LONGEST_QUESTION = 12_000, 600, 4_000

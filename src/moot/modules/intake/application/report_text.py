@@ -16,7 +16,7 @@ from moot.modules.intake.application.language import tongue_of
 from moot.modules.intake.domain import texts
 from moot.modules.intake.domain.conversation import Answer, Style
 from moot.modules.intake.domain.question import Citation, Tongue
-from moot.shared.domain.markdown import drop_unseen, escape
+from moot.shared.domain.markdown import drop_unseen, escape, list_lines
 
 
 def headings_for(locale: str) -> Mapping[str, str]:
@@ -130,10 +130,10 @@ def markdown_of(answer: Answer) -> str:
     quoting = answer.style in QUOTING and answer.engine == "llm"  # the rules quote in the text itself
     blocks = [
         f"# {answer.title}",
-        *_section(say["key_points"], _list(answer.key_points)),
+        *_section(say["key_points"], list_lines(answer.key_points)),
         *(block for section in answer.sections for block in _section(section.heading, section.text)),
         *_section(say["citations"], _citations(answer.citations, quoting=quoting)),
-        *_section(say["notes"], _list(escape(warning) for warning in answer.warnings)),
+        *_section(say["notes"], list_lines(escape(warning) for warning in answer.warnings)),
         f"> {answer.disclaimer}",
     ]
     return "\n\n".join(blocks) + "\n"
@@ -146,10 +146,6 @@ def split_blocks(markdown: str) -> Iterator[str]:
 
 def _section(heading: str, text: str) -> list[str]:
     return [f"## {heading}", text] if text else []
-
-
-def _list(lines: Iterator[str] | Sequence[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
 
 
 def _citations(citations: Sequence[Citation], *, quoting: bool) -> str:

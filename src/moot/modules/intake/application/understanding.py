@@ -8,9 +8,9 @@ from itertools import islice
 
 from moot.modules.intake.application.language import detect, list_words, words
 from moot.modules.intake.application.report_text import headings_for
-from moot.modules.intake.domain.question import Mention, Understanding, reading_language
+from moot.modules.intake.domain.question import Mention, Understanding
 from moot.modules.intake.domain.texts import SAY
-from moot.shared.domain.messages import LIST_SEPARATOR, Locale
+from moot.shared.domain.messages import LIST_SEPARATOR, Locale, reading_language
 
 LONGEST = 4000
 LONGEST_TITLE = 60

@@ -92,11 +92,6 @@ class Limits(BaseModel, frozen=True):
     step_timeout: float = Field(default=180.0, gt=0, le=900.0)
 
 
-def reading_language(locale: str) -> Locale:
-    """In which of the desk's own languages somebody is told what no model writes."""
-    return "zh-CN" if locale.lower().startswith("zh") else "en-US"
-
-
 StepType = Literal["research", "equity", "processing"]
 """`equity` is research on one symbol by the desk's experts; `processing` computes with what others have found."""
 

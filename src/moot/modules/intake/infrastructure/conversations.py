@@ -4,7 +4,7 @@ from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import Connection, Index, String, Text, insert, select, true
+from sqlalchemy import Index, String, Text, insert, select, true
 from sqlalchemy.orm import Mapped, mapped_column
 
 from moot.modules.intake.domain.conversation import Conversation, Conversations
@@ -47,13 +47,7 @@ class SqlConversations(SqlLeases, Conversations):
     async def save(self, conversation: Conversation, token: int, *, release: bool = False) -> bool:
         row = _row(conversation) | ({"lease_expires_at": None} if release else {})
         saving = self._update(ROW.id == conversation.id, ROW.lease_token == token).values(row)
-        saved: list[UUID] = []
-
-        def work(db: Connection) -> None:
-            saved[:] = db.scalars(saving.returning(ROW.id))
-
-        await self._database.write(work)
-        return bool(saved)
+        return await self._write(saving)
 
     async def get(self, conversation_id: UUID, workspace: str) -> Conversation | None:
         mine = select(ROW).where(ROW.id == conversation_id, ROW.workspace_id == workspace)

@@ -19,13 +19,12 @@ from jinja2.sandbox import SandboxedEnvironment
 from pydantic import BaseModel
 
 from moot.modules.intake.application.metrics import IntakeMetrics
-from moot.modules.intake.domain.question import reading_language
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, ResponseSchema
 from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError, Unavailable, UpstreamFailed
-from moot.shared.domain.messages import Locale, Message
+from moot.shared.domain.messages import Locale, Message, reading_language
 from moot.shared.domain.texts import SAY as COMMON
 
 logger = structlog.get_logger(__name__)

@@ -1,7 +1,7 @@
 """What is asked; the session that answers it, one run of the desk on one symbol; what its nodes did and it told."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validator
@@ -20,6 +20,7 @@ GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
 """Somebody runs them, or should."""
 UNFINISHED: tuple[SessionStatus, ...] = (*GOING_ON, "waiting")
 NodeStatus = Literal["success", "failed", "skipped"]
+Called = Literal["models", "others"]
 
 MOST_PER_PAGE = 200
 LAST_PAGE = 1_000_000
@@ -122,6 +123,20 @@ class NodeExecution(BaseModel, frozen=True):
     started_at: AwareDatetime
     completed_at: AwareDatetime | None = None
     duration_ms: int | None = None
+
+
+class Past(NamedTuple):
+    """A session that ended, and what its nodes left behind."""
+
+    session: ResearchSession
+    nodes: Sequence[NodeExecution]
+
+
+class IdempotencyKey(NamedTuple):
+    """A client's name for a request, and the digest of what it asked for under that name."""
+
+    key: str
+    digest: str
 
 
 class SessionFilter(BaseModel, frozen=True):

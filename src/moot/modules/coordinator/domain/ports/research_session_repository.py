@@ -1,13 +1,16 @@
 """Where sessions are kept with their nodes and events, who runs them, and what others wrote down meanwhile."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any, Literal, NamedTuple, NoReturn
+from typing import Any, NoReturn
 from uuid import UUID
 
 from moot.modules.coordinator.domain.exceptions import SessionNotFound, SessionRunning
 from moot.modules.coordinator.domain.model.session import (
+    Called,
+    IdempotencyKey,
     NodeExecution,
+    Past,
     ResearchSession,
     SessionEvent,
     SessionFilter,
@@ -18,22 +21,6 @@ from moot.shared.domain.audit import Chain, Verification, WorkspaceVerification
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.leases import Lease, Leases, Loss, Taken
 from moot.shared.domain.messages import Locale
-
-Called = Literal["models", "others"]
-
-
-class IdempotencyKey(NamedTuple):
-    """A client's name for a request, and the digest of what it asked for under that name."""
-
-    key: str
-    digest: str
-
-
-class Past(NamedTuple):
-    """A session that ended, and what its nodes left behind."""
-
-    session: ResearchSession
-    nodes: Sequence[NodeExecution]
 
 
 def refuse() -> NoReturn:
@@ -168,9 +155,3 @@ class IResearchSessionRepository(Leases):
     async def chain(self, session_id: UUID) -> Chain:
         """The record with the chain that vouches for it, all of one moment; raises `NotFound` when there is none."""
         refuse()
-
-
-Examine = Callable[[Chain, Locale], Verification]
-"""Whether a chain holds, said in that language. Needs nothing but the chain."""
-
-NOTHING_KEPT = IResearchSessionRepository()

@@ -23,10 +23,7 @@ from moot.modules.coordinator.domain.ports.debate_gateway import IDebateGateway
 from moot.modules.coordinator.domain.ports.judge_gateway import IJudgeGateway
 from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_expert_gateway import IResearchExpertGateway
-from moot.modules.coordinator.domain.ports.research_session_repository import (
-    NOTHING_KEPT,
-    IResearchSessionRepository,
-)
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.orchestration.graph_state import (
     DEBATE,
     JUDGE,
@@ -139,7 +136,7 @@ async def aggregator_node(state: ResearchGraphState) -> StateUpdate:
 class NodeLayers:
     """What every node of a desk is wrapped in."""
 
-    repository: IResearchSessionRepository = NOTHING_KEPT
+    repository: IResearchSessionRepository = field(default_factory=IResearchSessionRepository)
     policy: NodePolicy = field(default_factory=NodePolicy)
     timeout: float | None = None
     clock: Clock = field(default_factory=SystemClock)

@@ -8,9 +8,10 @@ from moot.modules.governance.application.coordinator_agent import CoordinatorAge
 from moot.modules.governance.application.decision_log import explain
 from moot.modules.intake.application.intake_state import Errand
 from moot.modules.intake.application.plan_rules import read_plan
-from moot.modules.intake.domain.question import Limits, Mention, Plan, Step, reading_language
+from moot.modules.intake.domain.question import Limits, Mention, Plan, Step
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.messages import reading_language
 
 REQUESTER = "intake"
 Payload = Mapping[str, Any]

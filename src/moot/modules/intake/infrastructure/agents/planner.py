@@ -14,7 +14,7 @@ from pydantic import RootModel
 
 from moot.modules.intake.application.intake_state import LONGEST, Errand, IntakeState
 from moot.modules.intake.application.plan_rules import draw_plan, find_symbol, read_plan, symbols_in
-from moot.modules.intake.domain.question import Citation, Finding, Limits, Plan, Spent, reading_language
+from moot.modules.intake.domain.question import Citation, Finding, Limits, Plan, Spent
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, ask_twice
@@ -23,6 +23,7 @@ from moot.modules.llm_platform.application.speaker import EngineChoice
 from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.experts import ExpertType
+from moot.shared.domain.messages import reading_language
 
 logger = structlog.get_logger(__name__)
 

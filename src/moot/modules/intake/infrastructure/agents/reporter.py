@@ -25,7 +25,7 @@ from moot.modules.intake.infrastructure.prompt_templates import Problems, Prompt
 from moot.modules.llm_platform.application.answer_schema import describe_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, parse_llm_json_output
 from moot.shared.domain.errors import AppError, UpstreamFailed
-from moot.shared.domain.markdown import escape
+from moot.shared.domain.markdown import escape, list_lines
 from moot.shared.domain.messages import LOCALES, Message
 from moot.shared.domain.texts import SAY as COMMON
 
@@ -125,8 +125,8 @@ def _sections(draft: Draft, material: Material) -> Iterator[Section]:
     texts = {
         "overview": tame(draft.overview),
         "analysis": tame(draft.analysis),
-        "risks": "\n".join(f"- {_one_line(risk)}" for risk in draft.risks),
-        "gaps": "\n".join(f"- {told}" for told in _gaps(material)),
+        "risks": list_lines(map(_one_line, draft.risks)),
+        "gaps": list_lines(_gaps(material)),
     }
     yield from (Section(heading=material.say[part], text=text) for part, text in texts.items() if text)
 

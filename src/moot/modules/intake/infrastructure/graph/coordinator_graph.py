@@ -16,12 +16,13 @@ from moot.modules.intake.application.intake_state import CoordinatorState
 from moot.modules.intake.application.language import locale_of
 from moot.modules.intake.application.metrics import Ending, IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
-from moot.modules.intake.domain.question import Understanding, reading_language
+from moot.modules.intake.domain.question import Understanding
 from moot.modules.intake.domain.texts import SAY
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates, literals, repeats_prompt
 from moot.modules.llm_platform.application.answer_schema import strict_schema
 from moot.modules.llm_platform.application.llm_service import ChatMessage, LLMService, Tool
 from moot.shared.domain.errors import UpstreamFailed
+from moot.shared.domain.messages import reading_language
 
 logger = structlog.get_logger(__name__)
 

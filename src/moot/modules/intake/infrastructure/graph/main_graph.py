@@ -30,7 +30,7 @@ from moot.modules.intake.application.intake_state import (
     find_earlier,
 )
 from moot.modules.intake.application.language import locale_of
-from moot.modules.intake.domain.question import Finding, Plan, Step, reading_language
+from moot.modules.intake.domain.question import Finding, Plan, Step
 from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
 from moot.modules.intake.infrastructure.agents.planner import Planned, Planner, quote_sources
 from moot.modules.intake.infrastructure.agents.reporter import Reporter
@@ -41,6 +41,7 @@ from moot.modules.intake.infrastructure.graph.coordinator_graph import (
     Coordinator,
 )
 from moot.shared.domain.errors import AppError, Unavailable
+from moot.shared.domain.messages import reading_language
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.private_files import make_private_database, make_private_folder
 

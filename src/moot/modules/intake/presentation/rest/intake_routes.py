@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from functools import partial
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 from uuid import UUID
 
 import structlog
@@ -13,13 +13,15 @@ from pydantic_core import to_json
 
 from moot.modules.intake.application.intake_service import Conversation, Feedback, Question
 from moot.modules.intake.application.metrics import IntakeSnapshot
-from moot.modules.intake.container import IntakeContainer
 from moot.modules.intake.domain.texts import SAY as SAY_HERE
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.texts import SAY
 from moot.shared.presentation.caller import Caller, Reader, Workspace, unless_gone
 from moot.shared.presentation.errors import ErrorBody
+
+if TYPE_CHECKING:  # the graph takes a while to load, and the server need not wait for it
+    from moot.modules.intake.container import IntakeContainer
 
 logger = structlog.get_logger(__name__)
 router = APIRouter(prefix="/coordinator/intake", tags=["intake"])
@@ -42,12 +44,11 @@ TURN: dict[str, Any] = {"response_model": Conversation, "responses": ANSWERS}
 OF_ONE: dict[int | str, dict[str, Any]] = {status: ANSWERS[status] for status in (400, 404)}
 
 
-def intake_of(request: Request) -> IntakeContainer:
-    found: IntakeContainer = request.app.state.desk.intake
-    return found
+def intake_of(request: Request) -> Any:
+    return request.app.state.desk.intake
 
 
-Intake = Annotated[IntakeContainer, Depends(intake_of)]
+Intake = Annotated["IntakeContainer", Depends(intake_of)]
 Run = Callable[..., Coroutine[Any, Any, Conversation]]
 
 
