@@ -97,8 +97,3 @@ class WebSearchConnectionError(Unavailable):
 class WebSearchConfigError(Unavailable):
     code = "WEB_SEARCH_NOT_CONFIGURED"
     passing = False
-
-
-def is_outage(error: Exception) -> bool:
-    """Whether what was called failed, and not the one who called it."""
-    return getattr(error, "outage", False)
