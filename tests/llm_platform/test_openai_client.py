@@ -238,7 +238,7 @@ async def test_trouble_that_may_pass_is_told_as_passing(
 ):
     llm_server.script(Status(status, '{"error": {"message": "busy now"}}'))
     trouble = await trouble_of(model, config)
-    assert (trouble.passing, trouble.status_code, trouble.billed) == (True, status, False)
+    assert (trouble.passing, trouble.billed) == (True, False)
     assert str(trouble) == f"acme (acme-1) answered with HTTP status {status}: busy now"
     assert len(llm_server.requests) == 1
 
@@ -249,7 +249,8 @@ async def test_trouble_that_will_not_pass_is_told_so(
 ):
     llm_server.script(Status(status, "", {"Location": "/v1/chat/completions"}))
     trouble = await trouble_of(model, config)
-    assert (trouble.passing, trouble.status_code, trouble.unsupported) == (False, status, None)
+    assert (trouble.passing, trouble.unsupported) == (False, None)
+    assert f"HTTP status {status}" in str(trouble)
     assert "（未说明原因）" in trouble.in_locale("zh-CN")
     assert len(llm_server.requests) == 1
 
@@ -312,7 +313,7 @@ async def test_an_error_inside_a_success_is_trouble(
 ):
     llm_server.script(Raw(b'{"error": {"code": 429, "message": "busy"}}'), Raw(b'{"error": "out of order"}'))
     limited = await trouble_of(model, config)
-    assert (limited.status_code, limited.passing) == (429, True)
+    assert ("HTTP status 429" in str(limited), limited.passing) == (True, True)
     assert str(await trouble_of(model, config)) == "acme (acme-1) reported an error: out of order"
 
 
@@ -377,7 +378,7 @@ async def test_a_model_that_falls_silent_may_charge_all_the_same(
     llm_server.script(Hang(), Trickle(pause=1))
     for trouble in [await trouble_of(impatient, config), await trouble_of(impatient, config)]:
         assert "fell silent" in str(trouble)
-        assert (trouble.passing, trouble.billed, trouble.status_code) == (True, True, None)
+        assert (trouble.passing, trouble.billed) == (True, True)
         assert_no_canary(trouble)
 
 

@@ -5,16 +5,14 @@ Whoever does so when exchanges have announced a new year moves `LAST` first.
 
 import warnings
 from datetime import date, timedelta
-from pathlib import Path
 
-from moot.modules.market_data.infrastructure import exchange_calendar
+from moot.modules.market_data.container import CLOSED_DAYS as TABLE
 from moot.shared.domain.symbol import Market
 
 NAMES = {Market.CN: "XSHG", Market.US: "XNYS"}
 """The package's names of the exchanges."""
 FIRST = {Market.CN: date(1990, 12, 19), Market.US: date(1990, 1, 2)}
 LAST = {Market.CN: date(2026, 12, 31), Market.US: date(2028, 12, 29)}
-TABLE = Path(exchange_calendar.__file__).with_name("closed_days.toml")
 HEAD = """\
 # Weekdays on which the exchanges were or will be closed, from the first session known to the last; at weekends they
 # are. Shenzhen and Beijing keep Shanghai's days. A year a line, then month and day. A test holds the table against

@@ -290,13 +290,11 @@ async def test_without_a_record_the_rules_hold_and_nobody_can_be_asked(home, clo
 class Loose:
     """Rules that take the statement away, as a corrector may where nothing guards SQL."""
 
-    notice = None
-
     def __init__(self, **args: Any) -> None:
         self.args = args
 
-    async def allow(self, *_args: Any, **_names: Any) -> "Loose":
-        return self
+    async def allow(self, *_args: Any, **_names: Any) -> tuple[dict[str, Any], None]:
+        return self.args, None
 
 
 @pytest.mark.parametrize("left", [{}, {"sql": None}, {"sql": "SELECT 1", "limit": 3}])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from moot.modules.market_data.container import trading_calendar
 from moot.modules.market_data.domain.trading_rules import (
     LOTS,
     SETTLEMENT,
@@ -19,7 +20,6 @@ from moot.modules.market_data.domain.trading_rules import (
     is_limit_up,
     price_limit,
 )
-from moot.modules.market_data.infrastructure.exchange_calendar import trading_calendar
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.market_data import a_bar
 from tests.market_data.demo import Snapshot

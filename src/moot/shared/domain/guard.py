@@ -29,6 +29,11 @@ class LeftAlone(Unavailable):
         return int(self.details["retry_after"])
 
 
+def is_outage(error: Exception) -> bool:
+    """Whether what was called failed, and not the one who called it."""
+    return getattr(error, "outage", False)
+
+
 @asynccontextmanager
 async def let_through(_called: Dependency, _counts: Counts) -> AsyncIterator[None]:
     """Lets every call through."""

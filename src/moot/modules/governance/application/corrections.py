@@ -68,11 +68,11 @@ def operations(
 def _drop(names: Sequence[str], top: Any, start: Place, rule: str) -> Iterator[Change]:
     inside = list(_entries(top, start))
     yield from (
-        Change("remove", _pointer(place), rule, was=was) for place, was in inside if place[-1] in names
+        Change("remove", write_pointer(place), rule, was=was) for place, was in inside if place[-1] in names
     )
     for place, was in [(start, top), *inside]:
         if isinstance(was, list) and (kept := [each for each in was if each not in names]) != was:
-            yield Change("replace", _pointer(place), rule, value=kept, was=was)
+            yield Change("replace", write_pointer(place), rule, value=kept, was=was)
 
 
 def _clamp(corrector: Clamp, number: float) -> float:
@@ -84,9 +84,9 @@ def _clamp(corrector: Clamp, number: float) -> float:
 def _set(payload: Mapping[str, Any], place: Place, value: Any, rule: str) -> Iterator[Change]:
     holder = _at(payload, place[:-1])
     if isinstance(holder, Mapping) and place[-1] not in holder:
-        yield Change("add", _pointer(place), rule, value)
+        yield Change("add", write_pointer(place), rule, value)
     elif (was := _at(payload, place)) != value or type(was) is not type(value):
-        yield Change("replace", _pointer(place), rule, value, was)
+        yield Change("replace", write_pointer(place), rule, value, was)
 
 
 def _entries(tree: Any, place: Place) -> Iterator[tuple[Place, Any]]:
@@ -112,7 +112,7 @@ def _at(tree: Any, place: Place) -> Any:
     return tree
 
 
-def _pointer(place: Place) -> str:
+def write_pointer(place: Place) -> str:
     return "".join("/" + str(key).replace("~", "~0").replace("/", "~1") for key in place)
 
 

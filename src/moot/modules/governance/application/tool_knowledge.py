@@ -192,11 +192,6 @@ class Leaf(NamedTuple):
         said = (f"[{step}]" if isinstance(step, int) else f".{step}" for step in self.steps)
         return "".join(said).removeprefix(".")
 
-    @property
-    def pointer(self) -> str:
-        """Where it is, as a JSON pointer."""
-        return "".join(f"/{str(step).replace('~', '~0').replace('/', '~1')}" for step in self.steps)
-
     def belongs_to(self, arguments: Collection[str]) -> bool:
         """Whether it is, or is part of, one of these."""
         return not set(self.names).isdisjoint(arguments) or ".".join(self.names) in arguments

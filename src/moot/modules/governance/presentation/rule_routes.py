@@ -17,12 +17,7 @@ from moot.modules.governance.application.rule_generator import Wish
 from moot.modules.governance.application.rulesets import Change, Edited
 from moot.modules.governance.domain.decisions import From, ValidationStatus
 from moot.modules.governance.domain.rules import EnhancedRule
-from moot.modules.governance.domain.rulesets import (
-    Activation,
-    RuleChanges,
-    Ruleset,
-    as_data,
-)
+from moot.modules.governance.domain.rulesets import Activation, RuleChanges, Ruleset, as_data
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.presentation.dependencies import (
     BAD_REQUEST,

@@ -27,16 +27,11 @@ from moot.modules.llm_platform.domain.chat import (
     Tool,
     compose,
 )
-from moot.modules.llm_platform.domain.exceptions import (
-    LLMConnectionError,
-    ModelTrouble,
-    NoAvailableModel,
-    is_outage,
-)
+from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, ModelTrouble, NoAvailableModel
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, is_outage, let_through
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import current_context, tell_retry
 from moot.shared.infrastructure.working_time import off_the_clock

@@ -17,12 +17,11 @@ from moot.modules.llm_platform.domain.exceptions import (
     ReplayMismatch,
     WebSearchConnectionError,
     WebSearchError,
-    is_outage,
 )
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
-from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, is_outage, let_through
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 

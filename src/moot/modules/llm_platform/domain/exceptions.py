@@ -23,14 +23,13 @@ class ModelTrouble(AppError):
         *,
         passing: bool = False,
         retry_after: float | None = None,
-        status_code: int | None = None,
         billed: bool = False,
         outage: bool = False,
         unsupported: str | None = None,
     ) -> None:
         super().__init__(message)
-        self.passing, self.retry_after, self.status_code = passing, retry_after, status_code
-        self.billed, self.outage, self.unsupported = billed, outage, unsupported
+        self.passing, self.retry_after, self.billed = passing, retry_after, billed
+        self.outage, self.unsupported = outage, unsupported
 
 
 class LLMConnectionError(Unavailable):
@@ -97,8 +96,3 @@ class WebSearchConnectionError(Unavailable):
 class WebSearchConfigError(Unavailable):
     code = "WEB_SEARCH_NOT_CONFIGURED"
     passing = False
-
-
-def is_outage(error: Exception) -> bool:
-    """Whether what was called failed, and not the one who called it."""
-    return getattr(error, "outage", False)

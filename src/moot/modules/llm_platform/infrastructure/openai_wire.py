@@ -138,7 +138,6 @@ def make_refusal(
         SAY("client.refused", **who(config), status=status, said=_excerpt(complaint), hint=hint),
         passing=status in PASSING or status >= 500,
         retry_after=retry_after,
-        status_code=status,
         outage=status >= 500,
         unsupported=_find_unsupported(sent, complaint.lower()) if status in {400, 422} else None,
     )

@@ -1,6 +1,7 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import TypeVar
 
@@ -164,23 +165,22 @@ class TradingState(BaseModel, frozen=True):
     lot_size: int | None
 
 
+@dataclass(frozen=True)
 class TradingStates:
-    def __init__(
-        self, market_data: MarketData, calendar_of: Callable[[Market], trading_rules.TradingCalendar]
-    ) -> None:
-        self._market_data, self._calendar_of = market_data, calendar_of
+    market_data: MarketData
+    calendar_of: Callable[[Market], trading_rules.TradingCalendar]
 
     async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
         """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
         today = symbol.local_date(as_of)
-        company = await self._market_data.company(symbol, as_of=as_of)
-        bars = await self._market_data.daily_bars(
+        company = await self.market_data.company(symbol, as_of=as_of)
+        bars = await self.market_data.daily_bars(
             symbol, today - LOOK_BACK, today, as_of=as_of, adjusted=False
         )
         if not bars:
             return None
         bar, board = bars[-1], trading_rules.board_of(symbol)
-        band = trading_rules.price_limit(bar, company.list_date, self._calendar_of(symbol.market))
+        band = trading_rules.price_limit(bar, company.list_date, self.calendar_of(symbol.market))
         return TradingState(
             st=bar.is_st,
             suspended=bar.suspended,

@@ -14,13 +14,7 @@ from datetime import time as time_of_day
 from decimal import Decimal
 from typing import Annotated, Any, Protocol
 
-from pydantic import (
-    AfterValidator,
-    AwareDatetime,
-    BaseModel,
-    Field,
-    field_serializer,
-)
+from pydantic import AfterValidator, AwareDatetime, BaseModel, Field, field_serializer
 
 from moot.modules.market_data.application.market_data import as_known
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
@@ -188,14 +182,6 @@ class SqlQuestion(Statement):
     )
 
 
-class Allowed(Protocol):
-    @property
-    def args(self) -> Mapping[str, Any]: ...
-
-    @property
-    def notice(self) -> Message | None: ...
-
-
 class ToolRules(Protocol):
     """The rules, as a tool meets them."""
 
@@ -207,8 +193,8 @@ class ToolRules(Protocol):
         *,
         requester: str,
         workspace: str,
-    ) -> Allowed:
-        """What may be done, on the record already, and what was changed for which reason.
+    ) -> tuple[Mapping[str, Any], Message | None]:
+        """The arguments that may be used, on the record already, and what was changed for which reason.
 
         Raises `Forbidden` for no, and `Conflict` with an `escalation_id` where a person has to decide.
         """
@@ -228,11 +214,11 @@ class SqlDoor:
         now = self.clock.now().astimezone(UTC)
         as_of = freeze(asked.as_of, now, now.date(), lambda day: datetime.combine(day, time_of_day.max, UTC))
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
-        allowed = await self.rules.allow(
+        args, notice = await self.rules.allow(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace
         )
-        statement = validate(Statement, allowed.args)
+        statement = validate(Statement, args)
         result = await self.tool.query(statement.sql, as_of=as_of, workspace=workspace)
-        if allowed.notice is None:
+        if notice is None:
             return result
-        return result.model_copy(update={"notices": (allowed.notice.in_locale(locale),)})
+        return result.model_copy(update={"notices": (notice.in_locale(locale),)})

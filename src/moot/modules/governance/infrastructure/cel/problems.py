@@ -129,9 +129,8 @@ def place(source: str, offset: int) -> tuple[int, int]:
 
 def _unknown(what: str, name: str, known: Iterable[str]) -> tuple[Message, Message | None]:
     close = nearest(name, known, cutoff=0.5)
-    return SAY(f"conditions.no_{what}", name=name), advise(
-        "did_you_mean", nearest=close[0]
-    ) if close else None
+    meant = advise("did_you_mean", nearest=close[0]) if close else None
+    return SAY(f"conditions.no_{what}", name=name), meant
 
 
 def _translate(source: str, fields: Declared, found: re.Match[str]) -> Problem:

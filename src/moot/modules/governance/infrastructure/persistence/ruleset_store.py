@@ -8,13 +8,7 @@ from uuid import uuid4
 from sqlalchemy import ColumnElement, Connection, insert, select
 from sqlalchemy.exc import IntegrityError
 
-from moot.modules.governance.domain.rulesets import (
-    SHIPPED,
-    Activation,
-    Ruleset,
-    RulesetStore,
-    RulesMovedOn,
-)
+from moot.modules.governance.domain.rulesets import SHIPPED, Activation, Ruleset, RulesetStore, RulesMovedOn
 from moot.modules.governance.domain.texts import SAY
 from moot.modules.governance.infrastructure.persistence.tables import RulesetActivationRow, RulesetRow
 from moot.shared.domain.errors import Conflict

@@ -5,6 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Literal
 
+from moot.modules.governance.application.corrections import write_pointer
 from moot.modules.governance.application.lexicon import name_words, singular
 from moot.modules.governance.application.tool_knowledge import Leaf, leaves
 from moot.modules.governance.domain.conditions import Facts, Finding
@@ -92,5 +93,5 @@ def _finding(leaf: Leaf, problems: Sequence[SqlProblem], better: str | None) -> 
     seen = {f"payload.args.{leaf.path}": leaf.value[:MOST_SHOWN]}
     if better is None:
         return Finding(because, seen, suggestion=SAY("sql.suggestion"))
-    patch = ({"op": "replace", "path": f"/args{leaf.pointer}", "value": better},)
+    patch = ({"op": "replace", "path": write_pointer(("args", *leaf.steps)), "value": better},)
     return Finding(because, seen, suggestion=SAY("sql.instead", sql=better), patch=patch)
