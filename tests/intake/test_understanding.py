@@ -9,7 +9,7 @@ from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.intake.application.language import words
 from moot.modules.intake.application.understanding import Understander, experts_asked_for
 from moot.modules.intake.domain.question import Understanding
-from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
+from moot.modules.intake.infrastructure.adapters.toolbox import find_mentions, find_near
 from moot.modules.market_data.application.directory import Directory
 from moot.shared.domain.symbol import Market
 from tests.fakes.market_data import FakeMarketDataProvider, a_company

@@ -13,10 +13,9 @@ from moot.modules.intake.application.intake_state import IntakeGraph
 from moot.modules.intake.application.metrics import IntakeMetrics
 from moot.modules.intake.application.understanding import Understander
 from moot.modules.intake.domain.conversation import Conversations
-from moot.modules.intake.infrastructure.adapters.companies import find_mentions, find_near
 from moot.modules.intake.infrastructure.adapters.equity_desk import ResearchGraphDesk
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview
-from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox
+from moot.modules.intake.infrastructure.adapters.toolbox import GovernedToolbox, find_mentions, find_near
 from moot.modules.intake.infrastructure.agents.planner import Planner
 from moot.modules.intake.infrastructure.agents.processing import Processor
 from moot.modules.intake.infrastructure.agents.reporter import Reporter

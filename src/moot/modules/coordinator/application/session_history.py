@@ -30,15 +30,7 @@ from moot.shared.domain.moments import Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
-__all__ = [
-    "NodeExecution",
-    "ResearchSession",
-    "SessionDetail",
-    "SessionEvent",
-    "SessionFilter",
-    "SessionHistory",
-    "SessionPage",
-]
+__all__ = ["NodeExecution", "ResearchSession", "SessionEvent", "SessionFilter", "SessionPage"]
 
 
 LOOK_AGAIN = 1.0

@@ -20,13 +20,7 @@ from moot.modules.debate.domain.debate import (
 )
 from moot.shared.domain.messages import Message
 
-__all__ = [
-    "DebateInput",
-    "DebateOutcomeDTO",
-    "DebateService",
-    "ExpertSummary",
-    "UnknownSignal",
-]
+__all__ = ["DebateInput", "DebateOutcomeDTO", "ExpertSummary", "UnknownSignal"]
 
 CASE = set(Case.model_fields)
 

@@ -9,14 +9,7 @@ from moot.modules.judge.domain.verdict import (
     restate,
 )
 
-__all__ = [
-    "JudgeInput",
-    "JudgeService",
-    "Verdict",
-    "VerdictAbstained",
-    "VerdictDTO",
-    "restate",
-]
+__all__ = ["JudgeInput", "Verdict", "VerdictAbstained", "VerdictDTO", "restate"]
 
 
 class JudgeService:

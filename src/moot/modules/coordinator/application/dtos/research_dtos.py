@@ -27,16 +27,7 @@ from moot.shared.domain.moments import Day
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse
 
-__all__ = [
-    "EXPERTS",
-    "Debate",
-    "ExpertResultItem",
-    "ExpertType",
-    "ResearchBody",
-    "ResearchRequest",
-    "ResearchResult",
-    "Verdict",
-]
+__all__ = ["Debate", "ExpertResultItem", "ExpertType", "ResearchRequest", "ResearchResult", "Verdict"]
 
 EXPERTS = [expert.value for expert in ExpertType]
 

@@ -1,7 +1,7 @@
 """The tools of research steps: the web, the desk's data and its directory, each call as the rules allow it.
 
 What the search service itself lists for a question may be read for it. An address that stands in a stranger's text
-only is nobody's wish, and needs a person's consent.
+only is nobody's wish, and needs a person's consent. Companies that a text names are looked up by the desk itself.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from pydantic import BaseModel, Field
 from moot.modules.governance.application.coordinator_agent import Allowed, ToolCalls
 from moot.modules.intake.application.intake_state import Task
 from moot.modules.intake.application.report_text import as_table
-from moot.modules.intake.domain.question import Citation
+from moot.modules.intake.domain.question import Citation, Mention
 from moot.modules.llm_platform.application.llm_service import Tool
 from moot.modules.llm_platform.application.web_search import (
     WebPageService,
@@ -25,7 +25,7 @@ from moot.modules.llm_platform.application.web_search import (
 )
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.sql import DATABASE_TOOL, DatabaseTool, Statement
-from moot.shared.domain.clock import Clock
+from moot.shared.domain.clock import Clock, SystemClock
 from moot.shared.domain.errors import AppError, DecisionRejected
 from moot.shared.domain.validation import Strict, validate
 
@@ -240,3 +240,30 @@ def _ascii(url: str) -> str:
 def _passage(found: Citation) -> str:
     about = " · ".join(part for part in (found.source, found.published_at) if part)
     return f"{found.title} ({about})\n{found.url}\n> " + " ".join(found.quote.split())
+
+
+async def find_mentions(directory: Directory, text: str) -> list[Mention]:
+    """Companies that a sentence names, in its order; codes, names, former and English names, parts of them."""
+    mentions, today = list[Mention](), SystemClock().now().date()
+    for named in await directory.find_in(text):
+        companies = [match.company for match in named.matches]
+        gone = companies[0].delist_date if len(companies) == 1 else None
+        mention = Mention(
+            text=named.text,
+            symbols=tuple(company.symbol for company in companies),
+            names=tuple(company.name or company.name_en for company in companies),
+            names_en=tuple(company.name_en for company in companies),
+            delisted_on=gone if gone and gone <= today else None,
+        )
+        mentions.append(mention)
+    return mentions
+
+
+async def find_near(directory: Directory, text: str) -> list[str]:
+    """Companies that a text nearly names, by code and name."""
+    try:
+        symbols = [(await directory.resolve(text)).symbol]
+    except AppError as e:
+        symbols = e.details.get("nearest") or e.details.get("choices") or []
+    found = [match.company for symbol in symbols for match in await directory.find(symbol, limit=1)]
+    return [f"{company.symbol} {company.label}" for company in found]
