@@ -16,9 +16,9 @@ import hypothesis
 import pytest
 import structlog
 
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
 from tests.fakes import clock as clocks  # noqa: F401 - before whoever keeps hold of `time.monotonic` is imported
+from tests.fakes.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, running_llm_server
 from tests.postgres import Postgres, running_postgres
 

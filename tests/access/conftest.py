@@ -4,9 +4,8 @@ from pathlib import Path
 import pytest
 from fastapi import FastAPI
 
-from moot.shared.domain.clock import FixedClock
 from tests.access.desk import open_app
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import FixedClock, TickingClock
 
 
 @pytest.fixture

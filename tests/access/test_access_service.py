@@ -22,7 +22,6 @@ from moot.modules.access.domain import (
     network_of,
 )
 from moot.modules.access.infrastructure import SqlKeyRepository
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import (
     Forbidden,
     InvalidInput,
@@ -33,7 +32,7 @@ from moot.shared.domain.errors import (
 )
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.redaction import REDACT
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, FixedClock
 
 ADDRESS = "203.0.113.9"
 

@@ -17,11 +17,11 @@ from moot.modules.governance.infrastructure.persistence.escalation_queue import 
 from moot.modules.llm_platform.domain.call_record import reply_row
 from moot.modules.llm_platform.domain.chat import ModelReply, ToolCall, Usage
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from tests.coordinator.test_session_repository import NOON, a_node, a_session
+from tests.fakes.clock import FixedClock
 from tests.fakes.coordinator import OUTCOME, TECHNICAL, VERDICT
 
 EVIDENCE = [{"id": "technical.rsi", "value": 61.8, "source": "demo", "as_of": "2026-06-29"}]

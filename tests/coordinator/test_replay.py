@@ -19,13 +19,13 @@ from moot.modules.coordinator.domain.exceptions import SessionNotFound
 from moot.modules.coordinator.infrastructure.tables import NodeExecutionRow, ResearchSessionRow
 from moot.modules.llm_platform.application import llm_service
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
 from moot.shared.infrastructure.tables import Base
 from moot.shared.infrastructure.transactions import transaction
 from tests.fakes.careful_model import careful
+from tests.fakes.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, Status, running_llm_server
 from tests.fakes.search_server import LocalWeb, Reply, local_web
 from tests.fakes.tushare_server import TOKEN, TushareServer

@@ -20,11 +20,11 @@ from moot.modules.coordinator.infrastructure.orchestration.graph_builder import 
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
     LangGraphResearchOrchestrator,
 )
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Symbol
 from moot.shared.infrastructure.execution_context import current_execution_ctx
+from tests.fakes.clock import FixedClock
 from tests.fakes.coordinator import (
     MACRO,
     TECHNICAL,

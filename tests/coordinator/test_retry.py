@@ -25,14 +25,13 @@ from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrato
 from moot.modules.coordinator.infrastructure.session_repository import (
     SqlResearchSessionRepository,
 )
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import current_execution_ctx
 from tests.coordinator.test_session_repository import a_node, a_session
-from tests.fakes.clock import PATIENCE, TickingClock
+from tests.fakes.clock import PATIENCE, FixedClock, TickingClock
 from tests.fakes.coordinator import (
     CATALYST,
     FINANCIAL,

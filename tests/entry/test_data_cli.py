@@ -17,9 +17,9 @@ import polars as pl
 import pytest
 
 from moot.modules.market_data.infrastructure.lake import Lake
-from moot.shared.domain.clock import FixedClock
 from tests.entry.forked import A_COMMAND, Forge
 from tests.entry.serving import until
+from tests.fakes.clock import FixedClock
 from tests.fakes.tushare_server import TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 

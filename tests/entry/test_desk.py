@@ -9,11 +9,10 @@ import pytest
 from moot import Moot
 from moot.modules.coordinator.application import run
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings
-from tests.fakes.clock import PATIENCE, TickingClock
+from tests.fakes.clock import PATIENCE, FixedClock, TickingClock
 
 ALL = {expert.value for expert in ExpertType}
 

@@ -6,6 +6,16 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 
+class FixedClock:
+    """Stands still."""
+
+    def __init__(self, moment: datetime) -> None:
+        self._moment = moment
+
+    def now(self) -> datetime:
+        return self._moment
+
+
 class TickingClock:
     """A second later every time somebody looks."""
 

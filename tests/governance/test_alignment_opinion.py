@@ -32,11 +32,10 @@ from moot.modules.governance.infrastructure.alignment_measures import (
 )
 from moot.modules.llm_platform.application.config_service import ConfigBody
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.settings import Settings, load_settings
-from tests.fakes.clock import leap, until
+from tests.fakes.clock import FixedClock, leap, until
 from tests.fakes.llm import FakeLLM
 from tests.fakes.llm_server import Hang, LLMServer, Say, Status
 from tests.governance.factories import NOON, request, rule

@@ -7,9 +7,8 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from moot.shared.domain.clock import FixedClock
 from tests.access.desk import HERE, calling, open_app
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import FixedClock, TickingClock
 
 V1 = "/api/v1/coordinator"
 DECISIONS = f"{V1}/decisions"

@@ -10,9 +10,8 @@ import pytest
 from fastapi import FastAPI
 from sqlalchemy import text
 
-from moot.shared.domain.clock import FixedClock
 from tests.access.desk import HERE, calling, open_app
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import FixedClock, TickingClock
 
 V1 = "/api/v1/coordinator"
 RULES, RULESETS, DECISIONS = f"{V1}/rules", f"{V1}/rulesets", f"{V1}/decisions"

@@ -8,10 +8,9 @@ from fastapi import FastAPI
 
 from moot.desk import Moot
 from moot.main import create_app
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling, new_key, open_app
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import FixedClock, TickingClock
 
 BOTH = pytest.mark.parametrize("root", ["/api/coordinator", "/api/v1/coordinator"])
 V1 = "/api/v1/coordinator"

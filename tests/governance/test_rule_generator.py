@@ -23,8 +23,8 @@ from moot.modules.governance.domain.rules import (
     RuleSource,
 )
 from moot.modules.governance.infrastructure.cel.index import CelConditions
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import InvalidInput
+from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 3, 18, 12, tzinfo=UTC)
 TODAY = NOW.date()

@@ -12,9 +12,9 @@ from moot.modules.governance.container import RuleBook
 from moot.modules.governance.domain.decisions import RuleViolation, ValidationResult
 from moot.modules.governance.infrastructure.cel.index import CelConditions
 from moot.modules.governance.infrastructure.sql.guard import check_sql
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.messages import Locale
 from tests.access.desk import HERE, calling, open_app
+from tests.fakes.clock import FixedClock
 from tests.governance.factories import request, rule
 from tests.governance.test_malformed_rules import CONDITIONS, problems
 from tests.governance.test_rest_rules import DECISIONS, RULES, RULESETS, no_shell

@@ -16,9 +16,9 @@ from moot.modules.intake.infrastructure.agents.researcher import Researcher
 from moot.modules.intake.infrastructure.prompt_templates import PromptTemplates
 from moot.modules.llm_platform.application.web_search import WebPageService
 from moot.modules.llm_platform.infrastructure.public_web import PageFetcher
-from moot.shared.domain.clock import Clock, FixedClock
+from moot.shared.domain.clock import Clock
 from moot.shared.infrastructure.settings import Settings
-from tests.fakes.clock import TickingClock
+from tests.fakes.clock import FixedClock, TickingClock
 from tests.fakes.llm_server import LLMServer, Say
 from tests.fakes.search_server import FakeSearchAudit, LocalWeb, Reply
 

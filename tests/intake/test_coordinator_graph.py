@@ -30,9 +30,9 @@ from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.exceptions import LLMConnectionError
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE, ExecutionContext
+from tests.fakes.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, Say, Status
 
 CLOCK = FixedClock(datetime(2026, 6, 30, 10, 0, 5, tzinfo=UTC))

@@ -14,7 +14,7 @@ from moot.modules.intake.application.intake_state import Errand, IntakeState, Ke
 from moot.modules.intake.domain.conversation import Conversation, Turn
 from moot.modules.intake.infrastructure.graph.coordinator_graph import Coordinator
 from moot.modules.intake.infrastructure.graph.main_graph import LangGraphIntake
-from moot.shared.domain.clock import FixedClock
+from tests.fakes.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, Say
 from tests.fakes.search_server import LocalWeb, Reply, local_web
 from tests.governance.factories import NOON

@@ -15,10 +15,10 @@ from moot.modules.intake.application.intake_state import Errand, IntakeState
 from moot.modules.intake.application.plan_rules import draw_plan
 from moot.modules.intake.domain.question import Intent, Limits, Mention, Plan, Step, Understanding
 from moot.modules.intake.infrastructure.adapters.plan_review import GovernedPlanReview, PlanRuling
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import Tally
+from tests.fakes.clock import FixedClock
 from tests.governance.factories import rule
 
 GOAL = "Compare 600519.SH and 000858.SZ"

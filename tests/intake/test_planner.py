@@ -21,7 +21,7 @@ from moot.modules.llm_platform.domain.call_record import CallJournal
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.market_data.domain.company_index import Match
-from moot.shared.domain.clock import FixedClock
+from tests.fakes.clock import FixedClock
 from tests.fakes.llm_server import LLMServer, Say, Status
 from tests.fakes.market_data import a_company
 

@@ -9,11 +9,11 @@ from sqlalchemy.orm import Session
 
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
 from moot.modules.llm_platform.infrastructure.tables import LLMCallLog
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.tables import Base, ExternalAPICallLog
+from tests.fakes.clock import FixedClock
 
 NOON = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)
 

@@ -17,10 +17,9 @@ from moot.modules.llm_platform.domain.exceptions import BudgetExceeded
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
 from moot.modules.llm_platform.infrastructure.tables import SpendingRow
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, FixedClock
 
 LATE = datetime(2026, 6, 30, 23, 59, tzinfo=UTC)
 UNPRICED = Amount(tokens=1, cost=None)

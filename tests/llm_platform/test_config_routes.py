@@ -11,9 +11,9 @@ from moot.modules.llm_platform.application.config_service import ConfigBody, Con
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.config_repository import Cipher, SqlConfigRepository
 from moot.modules.llm_platform.presentation.routes import router
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.database import Database
 from moot.shared.presentation.errors import install_error_handlers
+from tests.fakes.clock import FixedClock
 
 CONFIGS = "/llm-platform/configs"
 KEY = "key-canary-7f3a9b21"

@@ -26,14 +26,14 @@ from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.infrastructure.call_journal import SqlCallJournal
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
 from moot.modules.llm_platform.infrastructure.spending_store import SqlBudget
-from moot.shared.domain.clock import FixedClock, SystemClock
+from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import CallAudit
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
-from tests.fakes.clock import leap, settle, until
+from tests.fakes.clock import FixedClock, leap, settle, until
 from tests.fakes.llm_server import Hang, LLMServer, Raw, Say, Status, Trickle, running_llm_server
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)

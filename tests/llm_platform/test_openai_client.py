@@ -29,8 +29,7 @@ from moot.modules.llm_platform.domain.chat import (
 from moot.modules.llm_platform.domain.exceptions import ModelTrouble
 from moot.modules.llm_platform.domain.model_config import Capabilities, LLMConfig
 from moot.modules.llm_platform.infrastructure.openai_client import OpenAIChatModel
-from moot.shared.domain.clock import FixedClock
-from tests.fakes.clock import until
+from tests.fakes.clock import FixedClock, until
 from tests.fakes.llm_server import Hang, Huge, LLMServer, Raw, Say, Status, Trickle
 
 CANARY = "canary/Key+0123456789=abc"

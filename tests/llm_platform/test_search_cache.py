@@ -13,9 +13,9 @@ from moot.modules.llm_platform.application.web_search import (
 )
 from moot.modules.llm_platform.infrastructure.tables import WebSearchCacheRow
 from moot.modules.llm_platform.infrastructure.web_searches import SqlSearches
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
+from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 6, 30, 10, tzinfo=UTC)
 REQUEST = WebSearchRequest(query="白酒", freshness="oneDay", count=5)

@@ -29,13 +29,13 @@ from moot.modules.llm_platform.infrastructure.web_searches import (
     SearxngSearch,
     SqlSearches,
 )
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.call_audit import CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.infrastructure.tables import ExternalAPICallLog
 from moot.shared.infrastructure.transactions import transaction
+from tests.fakes.clock import FixedClock
 from tests.fakes.search_server import LocalWeb, Reply, local_web
 from tests.llm_platform.call_rows import journal_of
 

@@ -12,10 +12,10 @@ from sqlalchemy import text
 from moot.modules.llm_platform.application.call_logs import By, Estimate, UsageService, Used
 from moot.modules.llm_platform.domain.model_config import LLMConfig
 from moot.modules.llm_platform.presentation.routes import router
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.infrastructure.database import Database
 from moot.shared.presentation.errors import install_error_handlers
+from tests.fakes.clock import FixedClock
 from tests.llm_platform.call_rows import NOON, a_failed_call, a_model_call, journal_of, keep
 
 A_DAY = timedelta(days=1)

@@ -26,8 +26,8 @@ from moot.modules.llm_platform.domain.exceptions import (
     WebSearchError,
 )
 from moot.modules.llm_platform.presentation.routes import router
-from moot.shared.domain.clock import FixedClock
 from moot.shared.presentation.errors import install_error_handlers
+from tests.fakes.clock import FixedClock
 from tests.fakes.search_server import FakeCache, FakeSearch, FakeSearchAudit
 
 NOW = datetime(2026, 6, 30, 10, tzinfo=UTC)

@@ -6,7 +6,6 @@ from itertools import pairwise
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
@@ -15,6 +14,7 @@ from moot.shared.domain.facts import (
     MacroObservation,
     NewsItem,
 )
+from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 11, 15, 3, tzinfo=UTC)
 EVER = (date(2000, 1, 1), date(2100, 1, 1))

@@ -18,14 +18,13 @@ from moot.modules.market_data.domain.facts import BARS, VALUATIONS
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.outside import Trouble
 from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
-from moot.shared.domain.guard import Counts, Dependency, LeftAlone
+from moot.shared.domain.guard import Dependency, LeftAlone
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.call_audit import ExternalCalls
 from tests.fakes import tushare_server as wire
 from tests.fakes.call_record import Record
-from tests.fakes.clock import HandClock
+from tests.fakes.clock import FixedClock, HandClock
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar
 from tests.fakes.tushare_server import Fault, TushareServer, provider
 from tests.market_data.test_outside import answering, outside
@@ -135,7 +134,7 @@ async def test_each_source_of_a_desk_passes_its_own_guard(home):
     asked: set[str] = set()
 
     @asynccontextmanager
-    async def refuse(called: Dependency, _counts: Counts) -> AsyncIterator[None]:
+    async def refuse(called: Dependency) -> AsyncIterator[None]:
         asked.add(called.name)
         raise LeftAlone("not now", retry_after=60)
         yield

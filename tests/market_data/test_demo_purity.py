@@ -6,8 +6,8 @@ from datetime import UTC, date, datetime, timedelta
 from moot.modules.market_data.domain.facts import BARS, REPORTS, VALUATIONS
 from moot.modules.market_data.infrastructure.demo.market import trading_days
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.facts import Fact
+from tests.fakes.clock import FixedClock
 from tests.market_data.demo import EVER, Snapshot, all_news, demo_market, snapshot
 
 EARLIER = datetime(2022, 9, 8, 20, tzinfo=UTC)  # already the 9th in Shanghai

@@ -16,10 +16,10 @@ from moot.desk import Moot
 from moot.modules.governance.application.coordinator_agent import PersonAsked
 from moot.modules.market_data.application.sql import TABLES, QueryResult, SqlDoor
 from moot.remote.client import RemoteMoot
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Conflict, DecisionRejected, Forbidden, InvalidInput
 from moot.shared.infrastructure.settings import Settings
 from tests.access.desk import HERE, calling, new_key, open_app
+from tests.fakes.clock import FixedClock
 
 SQL = "/api/v1/market-data/sql"
 DECISIONS = "/api/v1/coordinator/decisions"

@@ -20,9 +20,9 @@ from moot.modules.market_data.domain.facts import (
     Dataset,
 )
 from moot.modules.market_data.domain.provider import Batch, Coverage, NotOffered, Range, Refusal
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.symbol import Market, Symbol
+from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company
 
 NOW = datetime(2026, 6, 30, 12, 0, tzinfo=UTC)  # 20:00 in Shanghai: the day's figures are out

@@ -37,11 +37,11 @@ from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.events import Probability, Timeframe
 from moot.modules.research.infrastructure.indicators import compute_indicators
 from moot.modules.research.infrastructure.llm_analyst import LLMAnalyst, case_of, prompt
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Market
+from tests.fakes.clock import FixedClock
 from tests.fakes.llm import FakeLLM
 from tests.fakes.research import AS_OF as FAKE_AS_OF
 from tests.fakes.research import SYMBOL as FAKE_SYMBOL

@@ -26,13 +26,12 @@ from moot.modules.research.application.catalyst_detective import CatalystDetecti
 from moot.modules.research.application.macro_intelligence import MacroIntelligenceService
 from moot.modules.research.container import ResearchContainer
 from moot.modules.research.domain.facts import Case
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import AppError, InvalidInput
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import LOCALES, Locale
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
-from tests.fakes.clock import PATIENCE
+from tests.fakes.clock import PATIENCE, FixedClock
 from tests.fakes.llm import FakeLLM
 from tests.fakes.market_data import FakeMarketDataProvider, a_company, a_news_item, an_observation
 from tests.fakes.research import COMPANY

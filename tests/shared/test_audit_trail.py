@@ -8,7 +8,6 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import text
 
-from moot.shared.domain.clock import FixedClock
 from moot.shared.domain.errors import NotFound, Unavailable
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
@@ -16,6 +15,7 @@ from moot.shared.infrastructure.call_audit import EXTERNAL_ANSWER, EXTERNAL_CALL
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.infrastructure.redaction import REDACT
+from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
 Touch = Callable[[Database, UUID], Awaitable[None]]

@@ -7,13 +7,13 @@ from uuid import UUID, uuid4
 import pytest
 from sqlalchemy import select, text
 
-from moot.shared.domain.clock import FixedClock
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.call_audit import EXTERNAL_BODIES, EXTERNAL_KINDS, CallAudit, ExternalCalls
 from moot.shared.infrastructure.database import Database
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 from moot.shared.infrastructure.tables import ExternalAPICallLog
+from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 6, 30, 10, 0, tzinfo=UTC)
 

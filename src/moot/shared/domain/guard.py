@@ -6,9 +6,6 @@ from typing import NamedTuple
 
 from moot.shared.domain.errors import Unavailable
 
-Counts = Callable[[Exception], bool]
-"""Which errors of a call are failures of what was called, and not of the one who called it."""
-
 
 class Dependency(NamedTuple):
     """Something outside that is called. `workspace`: whose it is; None: the desk's, and all may know of it."""
@@ -17,7 +14,7 @@ class Dependency(NamedTuple):
     workspace: str | None = None
 
 
-Guard = Callable[[Dependency, Counts], AbstractAsyncContextManager[None]]
+Guard = Callable[[Dependency], AbstractAsyncContextManager[None]]
 """One call to the dependency is made in this block; raises `LeftAlone` instead of entering it."""
 
 
@@ -35,6 +32,6 @@ def is_outage(error: Exception) -> bool:
 
 
 @asynccontextmanager
-async def let_through(_called: Dependency, _counts: Counts) -> AsyncIterator[None]:
+async def let_through(_called: Dependency) -> AsyncIterator[None]:
     """Lets every call through."""
     yield

@@ -1,7 +1,7 @@
 """Keeps away from what is broken: after some failures in a row a dependency is left alone, then tried by one call."""
 
 import math
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -16,7 +16,7 @@ import structlog
 from moot.modules.governance.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import ErrorKind
-from moot.shared.domain.guard import Counts, Dependency, LeftAlone
+from moot.shared.domain.guard import Dependency, LeftAlone, is_outage
 
 logger = structlog.get_logger(__name__)
 
@@ -86,7 +86,7 @@ class CircuitBreaker:
         return BreakerState.OPEN if self._time_left() > timedelta() else BreakerState.HALF_OPEN
 
     @asynccontextmanager
-    async def call(self, counts: Counts) -> AsyncIterator[None]:
+    async def call(self, counts: Callable[[Exception], bool] = is_outage) -> AsyncIterator[None]:
         """Make the call in this block; `CircuitBreakerOpenError` instead of entering it while it may not be made.
 
         `counts` tells which errors are failures of the dependency.
@@ -149,9 +149,9 @@ class Breakers:
             self._all[called] = self._new(name, workspace=workspace)
         return self._all[called]
 
-    def guard(self, called: Dependency, counts: Counts) -> AbstractAsyncContextManager[None]:
+    def guard(self, called: Dependency) -> AbstractAsyncContextManager[None]:
         """A `Guard`, for those who know nothing of breakers."""
-        return self.of(*called).call(counts)
+        return self.of(*called).call()
 
     def worst(self, workspace: str | None = None) -> BreakerState:
         states = [breaker.state for breaker in self._select(workspace)]

@@ -31,7 +31,7 @@ from moot.modules.llm_platform.domain.exceptions import LLMConnectionError, Mode
 from moot.modules.llm_platform.domain.model_config import DEFAULT_ALIAS, ENVIRONMENT, LLMConfig
 from moot.modules.llm_platform.domain.parsing import parse_llm_json_output
 from moot.modules.llm_platform.domain.texts import SAY
-from moot.shared.domain.guard import Dependency, Guard, LeftAlone, is_outage, let_through
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.messages import Message
 from moot.shared.infrastructure.execution_context import current_context, tell_retry
 from moot.shared.infrastructure.working_time import off_the_clock
@@ -273,7 +273,7 @@ class LLMService:
         try:
             async with (
                 tries.turn(slots, config),
-                self._guard(called, is_outage),
+                self._guard(called),
                 self._on_record(key, config, request, tries.attempts) as call,
             ):
                 call.reply = await self._reply(config, request, tries)

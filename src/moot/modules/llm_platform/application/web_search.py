@@ -21,7 +21,7 @@ from moot.modules.llm_platform.domain.exceptions import (
 from moot.modules.llm_platform.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import InvalidInput, UpstreamFailed
-from moot.shared.domain.guard import Dependency, Guard, LeftAlone, is_outage, let_through
+from moot.shared.domain.guard import Dependency, Guard, LeftAlone, let_through
 from moot.shared.domain.validation import Strict
 from moot.shared.infrastructure.execution_context import ExecutionContext, current_execution_ctx
 
@@ -208,7 +208,7 @@ class WebSearchService:
         """A service that is left alone is out of reach, on the record as well: a replay is told the same."""
         async with self._call(request, "live", self._provider.name) as call:
             try:
-                async with self._guard(Dependency(f"{SEARCH}:{self._provider.name}"), is_outage):
+                async with self._guard(Dependency(f"{SEARCH}:{self._provider.name}")):
                     answer = await self._provider.search(request)
             except LeftAlone as alone:
                 raise WebSearchConnectionError(alone.message, retry_after=alone.retry_after) from None

@@ -17,7 +17,7 @@ from moot.modules.coordinator.container import CoordinatorContainer
 from moot.modules.coordinator.domain.exceptions import SessionWaiting
 from moot.shared.domain.validation import Strict
 from moot.shared.presentation.caller import Caller, Reader, Workspace, reader_of, unless_gone
-from moot.shared.presentation.errors import ErrorBody
+from moot.shared.presentation.errors import refusals
 
 router = APIRouter(prefix="/coordinator")
 
@@ -131,10 +131,6 @@ class Order:
 Ordered = Annotated[Order, Depends()]
 
 
-def _told(description: str) -> dict[str, Any]:
-    return {"model": ErrorBody, "description": description}
-
-
 class ResearchOrder(ResearchBody):
     mode: AskedMode = "sync"
 
@@ -144,14 +140,16 @@ class ResearchOrder(ResearchBody):
     tags=["research"],
     summary="Research a symbol",
     response_model=ResearchResult,
-    responses={
-        **RECEIPT,
-        400: _told("the request cannot be accepted; nothing was started"),
-        409: _told("the key stands for another request, or the run was cancelled"),
-        429: _told("the desk is at its limit; Retry-After says when to come back"),
-        500: _told("every selected expert failed, or Moot itself did"),
-        503: _told("the desk is closing, or cannot store what it accepts"),
-    },
+    responses=RECEIPT
+    | refusals(
+        {
+            400: "the request cannot be accepted; nothing was started",
+            409: "the key stands for another request, or the run was cancelled",
+            429: "the desk is at its limit; Retry-After says when to come back",
+            500: "every selected expert failed, or Moot itself did",
+            503: "the desk is closing, or cannot store what it accepts",
+        }
+    ),
 )
 async def research(
     request: Request, body: ResearchOrder, service: Service, order: Ordered, reader: Reader
@@ -186,13 +184,15 @@ DEFAULTS = RetryBody()
     tags=["research"],
     summary="Run again what failed in a session",
     response_model=ResearchResult,
-    responses={
-        **RECEIPT,
-        400: _told("nothing failed in that session, or this is not an id"),
-        404: _told("there is no such session"),
-        409: _told("the session is still running"),
-        500: _told("every expert failed again, or Moot itself did"),
-    },
+    responses=RECEIPT
+    | refusals(
+        {
+            400: "nothing failed in that session, or this is not an id",
+            404: "there is no such session",
+            409: "the session is still running",
+            500: "every expert failed again, or Moot itself did",
+        }
+    ),
 )
 async def retry(
     one: OneSession, service: Service, order: Ordered, body: RetryBody = DEFAULTS

@@ -27,7 +27,7 @@ from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import AppError, Unavailable
-from moot.shared.domain.guard import Dependency, Guard, is_outage, let_through
+from moot.shared.domain.guard import Dependency, Guard, let_through
 from moot.shared.domain.symbol import Market, Symbol
 from moot.shared.infrastructure.call_audit import ExternalCalls
 
@@ -151,7 +151,7 @@ class OutsideSource(ABC):
         """
         for attempt, pause in enumerate([*self._pauses, None], 1):
             try:
-                async with self._gate.slot(), self._guard(self._called, is_outage):
+                async with self._gate.slot(), self._guard(self._called):
                     call_id = await self._recorder.begin(self.name, operation, params, attempt=attempt)
                     return await self._attempt(call_id, operation, fn)
             except Trouble as trouble:
