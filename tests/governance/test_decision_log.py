@@ -15,7 +15,6 @@ from sqlalchemy import insert, text
 from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.domain.conditions import PastCall
 from moot.modules.governance.domain.decisions import (
-    COUNTED_TO,
     Change,
     DecisionFilter,
     DecisionRecord,
@@ -31,6 +30,7 @@ from moot.modules.governance.domain.rules import RuleAction
 from moot.modules.governance.infrastructure.persistence.decision_log import SqlDecisionLog
 from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.infrastructure.audit_trail import AuditTrail
 from moot.shared.infrastructure.audit_verification import verify
 from moot.shared.infrastructure.database import Database

@@ -1,4 +1,4 @@
-"""Ids as people write them: in full, by their beginning, or `last`."""
+"""What somebody looks for in a list: the page of it, or one by the id, or the beginning of it, that was typed."""
 
 import re
 from collections.abc import Awaitable, Callable, Sequence
@@ -9,6 +9,10 @@ from moot.shared.domain.messages import nearest
 from moot.shared.domain.texts import SAY
 from moot.shared.domain.validation import refuse_field
 
+MOST_PER_PAGE = 200
+LAST_PAGE = 1_000_000
+COUNTED_TO = 5_000
+"""Whether there are 40,000 or 41,000 takes longer to count than to list, and nobody needs to know."""
 Ids = Callable[[UUID, UUID], Awaitable[Sequence[UUID]]]
 """Ids from one to another, both included, the newest first; of very many some."""
 ALL_IDS = (UUID(int=0), UUID(int=2**128 - 1))

@@ -10,8 +10,6 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 from moot.modules.coordinator.application.results import notices, past_result
 from moot.modules.coordinator.domain.dtos.research_dtos import ResearchResult
 from moot.modules.coordinator.domain.model.session import (
-    LAST_PAGE,
-    MOST_PER_PAGE,
     Called,
     NodeExecution,
     ResearchSession,
@@ -25,7 +23,7 @@ from moot.modules.coordinator.domain.ports.permission import NodePolicy
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
-from moot.shared.domain.ids import find_id
+from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE, find_id
 from moot.shared.domain.moments import Day, read_moment
 from moot.shared.domain.symbol import Symbol
 from moot.shared.domain.validation import Strict, refuse

@@ -13,7 +13,6 @@ from sqlalchemy.exc import IntegrityError
 
 from moot.modules.coordinator.domain.exceptions import KeyReused, KeyTaken
 from moot.modules.coordinator.domain.model.session import (
-    COUNTED_TO,
     GOING_ON,
     Asked,
     IdempotencyKey,
@@ -31,6 +30,7 @@ from moot.modules.coordinator.infrastructure.tables import (
     SessionEventRow,
 )
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.domain.leases import Lease, passed
 from moot.shared.infrastructure.audit_trail import AuditTrail, Kind, Record
 from moot.shared.infrastructure.execution_context import current_context

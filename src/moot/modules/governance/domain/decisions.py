@@ -15,6 +15,7 @@ from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, 
 from moot.modules.governance.domain.conditions import DECISION_TYPES
 from moot.modules.governance.domain.rules import RuleAction, RuleCategory, RuleSource
 from moot.shared.domain.clock import SystemClock
+from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.moments import read_moment
 from moot.shared.domain.validation import Strict, quote, refuse
 
@@ -107,11 +108,6 @@ class ValidationResult:
         """What may be acted on, if anything."""
         return self.original_request.payload if self.modified_payload is None else self.modified_payload
 
-
-MOST_PER_PAGE = 200
-LAST_PAGE = 1_000_000
-COUNTED_TO = 5_000
-"""A listing counts no further: whether there are 40,000 decisions or 41,000 takes longer to tell than to list."""
 
 BY_A_PERSON = "person"
 """Who asks for a change, where no rule does."""

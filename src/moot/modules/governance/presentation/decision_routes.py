@@ -14,8 +14,6 @@ from pydantic import BaseModel, Field, field_validator
 from moot.modules.governance.application.coordinator_agent import Decision, GovernanceStatus
 from moot.modules.governance.application.decision_log import explain, make_record
 from moot.modules.governance.domain.decisions import (
-    LAST_PAGE,
-    MOST_PER_PAGE,
     DecisionFilter,
     DecisionPage,
     DecisionRecord,
@@ -44,6 +42,7 @@ from moot.modules.governance.presentation.dependencies import (
 )
 from moot.modules.governance.presentation.rule_routes import RuleBody
 from moot.shared.domain.errors import DecisionRejected, InvalidInput, NotFound
+from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.messages import Locale
 from moot.shared.domain.validation import Strict, refuse_field
 from moot.shared.presentation.caller import Caller, Reader, Workspace

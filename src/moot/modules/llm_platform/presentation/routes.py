@@ -88,9 +88,6 @@ async def remove(alias: str, service: Configs, workspace: Workspace) -> None:
     await service.remove(alias, workspace)
 
 
-SINCE = Query(description="first day (UTC); default: since there is a record")
-
-
 @router.get(
     "/usage",
     summary="Calls, tokens and cost by model, agent or day",
@@ -100,7 +97,7 @@ async def usage(
     platform: Platform,
     workspace: Workspace,
     by: By = "model",
-    since: Annotated[date | None, SINCE] = None,
+    since: Annotated[date | None, Query(description="first day (UTC); default: all days")] = None,
 ) -> UsageReport:
     return await platform.usage_service().usage(by, workspace, since)
 

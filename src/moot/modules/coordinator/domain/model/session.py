@@ -7,6 +7,7 @@ from uuid import UUID
 from pydantic import AwareDatetime, BaseModel, Field, StrictBool, model_validator
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
+from moot.shared.domain.ids import LAST_PAGE, MOST_PER_PAGE
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.domain.moments import Moment
 from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
@@ -21,11 +22,6 @@ GOING_ON: tuple[SessionStatus, ...] = ("queued", "running")
 UNFINISHED: tuple[SessionStatus, ...] = (*GOING_ON, "waiting")
 NodeStatus = Literal["success", "failed", "skipped"]
 Called = Literal["models", "others"]
-
-MOST_PER_PAGE = 200
-LAST_PAGE = 1_000_000
-COUNTED_TO = 5_000
-"""Nobody needs to know whether there are 40,000 or 41,000 sessions, and counting them takes longer than listing."""
 
 
 class Question(BaseModel, frozen=True):

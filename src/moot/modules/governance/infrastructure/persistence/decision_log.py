@@ -9,7 +9,6 @@ from sqlalchemy import ColumnElement, Select, func, select, tuple_
 
 from moot.modules.governance.application.decision_log import PLAIN_YES
 from moot.modules.governance.domain.decisions import (
-    COUNTED_TO,
     DecisionFilter,
     DecisionLog,
     DecisionPage,
@@ -18,6 +17,7 @@ from moot.modules.governance.domain.decisions import (
 )
 from moot.modules.governance.infrastructure.persistence.tables import DecisionRow
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.ids import COUNTED_TO
 from moot.shared.domain.texts import SAY
 from moot.shared.infrastructure.audit_trail import AuditTrail, Fenced, Kind, Record
 from moot.shared.infrastructure.execution_context import current_context, current_replay
