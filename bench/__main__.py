@@ -7,7 +7,7 @@ import sys
 import tempfile
 import time
 import traceback
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from pathlib import Path
 
 from bench import bare_langgraph, decisions, history, intake, lake, models, sessions, start
@@ -115,7 +115,7 @@ async def command_line() -> list[Line]:
     return [help_text(), *start.lines()]
 
 
-PARTS: dict[str, Callable[[], Awaitable[Iterable[Line]]]] = {
+PARTS: dict[str, Callable[[], Coroutine[None, None, list[Line]]]] = {
     "runs": measured,
     "decisions": decisions.lines,
     "sessions": sessions.lines,

@@ -4,7 +4,7 @@ from bench.gateways import TimedDebate, TimedJudge, TimedResearch
 from moot.modules.coordinator.application.research_orchestration_service import ResearchOrchestrationService
 from moot.modules.coordinator.application.sessions import Sessions
 from moot.modules.coordinator.domain.model.enums import ExpertType
-from moot.modules.coordinator.domain.ports.research_session_repository import NOTHING_KEPT
+from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.infrastructure.adapters.governance_adapter import GovernanceAdapter
 from moot.modules.coordinator.infrastructure.orchestration.graph_builder import NodeLayers
 from moot.modules.coordinator.infrastructure.orchestration.langgraph_orchestrator import (
@@ -24,7 +24,7 @@ def desk_of_stubs(latency: float, database: Database | None = None) -> ResearchO
     """Every step is put to the shipped rules. With a database: sessions under lease, journal, decisions, events and
     chain, as a desk keeps them."""
     trail = AuditTrail(database) if database else None
-    repository = SqlResearchSessionRepository(trail) if trail else NOTHING_KEPT
+    repository = SqlResearchSessionRepository(trail) if trail else IResearchSessionRepository()
     clock = SystemClock()
     policy = GovernanceAdapter(GovernanceContainer(trail=trail, clock=clock).agent, clock)
     engine = LangGraphResearchOrchestrator(

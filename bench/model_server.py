@@ -24,7 +24,7 @@ ANSWER = {
 }
 
 
-STEPS = [
+STEPS: list[dict[str, Any]] = [
     {
         "id": name,
         "type": "research",

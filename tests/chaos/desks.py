@@ -31,7 +31,7 @@ CALLS = 9
 LATENCY = 0.02
 A_RUN = 0.5
 """Seconds that a session takes in a worker, or a little less: a moment to kill it is drawn from them."""
-KILLS = int(os.environ.get("MOOT_TEST_KILLS", "6"))
+KILLS = int(os.environ.get("MOOT_TEST_KILLS", "4"))
 """How often something is killed or stopped at random; `make chaos` wants it much more often."""
 IN_FULL = KILLS >= 100
 
