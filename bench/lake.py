@@ -1,6 +1,5 @@
 """What the lake costs on top of bare polars reading the same files. Rounds alternate, medians are compared."""
 
-import asyncio
 import statistics
 import tempfile
 import time
@@ -26,10 +25,10 @@ BUDGET = 2.0
 
 async def lines() -> list[Line]:
     with filled_lake() as folder:
-        return [year_of_bars(folder)]
+        return [await year_of_bars(folder)]
 
 
-def year_of_bars(folder: Path) -> Line:
+async def year_of_bars(folder: Path) -> Line:
     """250 bars of one symbol as facts, through the port, against the same rows as plain dictionaries."""
     lake, file = Lake(folder), folder / BARS.name / f"{SYMBOL}.parquet"
     days = pl.col("trade_date").is_between(*A_YEAR)
@@ -48,7 +47,7 @@ def year_of_bars(folder: Path) -> Line:
     ours: list[float] = []
     theirs: list[float] = []
     for _ in range(10):
-        ours += asyncio.run(year())
+        ours += await year()
         theirs += [wall(bare) for _ in range(20)]
     moot, polars = statistics.median(ours), statistics.median(theirs)
     detail = f"{moot * 1e3:.2f} ms against {polars * 1e3:.2f} ms, 250 facts of one symbol"

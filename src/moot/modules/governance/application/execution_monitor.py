@@ -165,8 +165,10 @@ class ExecutionMonitor:
 
     def count_active(self, workspace: str | None = None) -> int:
         """Those under way in this process, of one workspace or of all."""
+        if workspace is None:  # every decision asks
+            return len(self._workflows) - len(self._ended)
         active = (each for name, each in self._workflows.items() if name not in self._ended)
-        return sum(workspace in (None, workflow.workspace) for workflow in active)
+        return sum(workspace == workflow.workspace for workflow in active)
 
     def get_progress(self, workflow_id: str) -> dict[str, float] | None:
         workflow = self.get_context(workflow_id)
