@@ -171,6 +171,25 @@ class TestActivation:
         assert await desk.roll_back() == Activation(3, 1, "bob", NOON)
         assert await desk.in_force() == ["a"]
 
+    async def test_what_is_put_in_force_while_somebody_rolls_back_stays(
+        self, desk: Desk, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        for name in ("a", "b", "c"):
+            await desk.save(proven(name))
+        await desk.activate(1)
+        await desk.activate(2)
+        look = desk.service.before
+
+        async def overtaken(workspace: str) -> Ruleset:
+            before = await look(workspace)
+            await desk.activate(3)
+            return before
+
+        monkeypatch.setattr(desk.service, "before", overtaken)
+        with pytest.raises(RulesMovedOn):
+            await desk.roll_back()
+        assert await desk.in_force() == ["c"]
+
     async def test_before_the_first_were_the_shipped_rules(self, desk: Desk) -> None:
         await desk.save(proven("a"))
         await desk.activate(1)

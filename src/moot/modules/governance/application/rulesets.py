@@ -131,8 +131,9 @@ class RulesetService:
         return saved
 
     async def rollback(self, *, by: str, workspace: str) -> Activation:
-        """Back to what was in force before; before everything were the shipped rules."""
-        return await self._put_in_force(await self.before(workspace), by)
+        """Back to what was in force before; before everything were the shipped rules. Raises `RulesMovedOn`."""
+        now = await self.number_in_force(workspace)
+        return await self._put_in_force(await self.before(workspace), by, now)
 
     async def _put_in_force(self, wanted: Ruleset, by: str, instead_of: int | None = None) -> Activation:
         await self._make_ready(wanted)  # what cannot decide is not put in force
