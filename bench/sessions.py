@@ -1,7 +1,6 @@
 """Many sessions at once: what they wait for beside the models, what it costs to survive a crash, what each weighs."""
 
 import asyncio
-import statistics
 import tempfile
 import time
 import tracemalloc
@@ -25,11 +24,12 @@ from moot.cli import server
 from moot.shared.infrastructure.database import Database
 
 BURST = 200
+BURSTS = 3
 LATENCY = 2.0
 AT_ONCE = 100
 SESSIONS = 150
 WARM = 20
-ROUNDS = 3
+ROUNDS = 5
 # What the saver's own `from_conn_string` sets.
 CONNECTION = {"autocommit": True, "prepare_threshold": 0, "row_factory": dict_row}
 Run = Callable[[], Awaitable[object]]
@@ -47,7 +47,8 @@ async def lines() -> list[Line]:
 
 async def started_at_once() -> list[Line]:
     """Journal and chain on SQLite, against what the calls of a single session would take, and against as many runs of
-    a bare LangGraph that keeps nothing: starting them takes a processor too. Rounds alternate.
+    a bare LangGraph that keeps nothing: starting them takes a processor too. Rounds alternate, and the best of each
+    is taken: a machine has other things to do, which only makes them slower.
     """
     async with fresh_sqlite() as database:
         quick, service = desk_of_stubs(0.0, database), desk_of_stubs(LATENCY, database)
@@ -55,13 +56,13 @@ async def started_at_once() -> list[Line]:
         token = bare_langgraph.LATENCY.set(LATENCY)
         await many(lambda: quick.execute(QUESTION), WARM)
         with server.settle():
-            for _ in range(ROUNDS):
+            for _ in range(BURSTS):
                 await settled()  # the last round's rows are not this one's to write
                 ours = await many(lambda: service.execute(QUESTION), BURST, at_once=BURST)
                 rounds.append((ours, await many(lambda: bare.ainvoke({"query": "q"}), BURST, at_once=BURST)))
         bare_langgraph.LATENCY.reset(token)
     path = TURNS_ON_THE_CRITICAL_PATH * LATENCY
-    ours, theirs = (statistics.median(walls) for walls in zip(*rounds, strict=True))
+    ours, theirs = (min(walls) for walls in zip(*rounds, strict=True))
     detail = f"{ours:.2f} s of {path:.0f} s, persistence on"
     against = f"{ours:.2f} s against {theirs:.2f} s of a graph that keeps nothing"
     return [
@@ -71,7 +72,8 @@ async def started_at_once() -> list[Line]:
 
 
 async def crash_safe(saver: str, rivals: Rivals) -> Line:
-    """Sessions a second when nothing takes time but to keep what a crash must not lose. Rounds alternate.
+    """Sessions a second when nothing takes time but to keep what a crash must not lose. Rounds alternate, and
+    the best of each is taken.
 
     Both commit to a disk that is told to sync. LangGraph has its default durability, which does not wait for a
     checkpoint before it goes on; Moot does wait.
@@ -83,7 +85,7 @@ async def crash_safe(saver: str, rivals: Rivals) -> Line:
             await many(run, WARM)
         with server.settle():
             rounds = [[SESSIONS / await many(run, SESSIONS) for run in runs] for _ in range(ROUNDS)]
-    moot, langgraph = (statistics.median(rates) for rates in zip(*rounds, strict=True))
+    moot, langgraph = (max(rates) for rates in zip(*rounds, strict=True))
     detail = f"{langgraph:.0f} against {moot:.0f} crash-safe sessions/s, {AT_ONCE} at once"
     return Line(f"LangGraph + {saver} / Moot", langgraph / moot, 0.5, detail)
 

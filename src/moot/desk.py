@@ -71,11 +71,7 @@ class Moot(Desk):
     """`trigger_source`: how sessions are said to have been started that are asked for here."""
 
     def __init__(
-        self,
-        settings: Settings | None = None,
-        *,
-        clock: Clock | None = None,
-        trigger_source: str = "sdk",
+        self, settings: Settings | None = None, *, clock: Clock | None = None, trigger_source: str = "sdk"
     ) -> None:
         self.settings = settings or load_settings()
         configure_quietly(self.settings.log_level)

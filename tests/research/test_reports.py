@@ -40,7 +40,7 @@ def numbers_in(value: Any) -> Iterator[float]:
 
 def templates(locale: Locale) -> Iterator[str]:
     for path in Path(research.__file__).parent.rglob(f"{locale}.toml"):
-        yield from Catalogue(path.parent).texts[locale].values()
+        yield from Catalogue(path.parent).texts(locale).values()
 
 
 def ungrounded(report: dict[str, Any], locale: Locale) -> list[str]:

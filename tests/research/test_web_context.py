@@ -195,7 +195,7 @@ class TestWhatIsAsked:
         self, agent: str, locale: Locale, between: str
     ) -> None:
         for search in SERVICES[agent].searches:
-            template = SERVICES[agent].texts.texts[locale][f"query.{search.dimension}"]
+            template = SERVICES[agent].texts.texts(locale)[f"query.{search.dimension}"]
             own = [word for word in re.sub(r"\{\w+\}年?", "", template).split(between) if word.strip()]
             assert 2 <= len(own) <= 3
             assert 4 <= search.count <= 10

@@ -11,7 +11,7 @@ from tests.fakes.clock import leap, settle
 async def test_work_that_takes_too_long_is_stopped():
     limit = WorkingTime(60)
     with pytest.raises(TimeoutError):
-        async with limit.counted():
+        async with limit:
             leap(61)
             await asyncio.sleep(3600)
     assert (limit.expired, limit.left) == (True, 0)
@@ -19,7 +19,7 @@ async def test_work_that_takes_too_long_is_stopped():
 
 async def test_time_off_the_clock_is_not_counted():
     limit, stopwatch = WorkingTime(60), Stopwatch()
-    async with limit.counted():
+    async with limit:
         leap(20)
         with off_the_clock(stopwatch):
             leap(1000)
@@ -32,10 +32,10 @@ async def test_time_off_the_clock_is_not_counted():
 async def test_what_is_left_is_for_all_goes_together():
     limit = WorkingTime(60)
     for _ in range(2):
-        async with limit.counted():
+        async with limit:
             leap(25)
     with pytest.raises(TimeoutError):
-        async with limit.counted():
+        async with limit:
             leap(11)
             await asyncio.sleep(3600)
 
@@ -48,7 +48,7 @@ async def test_it_stands_still_while_any_of_several_is_away_and_runs_on_after_th
         with off_the_clock(stopwatch):
             await until.wait()
 
-    async with limit.counted():
+    async with limit:
         others = [asyncio.create_task(away(event)) for event in (first, second)]
         await settle()
         leap(100)
@@ -64,14 +64,14 @@ async def test_it_stands_still_while_any_of_several_is_away_and_runs_on_after_th
 
 async def test_all_limits_around_stand_still_but_strict_ones():
     outer, inner, stopwatch = WorkingTime(60), WorkingTime(60), Stopwatch()
-    async with outer.counted(), inner.counted():
+    async with outer, inner:
         with off_the_clock(stopwatch):
             leap(1000)
             await settle()
     assert min(outer.left, inner.left) > 59
     strict = WorkingTime(60, strict=True)
     with pytest.raises(TimeoutError):
-        async with outer.counted(), strict.counted():
+        async with outer, strict:
             with off_the_clock(stopwatch):
                 leap(61)
                 await asyncio.sleep(3600)
@@ -85,7 +85,7 @@ async def test_who_comes_back_after_the_end_does_no_harm():
         with off_the_clock(stopwatch):
             await over.wait()
 
-    async with limit.counted():
+    async with limit:
         outliving = asyncio.create_task(outlive())
         await settle()
     over.set()

@@ -14,17 +14,8 @@ from moot.cli.options import Profile, argument, number_or_text, option, read_fil
 from moot.cli.outcome import command
 from moot.cli.printing import tell
 from moot.cli.texts import SAY, environment_locale
-from moot.modules.governance.application.coordinator_agent import (
-    DecisionRequest,
-    KnownType,
-    ValidationResult,
-)
-from moot.modules.governance.application.rule_files import (
-    Complaint,
-    EnhancedRule,
-    Reading,
-    RuleRefused,
-)
+from moot.modules.governance.application.coordinator_agent import DecisionRequest, KnownType, ValidationResult
+from moot.modules.governance.application.rule_files import Complaint, EnhancedRule, Reading, RuleRefused
 from moot.modules.governance.application.rule_generator import Constraints
 from moot.shared.domain.clock import SystemClock
 from moot.shared.domain.errors import InvalidInput

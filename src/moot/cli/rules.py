@@ -7,13 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from moot.cli.decide import (
-    accept_rules,
-    are_sound,
-    read_constraint,
-    requests_in,
-    rule_book,
-)
+from moot.cli.decide import accept_rules, are_sound, read_constraint, requests_in, rule_book
 from moot.cli.options import DAY, Profile, argument, confirm, group, option, read_file, require_day, user_name
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import count_up, print_json, tell
@@ -169,9 +163,7 @@ def history(as_json: AsJson = False) -> None:
 
 @rules.command("simulate", help=say("rules.help.simulate"))
 def simulate_rules(
-    files: Files,
-    since: Annotated[str, option("help.since", metavar=DAY)],
-    profile: BesidesFile = "default",
+    files: Files, since: Annotated[str, option("help.since", metavar=DAY)], profile: BesidesFile = "default"
 ) -> None:
     async def work(desk: "Moot") -> tuple[SimulationReport, int]:
         book, log = desk.governance.book, desk.governance.decisions

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 KNOWN = ("tushare", *BY_REQUEST, "files")
 CLOSED_DAYS = Path(__file__).parent / "infrastructure" / "closed_days.toml"
-DEMO_ENDS = date(2099, 12, 31)
+DEMO_ENDS = date(2049, 12, 31)
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ import re
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args
@@ -64,12 +64,10 @@ class Catalogue:
     def __call__(self, key: str, /, **values: Any) -> "Message":
         return Message(self, key, values)
 
-    @cached_property
-    def texts(self) -> dict[Locale, dict[str, str]]:
-        return {locale: dict(chain.from_iterable(map(_flatten, self._read(locale)))) for locale in LOCALES}
-
-    def _read(self, locale: Locale) -> Iterator[dict[str, Any]]:
-        return (tomllib.loads((folder / f"{locale}.toml").read_text("utf-8")) for folder in self._folders)
+    @cache  # noqa: B019  # there are as many catalogues as contexts
+    def texts(self, locale: Locale) -> dict[str, str]:
+        files = ((folder / f"{locale}.toml").read_text("utf-8") for folder in self._folders)
+        return dict(chain.from_iterable(map(_flatten, map(tomllib.loads, files))))
 
 
 @dataclass(frozen=True)
@@ -81,11 +79,21 @@ class Message:
     values: Mapping[str, Any] = field(default_factory=dict)
 
     def in_locale(self, locale: Locale) -> str:
-        said = {name: _said(value, locale) for name, value in self.values.items()}
-        return self.catalogue.texts[locale][self.key].format(**said)
+        return self.catalogue.texts(locale)[self.key].format_map(_Spoken(self.values, locale))
 
     def __str__(self) -> str:
         return self.in_locale(LOG_LOCALE)
+
+
+@dataclass(frozen=True, slots=True)
+class _Spoken:
+    """Each of the values as the reader is told it, if the text has it."""
+
+    values: Mapping[str, Any]
+    locale: Locale
+
+    def __getitem__(self, name: str) -> Any:
+        return _said(self.values[name], self.locale)
 
 
 def join(messages: Sequence[Message], two: Callable[[Message, Message], Message]) -> Message:

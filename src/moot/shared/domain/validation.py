@@ -133,6 +133,6 @@ BOUNDS = {"ge": ">=", "gt": ">", "le": "<=", "lt": "<", "max_length": "length <=
 def _say(problem: Mapping[str, Any]) -> Message:
     key = f"invalid.{problem['problem']}"
     said = {"got": "", **problem}
-    told = SAY(key if key in SAY.texts["en-US"] else "invalid.other", **said)
+    told = SAY(key if key in SAY.texts("en-US") else "invalid.other", **said)
     text = suggest(told, problem.get("nearest", []))
     return SAY("with_allowed", problem=text, allowed=problem["allowed"]) if "allowed" in problem else text

@@ -26,10 +26,7 @@ LOOKS_SECRET = (
 )
 """And what is left of it: the name of a secret may stay, as it says what was hidden."""
 
-SIGNS = (
-    *("bearer", "basic", "sk-", "pk-", "rk-", "key=", "token=", "secret=", "password=", "signature="),
-    *('"api_key"', "://", "moot_"),
-)
+SIGNS = ("bearer", "basic", "sk-", "pk-", "rk-", "=", '"api_key"', "://", "moot_")
 """One of these is in every text the patterns can match. Looking for them is a hundred times as fast."""
 
 SIGNS_IN_JSON = (*(sign.strip('"').encode() for sign in SIGNS), rb"\u0000")
@@ -62,7 +59,7 @@ class Redactor:
         """`value` without secrets, at any depth, and without the characters a database refuses."""
         if isinstance(value, str):
             return self.text(make_storable(value))
-        if isinstance(value, dict | list) and self._harmless(value):
+        if isinstance(value, dict | list) and self.finds_nothing_in(value):
             return value
         if isinstance(value, Mapping):
             return {self(name): self(member) for name, member in value.items()}
@@ -70,7 +67,7 @@ class Redactor:
             return [self(member) for member in value]
         return value
 
-    def _harmless(self, value: Any) -> bool:
+    def finds_nothing_in(self, value: Any) -> bool:
         """Whether there is nothing in it to hide. What JSON cannot say needs a closer look."""
         try:
             said = to_json(value)

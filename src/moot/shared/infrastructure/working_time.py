@@ -1,9 +1,10 @@
 """Time for work, as against time in which somebody else is waited for whose own limits hold: a model."""
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
+from types import TracebackType
 
 
 class Stopwatch:
@@ -28,8 +29,8 @@ class Stopwatch:
 
 
 class WorkingTime:
-    """So many seconds for a piece of work, in one go or several. It stands still while anybody is `off_the_clock`,
-    unless it is `strict`."""
+    """So many seconds for a piece of work, in one go or several: each block takes of the time, and ends in a
+    `TimeoutError` when there is none left. It stands still while anybody is `off_the_clock`, unless `strict`."""
 
     def __init__(self, seconds: float, *, strict: bool = False) -> None:
         self.left, self._strict, self._away = seconds, strict, 0
@@ -39,18 +40,17 @@ class WorkingTime:
     def expired(self) -> bool:
         return self._limit.expired()
 
-    @asynccontextmanager
-    async def counted(self) -> AsyncIterator[None]:
-        """What is done in the block takes of the time; when there is none left it ends in a `TimeoutError`."""
-        running = CLOCKS.set(CLOCKS.get() if self._strict else (*CLOCKS.get(), self))
-        try:
-            async with asyncio.timeout(self.left) as self._limit:
-                try:
-                    yield
-                finally:
-                    self._stop()
-        finally:
-            CLOCKS.reset(running)
+    async def __aenter__(self) -> None:
+        self._running = CLOCKS.set(CLOCKS.get() if self._strict else (*CLOCKS.get(), self))
+        self._limit = asyncio.timeout(self.left)
+        await self._limit.__aenter__()
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop()
+        CLOCKS.reset(self._running)
+        await self._limit.__aexit__(kind, error, trace)
 
     def leave(self) -> None:
         if not self._away:

@@ -129,10 +129,7 @@ def _context(
 
 
 def _compare(
-    past: Past,
-    result: ResearchResult,
-    rerun: Mapping[str, NodeExecution],
-    failures: Mapping[str, Exception],
+    past: Past, result: ResearchResult, rerun: Mapping[str, NodeExecution], failures: Mapping[str, Exception]
 ) -> Replay:
     session, rows = past.session, {node.node_type: node for node in past.nodes}
     ran = [name for name in NODES if name in rows or name in rerun]

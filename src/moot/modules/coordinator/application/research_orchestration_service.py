@@ -55,11 +55,7 @@ class ResearchOrchestrationService:
         self._sessions = sessions or Sessions(orchestrator, repository=repository, clock=self._clock)
 
     async def execute(
-        self,
-        request: ResearchRequest | Mapping[str, Any],
-        *,
-        watch: Watch | None = None,
-        **by: Unpack[By],
+        self, request: ResearchRequest | Mapping[str, Any], *, watch: Watch | None = None, **by: Unpack[By]
     ) -> ResearchResult:
         """Run `request`: what a client wrote, or a whole `ResearchRequest`. `watch` hears all that the session tells.
 

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID, uuid5
 from weakref import WeakValueDictionary
 
 import structlog
@@ -95,7 +95,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
             row |= {f"lease_{name}": value for name, value in lease._asdict().items()} | {"begun": 1}
         if key is not None:
             row |= {"idempotency_key": key.key, "request_digest": key.digest}
-        reused = [Record(NODE, "insert", session.id, node.model_dump()) for node in nodes]
+        reused = [Record(NODE, "insert", session.id, dict(node)) for node in nodes]
         beside = [*reused, *_event_records(session.id, events)]
         try:
             await self._trail.append(
@@ -118,7 +118,7 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
         beside = _event_records(node.session_id, events)
         if current_context().answers == "resume":  # it got somewhere, after all
             beside.append(Record(COUNT, "update", None, {"id": node.session_id, "begun": 0}))
-        await self._trail.append(NODE, node.model_dump(), session_id=node.session_id, beside=beside)
+        await self._trail.append(NODE, dict(node), session_id=node.session_id, beside=beside)
         self._tell_listeners(node.session_id)
 
     def note_event(self, session_id: UUID, event: SessionEvent) -> None:
@@ -219,8 +219,10 @@ class SqlResearchSessionRepository(SqlLeases, IResearchSessionRepository):
 
 
 def _event_records(session_id: UUID, events: Iterable[SessionEvent]) -> list[Record]:
-    rows = ({"id": uuid4(), "session_id": session_id, **event.model_dump()} for event in events)
-    return [Record(EVENT, "insert", session_id, row) for row in rows]
+    def row(event: SessionEvent) -> dict[str, Any]:
+        return {"id": uuid5(session_id, str(event.seq)), "session_id": session_id, **dict(event)}
+
+    return [Record(EVENT, "insert", session_id, row(event)) for event in events]
 
 
 def _row(session: ResearchSession) -> dict[str, Any]:

@@ -256,10 +256,7 @@ class PanelResolver:
         brief = _brief(debate_input, RESOLUTION, Weighing, "\n\n".join(case), temperature=0.2)
         spoken = await self._speaker.ask(brief)
         return Resolution(
-            **spoken.answer.model_dump(),
-            engine="llm",
-            grounding=spoken.grounding,
-            warnings=spoken.warnings,
+            **spoken.answer.model_dump(), engine="llm", grounding=spoken.grounding, warnings=spoken.warnings
         )
 
 

@@ -208,7 +208,7 @@ class CoordinatorAgent:
 
     def _inform(self, request: DecisionRequest, workspace: str) -> DecisionRequest:
         """With what the desk knows and the one who asks need not."""
-        known = self.monitor.facts() if self.monitor.get_context(current_workflow_id()) else {}
+        known = self.monitor.facts() if current_workflow_id() in self.monitor else {}
         broken = self.breakers.open_names(workspace)
         if broken or request.decision_type == "tool_call":
             known["open_breakers"] = broken

@@ -45,7 +45,8 @@ def make_record(
 ) -> DecisionRecord:
     """What is written down of a decision: all that is needed to decide again, without secrets."""
     tools, tools_digest = _tools(request)
-    said = REDACT(plain({"payload": request.payload, "context": {**request.context, **tools}}))
+    context = {**request.context, **tools}
+    said = REDACT(plain({**_names(request), "payload": request.payload, "context": context}))
     return DecisionRecord(
         id=uuid4(),
         workspace_id=workspace,
@@ -55,14 +56,20 @@ def make_record(
         result=_record_result(result, tools_digest),
         requested_at=request.timestamp,
         decided_at=result.timestamp,
-        **names_of(request),
-        **said,
+        **{**said, **_cut(said)},
     )
 
 
 def names_of(request: DecisionRequest) -> dict[str, str]:
     """As the record spells them."""
-    said = REDACT({name: getattr(request, name) for name in LONGEST})
+    return _cut(REDACT(_names(request)))
+
+
+def _names(request: DecisionRequest) -> dict[str, str]:
+    return {name: getattr(request, name) for name in LONGEST}
+
+
+def _cut(said: Mapping[str, str]) -> dict[str, str]:
     return {name: said[name][:length] for name, length in LONGEST.items()}
 
 
@@ -155,7 +162,7 @@ def _field(path: str) -> str | Message:
     """A JSON pointer in a reader's words, where there are any."""
     dotted = ".".join(map(str, read_pointer(path)))
     key = f"decisions.fields.{dotted}"
-    return SAY(key) if key in SAY.texts["en-US"] else dotted
+    return SAY(key) if key in SAY.texts("en-US") else dotted
 
 
 def _value(name: str, value: Any) -> str:

@@ -19,11 +19,7 @@ class EnhancedRuleRepository:
     """Threads may share it. `defaults` are what `load_defaults` adds."""
 
     def __init__(
-        self,
-        rules: Iterable[EnhancedRule] = (),
-        *,
-        reader: RuleReader,
-        defaults: Sequence[EnhancedRule] = (),
+        self, rules: Iterable[EnhancedRule] = (), *, reader: RuleReader, defaults: Sequence[EnhancedRule] = ()
     ) -> None:
         self._reader, self._defaults = reader, defaults
         self._rules: Mapping[str, EnhancedRule] = {}

@@ -61,6 +61,9 @@ class ExecutionMonitor:
         self._workflows: dict[str, WorkflowExecution] = {}
         self._ended: dict[str, None] = {}
 
+    def __contains__(self, workflow_id: str) -> bool:
+        return workflow_id in self._workflows
+
     async def on_workflow_start(self, workflow_id: str, node_ids: Iterable[str]) -> None:
         """Begins anew where a workflow of this id was known before. Language and workspace are those at work here."""
         self._forget(workflow_id)
@@ -68,8 +71,8 @@ class ExecutionMonitor:
         workflow = WorkflowExecution(
             workflow_id, self._clock.now(), locale=here.locale, workspace=here.workspace
         )
-        for node_id in dict.fromkeys(node_ids):
-            workflow.place(node_id, "pending")
+        workflow.pending_nodes = list(dict.fromkeys(node_ids))
+        workflow.metrics.total_nodes = len(workflow.pending_nodes)
         self._workflows[workflow_id] = workflow
 
     async def on_node_start(self, workflow_id: str, node_id: str, inputs: Mapping[str, Any]) -> None:

@@ -71,9 +71,7 @@ DECISION_TYPES: dict[str, DecisionType] = {
         _declare(string="title locale", list="steps", integer="step_count", strings="symbols")
     ),
     "node": DecisionType(
-        _declare(string="node symbol", map="options"),
-        CONTEXT | STOCK,
-        fixed=frozenset({"node", "symbol"}),
+        _declare(string="node symbol", map="options"), CONTEXT | STOCK, fixed=frozenset({"node", "symbol"})
     ),
     "tool_call": DecisionType(_declare(string="tool", map="args")),
     "verdict": DecisionType(

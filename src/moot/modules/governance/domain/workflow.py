@@ -3,7 +3,7 @@
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Literal, Protocol, get_args
+from typing import Any, Literal, Protocol
 
 from pydantic import Field
 
@@ -13,7 +13,6 @@ from moot.shared.infrastructure.execution_context import DEFAULT_WORKSPACE
 
 WorkflowStatus = Literal["queued", "running", "waiting", "completed", "partial", "failed", "cancelled"]
 NodeState = Literal["pending", "running", "executed", "failed", "skipped"]
-NODE_STATES: tuple[NodeState, ...] = get_args(NodeState)
 
 
 class ErrorHandlingAction(StrEnum):
@@ -120,7 +119,13 @@ class WorkflowExecution:
         return {"total": total, "completed": counts.pop("executed"), **counts, "percentage": over}
 
     def _lists(self) -> dict[NodeState, list[str]]:
-        return {state: getattr(self, f"{state}_nodes") for state in NODE_STATES}
+        return {
+            "executed": self.executed_nodes,
+            "running": self.running_nodes,
+            "pending": self.pending_nodes,
+            "failed": self.failed_nodes,
+            "skipped": self.skipped_nodes,
+        }
 
 
 class WorkflowJournal(Protocol):

@@ -137,11 +137,7 @@ def find_symbol(text: str, known: Collection[str]) -> str | None:
 
 
 def _fill_in(
-    given: Mapping[str, Any],
-    before: Sequence[str],
-    known: Collection[str],
-    reader: Locale,
-    can_search: bool,
+    given: Mapping[str, Any], before: Sequence[str], known: Collection[str], reader: Locale, can_search: bool
 ) -> dict[str, Any]:
     """What computes with the findings of others comes after all before it, unless it says after which."""
     searches = given.get("need_web_search", given.get("need_search"))

@@ -63,10 +63,7 @@ class ModelRegistry:
                 logger.warning("model left out, encrypted with another secret", alias=config.alias)
 
     def candidates(
-        self,
-        alias: str | None = None,
-        tags: Sequence[str] | None = None,
-        workspace: str = DEFAULT_WORKSPACE,
+        self, alias: str | None = None, tags: Sequence[str] | None = None, workspace: str = DEFAULT_WORKSPACE
     ) -> list[LLMConfig]:
         """Whom to ask, in that order; never empty: raises `NoAvailableModel`."""
         wanted = set(tags or ()) if alias is None else set()

@@ -4,14 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Annotated, Any, TypedDict
 
-from pydantic import (
-    Field,
-    PlainValidator,
-    StrictInt,
-    ValidationInfo,
-    create_model,
-    field_validator,
-)
+from pydantic import Field, PlainValidator, StrictInt, ValidationInfo, create_model, field_validator
 
 from moot.modules.coordinator.domain.dtos.research_dtos import (
     Debate,

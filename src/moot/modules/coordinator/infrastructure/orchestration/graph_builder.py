@@ -242,7 +242,7 @@ def retry(node: Node, node_type: str, policy: NodePolicy, seconds: float | None 
         while True:
             attempts[node_type] += 1
             try:
-                async with time_for_it.counted():
+                async with time_for_it:
                     return await node(state)
             except Exception as e:
                 # a timeout that is somebody else's is the work's own business

@@ -50,12 +50,12 @@ class SqlDecisionLog(DecisionLog):
         row = dict(record) | {"result": NOTHING_SAID if plain_yes else record.result.model_dump(mode="json")}
         if plain_yes and record.session_id is not None and not self._strict:
             noted = Record(DECISION, "insert", record.session_id, row)
-            self._trail.note(noted, redacted=True).add_done_callback(
+            self._trail.note(noted).add_done_callback(
                 lambda done: None if done.cancelled() else _note_gap(record, done.exception())
             )
             return record
         try:
-            await self._trail.append(DECISION, row, session_id=record.session_id, redacted=True)
+            await self._trail.append(DECISION, row, session_id=record.session_id)
         except Exception as e:  # bulkhead: a lost record must not cost the decision, unless it was asked to
             _note_gap(record, e)
             if self._strict:

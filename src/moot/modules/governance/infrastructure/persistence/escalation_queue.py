@@ -34,7 +34,7 @@ class SqlEscalationQueue(EscalationQueue):
 
     async def add(self, escalation: Escalation) -> None:
         row = escalation.model_dump()
-        await self._trail.append(ESCALATION, row, session_id=escalation.session_id, redacted=True)
+        await self._trail.append(ESCALATION, row, session_id=escalation.session_id)
 
     async def newest(self, question: Question) -> Escalation | None:
         ordered = select(TABLE).where(*_match(question)).order_by(ROW.requested_at.desc(), ROW.id)

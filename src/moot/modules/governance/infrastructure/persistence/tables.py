@@ -72,10 +72,7 @@ class EscalationRow(Base):
     """A decision that waits for a person. What was approved is bound to `payload_digest`, and used once."""
 
     __tablename__ = "escalations"
-    __table_args__ = (
-        Index(None, "workspace_id", "status", "requested_at"),
-        Index(None, "session_id"),
-    )
+    __table_args__ = (Index(None, "workspace_id", "status", "requested_at"), Index(None, "session_id"))
 
     id: Mapped[UUID] = mapped_column(primary_key=True)
     workspace_id: Mapped[str] = mapped_column(String(64))

@@ -105,13 +105,7 @@ class GovernedToolbox:
         self.tools = [kind.spec for kind in kinds]
 
     async def call(
-        self,
-        name: str,
-        arguments: Mapping[str, Any],
-        task: Task,
-        *,
-        read: Sequence[str] = (),
-        **spent: float,
+        self, name: str, arguments: Mapping[str, Any], task: Task, *, read: Sequence[str] = (), **spent: float
     ) -> ToolOutcome:
         """`read` are the tainted texts seen so far, `spent` what the step has taken, by the names that rules know.
 

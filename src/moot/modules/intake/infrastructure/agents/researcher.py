@@ -130,7 +130,7 @@ class Researcher:
         """The model's own last word; None where a limit came first."""
         say = notes.task.say
         try:
-            async with WorkingTime(notes.task.limits.step_timeout * LOOKING_UP).counted():
+            async with WorkingTime(notes.task.limits.step_timeout * LOOKING_UP):
                 while notes.limit is None:
                     reply = await self._ask(notes, self._toolbox.tools)
                     if reply.tool_calls:
@@ -189,7 +189,7 @@ class Researcher:
             return None
         notes.turns.append(ChatMessage(role="user", content=notes.task.say("steps.sum_up", why=why)))
         try:
-            async with WorkingTime(notes.task.limits.step_timeout * SUMMING_UP).counted():
+            async with WorkingTime(notes.task.limits.step_timeout * SUMMING_UP):
                 text = (await self._ask(notes, [])).content.strip()
         except TimeoutError:
             return None

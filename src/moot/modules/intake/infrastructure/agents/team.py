@@ -146,7 +146,7 @@ class Team:
     async def _safely(self, step: Step, before: Sequence[Finding], task: Task) -> Finding:
         seconds = task.limits.step_timeout
         try:
-            async with WorkingTime(seconds).counted():
+            async with WorkingTime(seconds):
                 return await self.watch.run(step, task, partial(self._find, step, before))
         except TimeoutError:
             error = task.say("steps.timeout", seconds=f"{seconds:g}")

@@ -18,6 +18,7 @@ SOURCE = "demo"
 ZONE = TIME_ZONES[Market.DEMO]
 FIRST_YEAR = 2014  # of the economy and the books; trading begins later, so that trailing years exist at once
 FIRST_TRADING_DAY = date(2018, 1, 2)
+HOLIDAYS = {1: range(1, 2), 5: range(1, 4), 10: range(1, 8)}  # days of a month, each year
 
 
 @cache
@@ -36,8 +37,7 @@ def is_trading_day(day: date) -> bool:
     if day.weekday() >= 5:
         return False
     festival = day.month == 2 and day.weekday() <= 2 and 1 <= day.day - day.weekday() <= 7
-    fixed = {1: range(1, 2), 5: range(1, 4), 10: range(1, 8)}
-    return not festival and day.day not in fixed.get(day.month, ())
+    return not festival and day.day not in HOLIDAYS.get(day.month, ())
 
 
 def months(until: date) -> list[date]:

@@ -47,11 +47,10 @@ class Share:
     def __init__(self, firm: market.Firm, seed: int, until: date) -> None:
         self.firm, self.seed, self.until = firm, seed, until
         self._calendar = market.trading_days(until)
-        listed = [n for n, day in enumerate(self._calendar) if firm.listed_on(day)]
-        first = listed[0] if listed else len(self._calendar)
-        self._own = slice(first, first + len(listed))
+        self.days = tuple(day for day in self._calendar if firm.listed_on(day))
+        first = self._calendar.index(self.days[0]) if self.days else len(self._calendar)
+        self._own = slice(first, first + len(self.days))
         """Of a stream over the market's calendar, which all shares share, these days."""
-        self.days = self._calendar[self._own]
         self.number = {day: n for n, day in enumerate(self.days)}
 
     @cached_property
