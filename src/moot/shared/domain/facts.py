@@ -139,6 +139,139 @@ class FinancialReport(Figures, Filed, Observed):
     capex: float | None = None
 
 
+class Statement(Filed, Observed):
+    """Income, balance sheet and cash flow as a company reported them; flows run from the start of the year.
+
+    `net_profit` is all of it; `net_profit_parent` and `equity` are what belongs to the company's own shareholders.
+    """
+
+    revenue: float | None = None
+    cost_of_sales: float | None = None
+    selling_expense: float | None = None
+    admin_expense: float | None = None
+    research_expense: float | None = None
+    finance_expense: float | None = None
+    interest_expense: float | None = None
+    operating_profit: float | None = None
+    profit_before_tax: float | None = None
+    income_tax: float | None = None
+    net_profit: float | None = None
+    net_profit_parent: float | None = None
+    cash: float | None = None
+    receivables: float | None = None
+    inventory: float | None = None
+    current_assets: float | None = None
+    fixed_assets: float | None = None
+    intangibles: float | None = None
+    goodwill: float | None = None
+    total_assets: float | None = None
+    short_debt: float | None = None
+    payables: float | None = None
+    current_liabilities: float | None = None
+    long_debt: float | None = None
+    bonds: float | None = None
+    total_liabilities: float | None = None
+    retained_earnings: float | None = None
+    minority_interest: float | None = None
+    equity: float | None = None
+    shares: float | None = None
+    operating_cash: float | None = None
+    investing_cash: float | None = None
+    financing_cash: float | None = None
+    capex: float | None = None
+    depreciation: float | None = None
+    cash_change: float | None = None
+
+
+class EarningsNotice(Filed):
+    """What a company says of a period before its report: a forecast, often before the period ends, or an express
+    report. Changes are against the same period of the year before."""
+
+    kind: Literal["forecast", "express"]
+    net_profit_low: float | None = None
+    net_profit_high: float | None = None
+    change_low: Percent | None = None
+    change_high: Percent | None = None
+    revenue: float | None = None
+    eps: float | None = None
+    says: str = ""
+
+
+class IndexBar(Observed):
+    """A day of an index; `industry` is that of an industry's index, None for one of the market."""
+
+    index: str
+    name: str
+    industry: str | None = None
+    trade_date: date
+    open: Price
+    high: Price
+    low: Price
+    close: Price
+    pre_close: Price
+    volume: float = Field(default=0.0, ge=0)
+    amount: float = Field(default=0.0, ge=0)
+
+
+class Pledge(Observed):
+    """How much of a company's shares its holders have pledged."""
+
+    symbol: str
+    day: date
+    pledged_shares: float = Field(ge=0)
+    pledged_percent: Percent = Field(ge=0)
+
+
+class Unlock(Fact):
+    """Shares that may be sold from a day on, known from its announcement."""
+
+    symbol: str
+    unlock_date: date
+    announced_on: date
+    shares: float = Field(gt=0)
+    percent: Percent | None = None
+    holder: str = ""
+
+
+class HolderCount(Filed):
+    """How many hold the share at the end of a period, or on another day the company tells."""
+
+    holders: int = Field(gt=0)
+
+
+class HolderTrade(Fact):
+    """An insider or a large holder bought or sold; `percent` is of all shares."""
+
+    symbol: str
+    announced_on: date
+    holder: str
+    kind: Literal["executive", "person", "company"]
+    direction: Literal["buy", "sell"]
+    shares: float = Field(gt=0)
+    percent: Percent | None = None
+    average_price: float | None = None
+
+
+class MarginDay(Observed):
+    """Shares bought with borrowed money, and sold without being owned, at the end of a day."""
+
+    symbol: str
+    trade_date: date
+    financing_balance: float = Field(ge=0)
+    financing_bought: float | None = None
+    short_balance: float | None = None
+
+
+class FlowDay(Observed):
+    """Whose money went in or out on a day: `net_inflow` of large orders, and what is held by way of Hong Kong."""
+
+    symbol: str
+    trade_date: date
+    net_inflow: float | None = None
+    northbound_shares: float | None = None
+    northbound_percent: Percent | None = None
+
+
 class MacroObservation(Fact):
     """A figure for a reference period, known from its release on. `industry` narrows an industry series."""
 
@@ -168,8 +301,18 @@ class SpecialTreatment(BaseModel, frozen=True, extra="forbid"):
     end: date | None = None
 
 
+class NameSince(BaseModel, frozen=True, extra="forbid"):
+    """What a company is called from a day on, until the next one."""
+
+    name: str
+    start: date
+
+
 class Company(BaseModel, frozen=True, extra="forbid"):
-    """A listed company, as the directory knows it. `aliases` are former and other names, `pinyin` the initials."""
+    """A listed company, as the directory knows it. `aliases` are former and other names, `pinyin` the initials.
+
+    `names` tell what it was called when, oldest first; empty where no source tells.
+    """
 
     symbol: str
     name: str
@@ -182,6 +325,7 @@ class Company(BaseModel, frozen=True, extra="forbid"):
     pinyin: str = ""
     aliases: tuple[str, ...] = ()
     st_history: tuple[SpecialTreatment, ...] = ()
+    names: tuple[NameSince, ...] = ()
     source: str = "demo"
     synthetic: bool = False
 

@@ -14,10 +14,19 @@ from moot.shared.domain.facts import (
     Company,
     DailyBar,
     DailyValuation,
+    EarningsNotice,
     Filed,
     FinancialReport,
+    FlowDay,
+    HolderCount,
+    HolderTrade,
+    IndexBar,
     MacroObservation,
+    MarginDay,
     NewsItem,
+    Pledge,
+    Statement,
+    Unlock,
 )
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market
@@ -32,6 +41,14 @@ class Dividend(Filed):
     bonus_per_share: float = Field(default=0.0, ge=0)
 
 
+@dataclass(frozen=True)
+class Age:
+    """How old the newest row may be at the moment of a question before it is no data at all, by its `day`."""
+
+    sessions: int | None = None
+    days: int | None = None
+
+
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 
 
@@ -41,7 +58,8 @@ class Dataset(Generic[M_co]):
 
     A restated report is another version, not the same row: its key has the moment it became known. `by_symbol`: kept
     per symbol, otherwise per market. `whole`: comes all at once, otherwise for a range of days. `late_by` is how long
-    after a day something about it may still come out: until then, it is not complete.
+    after a day something about it may still come out: until then, it is not complete. `limit` is how old it may be;
+    None where having nothing new is nothing special.
     """
 
     name: str
@@ -51,6 +69,7 @@ class Dataset(Generic[M_co]):
     by_symbol: bool = True
     whole: bool = False
     late_by: timedelta = timedelta()
+    limit: Age | None = None
 
     def __str__(self) -> str:
         return self.name
@@ -68,9 +87,15 @@ class Dataset(Generic[M_co]):
 
 
 COMPANIES = Dataset("companies", Company, ("symbol",), "symbol", by_symbol=False, whole=True)
-BARS = Dataset("bars", DailyBar, ("trade_date",), "trade_date")
-VALUATIONS = Dataset("valuations", DailyValuation, ("trade_date",), "trade_date")
-REPORTS = Dataset("reports", FinancialReport, ("period_end", "available_at"), "period_end", whole=True)
+BARS = Dataset("bars", DailyBar, ("trade_date",), "trade_date", limit=Age(sessions=5))
+VALUATIONS = Dataset("valuations", DailyValuation, ("trade_date",), "trade_date", limit=Age(sessions=5))
+REPORTS = Dataset(
+    "reports", FinancialReport, ("period_end", "available_at"), "period_end", whole=True, limit=Age(days=230)
+)
+STATEMENTS = Dataset(
+    "statements", Statement, ("period_end", "available_at"), "period_end", whole=True, limit=Age(days=230)
+)
+NOTICES = Dataset("notices", EarningsNotice, ("kind", "period_end", "available_at"), "period_end", whole=True)
 DIVIDENDS = Dataset("dividends", Dividend, ("period_end", "available_at"), "period_end", whole=True)
 MACRO = Dataset(
     "macro",
@@ -79,9 +104,31 @@ MACRO = Dataset(
     "period",
     by_symbol=False,
     late_by=timedelta(days=75),
+    limit=Age(days=100),
 )
 NEWS = Dataset("news", NewsItem, ("url",), "available_at", late_by=timedelta(days=2))
+INDEX_BARS = Dataset(
+    "index_bars", IndexBar, ("index", "trade_date"), "trade_date", by_symbol=False, limit=Age(sessions=5)
+)
+PLEDGES = Dataset("pledges", Pledge, ("day",), "day", whole=True, limit=Age(days=45))
+UNLOCKS = Dataset(
+    "unlocks", Unlock, ("unlock_date", "announced_on", "holder", "shares"), "unlock_date", whole=True
+)
+HOLDERS = Dataset(
+    "holders", HolderCount, ("period_end", "available_at"), "period_end", whole=True, limit=Age(days=230)
+)
+HOLDER_TRADES = Dataset(
+    "holder_trades",
+    HolderTrade,
+    ("announced_on", "holder", "direction", "shares"),
+    "announced_on",
+    whole=True,
+)
+MARGIN = Dataset("margin", MarginDay, ("trade_date",), "trade_date", limit=Age(sessions=5))
+FLOWS = Dataset("flows", FlowDay, ("trade_date",), "trade_date", limit=Age(sessions=5))
 
-DATASETS: dict[str, Dataset[Any]] = {
-    dataset.name: dataset for dataset in (COMPANIES, BARS, VALUATIONS, REPORTS, DIVIDENDS, MACRO, NEWS)
-}
+CORE = (COMPANIES, BARS, VALUATIONS, REPORTS, DIVIDENDS, MACRO, NEWS)
+"""What every source of a market has, or is asked for; the rest deepens it where a source has it."""
+DEEP = (STATEMENTS, NOTICES, INDEX_BARS, PLEDGES, UNLOCKS, HOLDERS, HOLDER_TRADES, MARGIN, FLOWS)
+DATASETS: dict[str, Dataset[Any]] = {dataset.name: dataset for dataset in (*CORE, *DEEP)}
+"""Those of periods are limited by the law: the report of a third quarter is the newest until the end of April."""

@@ -63,8 +63,8 @@ class _World:
     def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
         if dataset is facts.NEWS:
             return self._news_of(subject)
-        home = self if dataset is facts.MACRO else self.histories.get(subject)
-        found: Sequence[Any] = getattr(home, dataset.name) if home else ()
+        home = self.histories.get(subject) if dataset.by_symbol else self
+        found: Sequence[Any] = getattr(home, dataset.name, ())
         return found
 
     @cached_property
