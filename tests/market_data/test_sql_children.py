@@ -203,6 +203,20 @@ async def test_the_wait_for_a_turn_counts(door: Door) -> None:
             await ask("SELECT 1")
 
 
+async def test_what_is_laid_out_for_a_statement_takes_none_of_its_time(tmp_path: Path) -> None:
+    children = Children(3.0)
+
+    async def read_slowly(_dataset: Dataset[Any]) -> Sequence[BaseModel]:
+        await asyncio.sleep(3.5)
+        return []
+
+    lake = LakeDatabase(tmp_path / "lake", children)
+    counted = "SELECT count(*) FROM bars"
+    found = await lake.answer(counted, read_slowly, as_of=NOW, most=1, workspace="default")
+    await children.close()
+    assert found[1] == [(0,)]
+
+
 async def test_values_come_as_they_are_and_days_with_times_in_utc(door: Door) -> None:
     _, ask = door(60.0)
     sql = """SELECT 1, 1.5::DOUBLE, 1.50::DECIMAL(9, 2), 'é', true, NULL, DATE '2024-01-31', TIME '12:30',

@@ -27,6 +27,7 @@ from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure import lake
 from moot.shared.domain.errors import AppError, InvalidInput, TooManyRequests, Unavailable
+from moot.shared.infrastructure.working_time import Stopwatch, WorkingTime, off_the_clock
 
 WORKER = Path(__file__).with_name("sql_worker.py")
 LENGTH = 8
@@ -176,10 +177,11 @@ class LakeDatabase:
     async def answer(
         self, sql: str, read: ReadRows, *, as_of: datetime, most: int, workspace: str
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
-        """Columns and rows, one more than `most` when there are more. The wait for a turn counts as time."""
+        """Columns and rows, one more than `most` when there are more. The wait for a turn counts as time; what a
+        process needs to begin, and what is laid out for it, does not."""
         began: float | None = None
         try:
-            async with asyncio.timeout(self.children.seconds), self.children.lend(workspace) as child:
+            async with WorkingTime(self.children.seconds), self.children.lend(workspace) as child:
                 began = time.monotonic()
                 reply = await self._converse(child, sql, read, as_of, most)
                 if reply.get("refused") == "database.too_big":
@@ -197,14 +199,17 @@ class LakeDatabase:
     async def _converse(
         self, child: Child, sql: str, read: ReadRows, as_of: datetime, most: int
     ) -> dict[str, Any]:
-        reply = await child.ask({"sql": sql})
-        if "refused" in reply:
-            return reply
-        added = {DATASETS[name]: await read(DATASETS[name]) for name in reply["tables"] if name in DATASETS}
         with tempfile.TemporaryDirectory() as elsewhere:
+            with off_the_clock(Stopwatch()):
+                reply = await child.ask({"sql": sql})
+                if "refused" in reply:
+                    return reply
+                tables = [DATASETS[name] for name in reply["tables"] if name in DATASETS]
+                added = {dataset: await read(dataset) for dataset in tables}
+                views = await asyncio.to_thread(self._views, added, Path(elsewhere))
             return await child.ask(
                 {
-                    "views": await asyncio.to_thread(self._views, added, Path(elsewhere)),
+                    "views": views,
                     "folder": str(self._folder.resolve()),
                     "as_of": as_of.astimezone(UTC).isoformat(),
                     "most": most,

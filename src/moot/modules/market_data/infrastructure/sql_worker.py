@@ -72,7 +72,10 @@ class Worker:
         signal.alarm(self._seconds)  # in case the process that should end this one is stuck
         try:
             self._send({"tables": check(connection, sql)})
-            self._send(answer(connection, sql, memory=self._memory, **self._inbox.get()))
+            signal.alarm(0)  # what is laid out for it takes its own time
+            laid_out = self._inbox.get()
+            signal.alarm(self._seconds)
+            self._send(answer(connection, sql, memory=self._memory, **laid_out))
         except Refused as e:
             self._send(e.reply)
         except (MemoryError, duckdb.OutOfMemoryException):
