@@ -67,6 +67,10 @@ class Directory:
                 raise
             return written
 
+    async def listed(self, symbol: Symbol) -> Company | None:
+        """The company under a symbol, if its market's list has it."""
+        return (await self._index(symbol.market)).by_symbol.get(symbol.text)
+
     async def find_in(self, text: str) -> list[Named]:
         """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
         indexes: list[MentionIndex] = []
