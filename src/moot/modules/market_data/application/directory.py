@@ -144,14 +144,19 @@ def _refuse_ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
     return _refuse(
         SAY("directory.ambiguous", text=_told(text), count=len(meant), choices=_tell(companies)),
         "SYMBOL_AMBIGUOUS",
-        choices=[company.symbol for company in companies],
+        candidates=_list_candidates(companies),
     )
 
 
 def _refuse_unknown(key: str, text: str, near: Sequence[Company], otherwise: Message) -> InvalidInput:
     hint = SAY("nearest", matches=_tell(near)) if near else otherwise
     said = SAY(key, text=text, hint=hint)
-    return _refuse(said, "SYMBOL_UNKNOWN", nearest=[company.symbol for company in near])
+    return _refuse(said, "SYMBOL_UNKNOWN", candidates=_list_candidates(near))
+
+
+def _list_candidates(companies: Sequence[Company]) -> list[dict[str, str]]:
+    """What may have been meant, for programs and for whoever is asked back."""
+    return [{"symbol": company.symbol, "name": company.name or company.name_en} for company in companies]
 
 
 def _tell(companies: Sequence[Company]) -> list[Message]:

@@ -109,7 +109,7 @@ def _keys(company: Company) -> Iterator[tuple[How, str]]:
     pinyin = fold(company.pinyin or initials(bare_name(company.name)))
     keys = {
         How.CODE: {code, _digits(code)},
-        How.NAME: {fold(company.name), bare_name(company.name)},
+        How.NAME: {fold(company.name), bare_name(company.name), *map(fold, nicknames().get(code, ()))},
         How.ENGLISH_NAME: {fold(company.name_en)},
         How.PINYIN: {pinyin},
         How.FORMER_NAME: former,
