@@ -131,9 +131,6 @@ class TestAQuery:
             workspace_id=DESK, created_from=meant, skip=7, page=1, page_size=5
         )
 
-    def test_reads_a_symbol_as_research_does(self) -> None:
-        assert validate(SessionQuery, {"symbol": " 900001.demo "}).of(DESK).symbol == "900001.DEMO"
-
     def test_on_the_last_day_there_is_stays_within_the_calendar(self) -> None:
         wanted = validate(SessionQuery, {"end_date": date(2199, 12, 31)}).of(DESK)
         assert wanted.created_before == datetime(2200, 1, 1, tzinfo=UTC)

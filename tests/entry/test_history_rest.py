@@ -171,7 +171,7 @@ async def test_every_run_is_kept_and_found_however_it_ended(app, client):
             {"verdict_action": "buy"},
             "verdict_action: 'buy' is not known. Did you mean BUY? Allowed: BUY, SELL, HOLD.",
         ),
-        ({"symbol": "??"}, "symbol: '??' is not a symbol Moot can read."),
+        ({"symbol": "??"}, "symbol: nothing was found for '??'."),
         ({"trigger_source": " "}, "trigger_source: must not be blank."),
         ({"start_date": "soon"}, "start_date: 'soon' is not a date; write YYYY-MM-DD."),
         ({"end_date": "2026-02-30"}, "end_date: '2026-02-30' is not a date; write YYYY-MM-DD."),

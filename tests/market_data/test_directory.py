@@ -84,6 +84,10 @@ async def refusal(text: str, within: Directory | None = None) -> InvalidInput:
     return caught.value
 
 
+def offered(error: InvalidInput) -> list[str]:
+    return [candidate["symbol"] for candidate in error.details["candidates"]]
+
+
 def every_spelling(companies: list[Company]) -> list[tuple[str, str]]:
     split = [(company.symbol, *company.symbol.split(".")) for company in companies]
     return [(form.format(c=code), symbol) for symbol, code, suffix in split for form in SPELLINGS[suffix]]
@@ -137,8 +141,9 @@ async def test_a_name_or_code_that_means_one_company_gives_it(text: str, symbol:
         ("600519", How.CODE, True),
         ("6005", How.CODE, False),
         ("贵州茅台", How.NAME, True),
-        ("茅台", How.NAME, False),
-        ("moutai", How.ENGLISH_NAME, False),
+        ("州茅台", How.NAME, False),
+        ("茅台", How.NAME, True),  # what it is called
+        ("kweichow", How.ENGLISH_NAME, False),
         ("gzmt", How.PINYIN, True),
         ("深圳发展银行", How.FORMER_NAME, True),
     ],
@@ -180,7 +185,10 @@ async def test_the_number_of_matches_is_limited() -> None:
 
 async def test_several_companies_are_given_as_choices() -> None:
     error = await refusal("平安")
-    assert (error.code, error.details["choices"]) == ("SYMBOL_AMBIGUOUS", ["000001.SZ", "601318.SH"])
+    assert (error.code, error.details["candidates"]) == (
+        "SYMBOL_AMBIGUOUS",
+        [{"symbol": "000001.SZ", "name": "平安银行"}, {"symbol": "601318.SH", "name": "中国平安"}],
+    )
     assert error.in_locale("zh-CN") == (
         "symbol：“平安”对应 2 家公司，请选择其一："
         "000001.SZ 平安银行 Ping An Bank、601318.SH 中国平安 Ping An Insurance。"
@@ -193,7 +201,7 @@ async def test_several_companies_are_given_as_choices() -> None:
 
 async def test_a_ticker_that_is_also_someones_pinyin_is_asked_back() -> None:
     error = await refusal("byd")
-    assert (error.code, set(error.details["choices"])) == ("SYMBOL_AMBIGUOUS", {"BYD", "002594.SZ"})
+    assert (error.code, set(offered(error))) == ("SYMBOL_AMBIGUOUS", {"BYD", "002594.SZ"})
 
 
 async def test_a_name_in_use_outdoes_a_former_one() -> None:
@@ -263,18 +271,18 @@ async def test_a_market_without_a_source_is_told_so(text: str, market: str) -> N
 async def test_an_unknown_text_is_answered_with_the_nearest(text: str, nearest: str) -> None:
     error = await refusal(text)
     assert error.code == "SYMBOL_UNKNOWN"
-    assert nearest in error.details["nearest"]
+    assert nearest in offered(error)
     assert all(text in error.in_locale(locale) and nearest in error.in_locale(locale) for locale in LOCALES)
 
 
 async def test_the_nearest_to_a_code_of_one_market_are_of_that_market() -> None:
-    assert (await refusal("900013.DEMO")).details["nearest"] == ["900012.DEMO", "900011.DEMO", "900010.DEMO"]
+    assert offered(await refusal("900013.DEMO")) == ["900012.DEMO", "900011.DEMO", "900010.DEMO"]
 
 
 @pytest.mark.parametrize("text", ["没有这家公司吧", "zzzzzzzzz", "123"])
 async def test_a_text_near_to_nothing_is_told_what_can_be_asked(text: str) -> None:
     error = await refusal(text)
-    assert (error.code, error.details["nearest"]) == ("SYMBOL_UNKNOWN", [])
+    assert (error.code, offered(error)) == ("SYMBOL_UNKNOWN", [])
     assert "拼音首字母" in error.in_locale("zh-CN")
     assert "pinyin initials" in error.in_locale("en-US")
 

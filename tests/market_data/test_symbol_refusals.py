@@ -27,14 +27,14 @@ async def test_a_listed_company_is_found() -> None:
 async def test_an_unknown_symbol_is_answered_with_the_nearest_ones() -> None:
     error = await refusal("900013.DEMO")
     assert error.code == "SYMBOL_UNKNOWN"
-    assert error.details["nearest"] == ["900012.DEMO", "900011.DEMO", "900010.DEMO"]
-    for locale in LOCALES:
-        assert all(near in error.in_locale(locale) for near in error.details["nearest"])
+    near = [candidate["symbol"] for candidate in error.details["candidates"]]
+    assert near == ["900012.DEMO", "900011.DEMO", "900010.DEMO"]
+    assert all(symbol in error.in_locale(locale) for locale in LOCALES for symbol in near)
 
 
 async def test_a_symbol_near_to_none_is_told_the_range() -> None:
     error = await refusal("123456.DEMO")
-    assert (error.code, error.details["nearest"]) == ("SYMBOL_UNKNOWN", [])
+    assert (error.code, error.details["candidates"]) == ("SYMBOL_UNKNOWN", [])
     assert "900001.DEMO 至 900012.DEMO" in error.in_locale("zh-CN")
     assert "900001.DEMO to 900012.DEMO" in error.in_locale("en-US")
 

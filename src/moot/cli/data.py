@@ -15,14 +15,14 @@ from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, option
+from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, name_share, option
 from moot.cli.outcome import at_desk, command, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.sql import QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Holding, Imports
+from moot.modules.market_data.application.upkeep import Holding, Imports, Remark
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -44,9 +44,8 @@ def sync(
 ) -> None:
     async def work(desk: "Moot") -> list[SyncEvent]:
         upkeep = desk.market_data.upkeep()
-        plan = await upkeep.plan(
-            list_typed(symbols) if symbols else [], universe, day("--from", start), day("--to", end)
-        )
+        named = [await name_share(desk, text) for text in (list_typed(symbols) if symbols else [])]
+        plan = await upkeep.plan(named, universe, day("--from", start), day("--to", end))
         done = itertools.count(1)
         with count_up(say("data.syncing"), plan.steps) as count:
 
@@ -111,10 +110,14 @@ def bring_in(
 
 @data.command("check", help=say("help.data_check"))
 def check(symbol: Annotated[str, argument("help.symbol")]) -> None:
-    remarks = on_desk(lambda desk: desk.market_data.upkeep().examine(symbol))
+    async def work(desk: "Moot") -> tuple[str, list[Remark]]:
+        share = await name_share(desk, symbol)
+        return share, await desk.market_data.upkeep().examine(share)
+
+    share, remarks = on_desk(work)
     for remark in remarks[:MOST_REMARKS]:
         typer.echo(_in_words(remark.text))
-    tell("data.checked", symbol=symbol, count=len(remarks))
+    tell("data.checked", symbol=share, count=len(remarks))
 
 
 @data.command("sql", help=say("data_sql.help"))

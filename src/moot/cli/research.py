@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, Group, RenderableType
 
-from moot.cli.options import DAY, AsJson, argument, complete_experts, list_typed, number_or_text, option
+from moot.cli.options import (
+    DAY,
+    AsJson,
+    argument,
+    complete_experts,
+    list_typed,
+    name_share,
+    number_or_text,
+    option,
+)
 from moot.cli.outcome import at_desk, command, error_body, log_file
 from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
 from moot.cli.research_view import (
@@ -79,11 +88,9 @@ def research(
             return
 
         async def ask(desk: Moot, watch: Watch | None) -> ResearchResult:
-            symbol = await desk.market_data.market_data().symbol(
-                symbols[0]
-            )  # before anything heavy is loaded
+            symbol = await name_share(desk, symbols[0], as_json=as_json)  # before anything heavy is loaded
             await estimate_first(desk, asked, as_json=as_json)
-            return await desk.research(symbol.text, **asked, watch=watch)
+            return await desk.research(symbol, **asked, watch=watch)
 
         run_and_show(settings, asked, ask, as_json=as_json)
 
@@ -118,8 +125,7 @@ def research_many(settings: Settings, texts: Sequence[str], asked: dict[str, Any
     quiet = as_json or console.is_terminal
 
     async def work(desk: Moot) -> list[Outcome]:
-        named = [await desk.market_data.market_data().symbol(text) for text in texts]
-        symbols = list(dict.fromkeys(symbol.text for symbol in named))
+        symbols = list(dict.fromkeys([await name_share(desk, text, as_json=as_json) for text in texts]))
         await estimate_first(desk, asked, as_json=as_json, count=len(symbols))
 
         async def ask(symbol: str) -> Outcome:

@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich import filesize
 
-from moot.cli.options import DAY, AsJson, argument, check_typed, confirm, day, group, option, require_day
+from moot.cli.options import (
+    DAY,
+    AsJson,
+    argument,
+    check_typed,
+    confirm,
+    day,
+    group,
+    name_share,
+    option,
+    require_day,
+)
 from moot.cli.outcome import at_desk, command, log_file, on_desk
 from moot.cli.printing import count_up, tell
 from moot.cli.research_view import show_page, show_replay, show_session
@@ -67,7 +78,7 @@ def list_sessions(
     async def work(desk: Moot) -> SessionPage:
         query = check_typed(
             SessionQuery,
-            symbol=symbol and (await desk.market_data.market_data().symbol(symbol)).text,
+            symbol=symbol and await name_share(desk, symbol, as_json=as_json),
             status=status,
             verdict_action=action and action.upper(),
             start_date=day("--since", since),

@@ -160,7 +160,12 @@ class CoordinatorContainer:
         return ReplayService(self._engine, self._repository)
 
     def session_history(self) -> SessionHistory:
-        return SessionHistory(self._repository, self._settings.currency, lambda: self._policy)
+        return SessionHistory(
+            self._repository,
+            self._settings.currency,
+            lambda: self._policy,
+            lambda: self._neighbours.market_data,
+        )
 
     def session_packs(self) -> SessionPacks:
         return SessionPacks(self._repository, self._settings.currency, examine_record)

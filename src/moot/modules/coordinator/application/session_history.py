@@ -19,7 +19,7 @@ from moot.modules.coordinator.domain.model.session import (
     SessionStatus,
     VerdictAction,
 )
-from moot.modules.coordinator.domain.ports.permission import NodePolicy
+from moot.modules.coordinator.domain.ports.permission import NodePolicy, SymbolDirectory
 from moot.modules.coordinator.domain.ports.research_session_repository import IResearchSessionRepository
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.errors import InvalidInput
@@ -85,17 +85,29 @@ class Pruned(BaseModel):
 
 
 class SessionHistory:
-    """`policy` is asked what a session that waits was put before a person for."""
+    """`policy` is asked what a session that waits was put before a person for, `directory` which share is meant."""
 
     def __init__(
         self,
         repository: IResearchSessionRepository,
         currency: str = "",
         policy: Callable[[], NodePolicy] = NodePolicy,
+        directory: Callable[[], SymbolDirectory] | None = None,
     ) -> None:
         self._repository, self._currency, self._policy = repository, currency, policy
-        self.sessions = repository.list_sessions
+        self._directory = directory
         self.verify, self.verify_all = repository.verify, repository.verify_all
+
+    async def sessions(self, wanted: SessionFilter) -> SessionPage:
+        """The symbol may be a code in any spelling, or a name."""
+        if wanted.symbol is not None:
+            symbol = (
+                await self._directory().symbol(wanted.symbol)
+                if self._directory
+                else Symbol.parse(wanted.symbol)
+            )
+            wanted = wanted.model_copy(update={"symbol": symbol.text})
+        return await self._repository.list_sessions(wanted)
 
     async def find(self, text: str, workspace_id: str) -> UUID:
         """The session that somebody means by its id, by the beginning of it, or by `last`."""
@@ -187,7 +199,9 @@ TWO_FORMS = {
 class SessionQuery(Strict):
     """All conditions must hold. Periods and pages can be asked for in two forms, but not in both at once."""
 
-    symbol: str | None = Field(default=None, examples=["900001.DEMO"])
+    symbol: str | None = Field(
+        default=None, description="a code in any spelling, or a name", examples=["900001.DEMO"]
+    )
     status: SessionStatus | None = None
     verdict_action: VerdictAction | None = Field(default=None, description="only sessions with this verdict")
     trigger_source: Annotated[str, AfterValidator(_some_text)] | None = Field(
@@ -215,11 +229,12 @@ class SessionQuery(Strict):
             raise InvalidInput(SAY("sessions.ends_first", field=field), field=field)
         return SessionFilter(
             workspace_id=workspace_id,
-            symbol=None if self.symbol is None else Symbol.parse(self.symbol).text,
             created_from=start,
             created_before=end,
             page_size=self.limit or self.page_size,
-            **self.model_dump(include={"status", "verdict_action", "trigger_source", "page", "skip"}),
+            **self.model_dump(
+                include={"symbol", "status", "verdict_action", "trigger_source", "page", "skip"}
+            ),
         )
 
 

@@ -67,6 +67,10 @@ class Directory:
                 raise
             return written
 
+    async def listed(self, symbol: Symbol) -> Company | None:
+        """The company under a symbol, if its market's list has it."""
+        return (await self._index(symbol.market)).by_symbol.get(symbol.text)
+
     async def find_in(self, text: str) -> list[Named]:
         """The companies that a sentence names, in its order; a market whose list cannot be had hides its own."""
         indexes: list[MentionIndex] = []
@@ -140,14 +144,19 @@ def _refuse_ambiguous(text: str, meant: Sequence[Match]) -> InvalidInput:
     return _refuse(
         SAY("directory.ambiguous", text=_told(text), count=len(meant), choices=_tell(companies)),
         "SYMBOL_AMBIGUOUS",
-        choices=[company.symbol for company in companies],
+        candidates=_list_candidates(companies),
     )
 
 
 def _refuse_unknown(key: str, text: str, near: Sequence[Company], otherwise: Message) -> InvalidInput:
     hint = SAY("nearest", matches=_tell(near)) if near else otherwise
     said = SAY(key, text=text, hint=hint)
-    return _refuse(said, "SYMBOL_UNKNOWN", nearest=[company.symbol for company in near])
+    return _refuse(said, "SYMBOL_UNKNOWN", candidates=_list_candidates(near))
+
+
+def _list_candidates(companies: Sequence[Company]) -> list[dict[str, str]]:
+    """What may have been meant, for programs and for whoever is asked back."""
+    return [{"symbol": company.symbol, "name": company.name or company.name_en} for company in companies]
 
 
 def _tell(companies: Sequence[Company]) -> list[Message]:

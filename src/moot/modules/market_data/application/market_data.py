@@ -39,8 +39,7 @@ class MarketData:
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         """The company listed under `symbol` at `as_of`; refuses one that is unknown, gone or not there yet."""
         source = self._provider(symbol)
-        listed = await source.read(facts.COMPANIES, symbol.market.value)
-        company = next((company for company in listed if company.symbol == symbol.text), None)
+        company = await self.directory.listed(symbol)
         if company is None and isinstance(source, CompanyLookup):
             company = await source.company(symbol.text)
         if company is None:

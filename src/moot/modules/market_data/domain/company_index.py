@@ -63,7 +63,12 @@ class Match:
 class CompanyIndex:
     def __init__(self, companies: Sequence[Company]) -> None:
         self.companies = companies[:]
-        self._keys = [(key, how, company) for company in companies for how, key in _keys(company)]
+        self.by_symbol = {company.symbol: company for company in companies}
+
+    @cached_property
+    def _keys(self) -> list[tuple[str, How, Company]]:
+        """Made when somebody first searches: whoever has a whole symbol needs none of them."""
+        return [(key, how, company) for company in self.companies for how, key in _keys(company)]
 
     @cached_property
     def mentions(self) -> "MentionIndex":
@@ -104,7 +109,7 @@ def _keys(company: Company) -> Iterator[tuple[How, str]]:
     pinyin = fold(company.pinyin or initials(bare_name(company.name)))
     keys = {
         How.CODE: {code, _digits(code)},
-        How.NAME: {fold(company.name), bare_name(company.name)},
+        How.NAME: {fold(company.name), bare_name(company.name), *map(fold, nicknames().get(code, ()))},
         How.ENGLISH_NAME: {fold(company.name_en)},
         How.PINYIN: {pinyin},
         How.FORMER_NAME: former,

@@ -7,6 +7,7 @@ coverage change in the same moment. The columns follow from the model's annotati
 import asyncio
 import fcntl
 import os
+import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
@@ -44,6 +45,7 @@ SCALARS: dict[Any, pl.DataType] = {
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 M = TypeVar("M", bound=BaseModel)
+FileState = tuple[int, int, int] | None
 
 
 class Lake:
@@ -51,13 +53,25 @@ class Lake:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._lists: dict[Path, tuple[FileState, Batch[Any]]] = {}
+        self._reading = threading.Lock()
 
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        """Every version of every report."""
+        """Every version of every report. The list of a market's companies is shared by all who read it."""
         path, where = self._path(dataset, subject), _filter_of(dataset, _market_of(subject), start, end)
+        if dataset.whole and not dataset.by_symbol:
+            return await asyncio.to_thread(self._read_list, dataset, path)
         return await asyncio.to_thread(_facts, dataset, path, where)
+
+    def _read_list(self, dataset: Dataset[M], path: Path) -> Batch[M]:
+        """Read and checked once, and again when the file has been replaced."""
+        with self._reading:
+            state, known = _state_of(path), self._lists.get(path)
+            if known is None or known[0] != state:
+                known = self._lists[path] = state, _facts(dataset, path, None)
+            return known[1]
 
     def store(
         self,
@@ -107,6 +121,15 @@ class Lake:
         """Only a symbol Moot can spell, or a market, names a file: nothing else gets into a path."""
         name = Symbol.parse(subject).text if dataset.by_symbol else _market_of(subject).value
         return self._folder / dataset.name / f"{name}{SUFFIX}"
+
+
+def _state_of(path: Path) -> FileState:
+    """What is never the same for two files that stood under one name."""
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns, found.st_size
 
 
 def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None) -> Batch[M]:
@@ -219,8 +242,9 @@ def frame_of(model: type[BaseModel], facts: Iterable[BaseModel]) -> pl.DataFrame
 
 def facts_of(model: type[M], frame: pl.DataFrame) -> list[M]:
     """The facts that `frame_of` was given. They were checked when they were stored; flat ones are not again."""
-    if any(dtype.is_nested() for dtype in frame.dtypes):
-        return [model.model_validate(row) for row in frame.to_dicts()]
+    if any(dtype.is_nested() for dtype in frame.dtypes):  # by way of JSON: it makes the fewest objects
+        whole = frame.with_columns(pl.col(pl.List).fill_null([]))
+        return TypeAdapter(list[model]).validate_json(whole.write_json())  # type: ignore[valid-type]
     names, columns = frame.columns, [_values(column) for column in frame.get_columns()]
     fields = set(names)
     return [_restore(model, dict(zip(names, row, strict=True)), fields) for row in zip(*columns, strict=True)]

@@ -258,6 +258,6 @@ async def find_near(directory: Directory, text: str) -> list[str]:
     try:
         symbols = [(await directory.resolve(text)).symbol]
     except AppError as e:
-        symbols = e.details.get("nearest") or e.details.get("choices") or []
+        symbols = [candidate["symbol"] for candidate in e.details.get("candidates", ())]
     found = [match.company for symbol in symbols for match in await directory.find(symbol, limit=1)]
     return [f"{company.symbol} {company.label}" for company in found]
