@@ -117,9 +117,9 @@ class MarketDataContainer:
 
     @cached_property
     def _store(self) -> "Lake":
-        from moot.modules.market_data.infrastructure.lake import Lake
+        from moot.modules.market_data.infrastructure.cross_section import MeasuringLake
 
-        return Lake(self._folder)
+        return MeasuringLake(self._folder)
 
     @cached_property
     def _database(self) -> "LakeDatabase":

@@ -334,6 +334,9 @@ class Company(BaseModel, frozen=True, extra="forbid"):
         """Both names, for messages whose reader is not known yet."""
         return f"{self.name} {self.name_en}".strip()
 
+    def is_listed(self, day: date) -> bool:
+        return self.list_date <= day and not (self.delist_date and self.delist_date <= day)
+
     def name_in(self, locale: Locale) -> str:
         return self.name if locale == "zh-CN" else self.name_en
 

@@ -8,7 +8,9 @@ from typing import TypeVar
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.application.peers import stand_among
 from moot.modules.market_data.domain import facts, trading_rules
+from moot.modules.market_data.domain.peers import CrossSection
 from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
@@ -87,6 +89,13 @@ class MarketData:
             if item.symbol == symbol.text
             or (item.symbol is None and item.industry in (None, company.industry))
         ]
+
+    async def peers(self, symbol: Symbol, *, as_of: datetime) -> CrossSection:
+        """The company among those of its industry that were listed at `as_of`, by what was known then."""
+        company, today = await self.company(symbol, as_of=as_of), symbol.local_date(as_of)
+        listed = await self._provider(symbol).read(facts.COMPANIES, symbol.market.value)
+        mates = [as_known(c, today) for c in listed if c.industry == company.industry and c.is_listed(today)]
+        return await stand_among(self._provider(symbol), company, mates, as_of)
 
     async def read_known(
         self,

@@ -1,7 +1,7 @@
 """Filling the lake: what is missing is fetched from the first source that has it, and nothing is fetched twice."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
 from typing import Any, Literal, TypeVar
@@ -9,11 +9,13 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel
 
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
     Batch,
     CompanyLookup,
     FactStore,
     MarketDataProvider,
+    MeasuresMany,
     Range,
     Refusal,
 )
@@ -166,6 +168,11 @@ class SyncedSource:
             if dataset is not COMPANIES or not self._lookups():
                 raise
         return await self.lake.read(dataset, subject, start, self._reach(end))
+
+    async def measure(self, symbols: Collection[str], sight: Sight) -> dict[str, Measures]:
+        """Of what is kept: to fetch a whole industry for one company is for `data sync`."""
+        seen = replace(sight, today=self._reach(sight.today))
+        return await self.lake.measure(symbols, seen) if isinstance(self.lake, MeasuresMany) else {}
 
     async def company(self, symbol: str) -> Company | None:
         """Looked up where a source can, and kept."""

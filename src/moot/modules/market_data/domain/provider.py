@@ -1,6 +1,6 @@
 """The seams of market data: a source (the demo market, the lake, a provider outside), and where facts are kept."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
@@ -8,6 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 from pydantic import BaseModel, ValidationError
 
 from moot.modules.market_data.domain.facts import DATASETS, Dataset
+from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Message
@@ -108,6 +109,14 @@ class CompanyLookup(Protocol):
 class IndexMembers(Protocol):
     async def constituents(self, index: str, day: date) -> list[str]:
         """The symbols in an index on the last day up to `day` for which they are known."""
+
+
+@runtime_checkable
+class MeasuresMany(Protocol):
+    """A source that measures many companies in one read, from what it keeps: it fetches nothing for them."""
+
+    async def measure(self, symbols: Collection[str], sight: Sight) -> dict[str, Measures]:
+        """By symbol; one of whom nothing is kept is left out."""
 
 
 class MarketDataProvider(Protocol):

@@ -1,0 +1,79 @@
+"""The lake, measuring many companies in one read: columns, not facts, of every file at once."""
+
+import asyncio
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from moot.modules.market_data.domain import facts
+from moot.modules.market_data.domain.peers import GROWTH, LATELY, MULTIPLES, RETURNS, Measures, Sight
+from moot.modules.market_data.infrastructure import lake
+
+BY = "symbol"
+
+
+class MeasuringLake(lake.Lake):
+    """Says of many companies what `peers.measure` says of one."""
+
+    async def measure(self, symbols: Collection[str], sight: Sight) -> dict[str, Measures]:
+        return await asyncio.to_thread(self._measure, set(symbols), sight)
+
+    def _measure(self, symbols: set[str], sight: Sight) -> dict[str, Measures]:
+        asked = {facts.VALUATIONS: _multiples, facts.REPORTS: _growth, facts.BARS: _returns}
+        there = {d: [p for p in lake.files_of(self._folder, d) if p.stem in symbols] for d in asked}
+        try:
+            frames = pl.collect_all(asked[d](_scan(d, files, sight), sight) for d, files in there.items())
+        except lake.UNREADABLE:
+            for dataset, files in there.items():
+                for path in files:  # raises for the one that is to blame
+                    lake.frame_in(path, dataset)
+            raise
+        found: dict[str, dict[str, float | None]] = {}
+        for row in (row for frame in frames for row in frame.iter_rows(named=True)):
+            found.setdefault(row.pop(BY), {}).update(row)
+        return dict(found)
+
+
+def _scan(dataset: facts.Dataset[Any], files: list[Path], sight: Sight) -> pl.LazyFrame:
+    model: Any = dataset.model
+    schema = lake.schema_of(model)
+    if not files:
+        return pl.LazyFrame(schema=schema)
+    rows = pl.scan_parquet(files, schema=schema, missing_columns="insert", extra_columns="ignore", glob=False)
+    return rows.filter(pl.col("available_at") <= sight.as_of)
+
+
+def _multiples(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:
+    day = pl.col("trade_date")
+    lately = rows.filter(day.is_between(sight.today - LATELY, sight.today))
+    return lately.group_by(BY).agg(pl.col(MULTIPLES).sort_by(day).last())
+
+
+def _returns(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:
+    day, price = pl.col("trade_date"), pl.col("close") * pl.col("adj_factor")
+    days = {"now": sight.today} | {name: sight.look_back(months) for name, months in RETURNS.items()}
+    near = {name: day.is_between(on - LATELY, on) for name, on in days.items()}
+    lately = rows.filter(pl.any_horizontal(*near.values()))
+    prices = lately.group_by(BY).agg(
+        price.sort_by(day).filter(when.sort_by(day)).last().alias(name) for name, when in near.items()
+    )
+    return prices.select(BY, *(_change(pl.col("now"), pl.col(name)).alias(name) for name in RETURNS))
+
+
+def _growth(rows: pl.LazyFrame, sight: Sight) -> pl.LazyFrame:
+    """A period may have been reported in several versions: the last one known holds."""
+    period = pl.col("period_end")
+    quarter = (period.dt.year() * 4 + period.dt.quarter()).alias("quarter")
+    versions = rows.sort("period_end", "available_at").group_by(BY, quarter, maintain_order=True)
+    held = versions.agg(pl.col("period_end", *GROWTH.values()).last())
+    newest = held.group_by(BY, maintain_order=True).last().filter(period >= sight.recent)
+    year_before = held.with_columns(pl.col("quarter") + 4)
+    both = newest.join(year_before, on=[BY, "quarter"], how="left", suffix="_before")
+    changes = (_change(pl.col(f), pl.col(f"{f}_before")).alias(name) for name, f in GROWTH.items())
+    return both.select(BY, *changes)
+
+
+def _change(now: pl.Expr, before: pl.Expr) -> pl.Expr:
+    return pl.when(before > 0).then((now / before - 1) * 100)
