@@ -52,6 +52,12 @@ class Coverage:
             start = last + A_DAY
         return [*gaps, (start, end)] if start <= end else gaps
 
+    def widen(self, wanted: Range) -> Range:
+        """`wanted`, and the days between it and what is covered before and after: with them, a series has no gap."""
+        before = [last for _, last in self.ranges if last < wanted[0]]
+        after = [first for first, _ in self.ranges if first > wanted[1]]
+        return (max(before) + A_DAY if before else wanted[0], min(after) - A_DAY if after else wanted[1])
+
 
 class FactStore(Protocol):
     def coverage(self, dataset: Dataset[Any], subject: str) -> Coverage | None: ...
@@ -67,7 +73,10 @@ class FactStore(Protocol):
         covered: Range | None,
         at: datetime,
     ) -> None:
-        """Merge `facts` into what is kept; all of it or, when the process dies, none of it."""
+        """Merge `facts` into what is kept; all of it or, when the process dies, none of it.
+
+        Raises `Conflict` for what contradicts what is kept.
+        """
 
 
 T = TypeVar("T")

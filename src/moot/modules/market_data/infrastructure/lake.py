@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -19,9 +19,12 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
-from moot.modules.market_data.domain.facts import DATASETS, Dataset
+from moot.modules.market_data.domain.facts import BARS, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range
 from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.domain.trading_rules import TradingCalendar
+from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.infrastructure.seams import join_bars
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
@@ -70,8 +73,8 @@ class Lake:
     ) -> None:
         """Merge `facts` into the file of `subject`, a symbol or a market; what is stored later holds.
 
-        News without a symbol stays with the one it came with. One writer at a time per file, over all processes; the
-        lock file stays: removing it would let two in.
+        News without a symbol stays with the one it came with. Bars are brought to one base of factors, or refused.
+        One writer at a time per file, over all processes; the lock file stays: removing it would let two in.
         """
         path, frame = self._path(dataset, subject), frame_of(dataset.model, facts)
         if dataset.by_symbol and (others := set(frame["symbol"]) - {path.stem, None}):
@@ -81,8 +84,9 @@ class Lake:
             fcntl.flock(lock, fcntl.LOCK_EX)
             ranges = [covered] if covered else []
             if path.exists():
-                frame = pl.concat([frame_in(path, dataset), frame])
-                ranges += coverage_of(path).ranges
+                kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
+                gap = partial(_count_gap, trading_calendar(_market_of(subject)), ranges)
+                frame = join_bars(kept, frame, gap) if dataset is BARS else pl.concat([kept, frame])
             frame = frame.unique(dataset.key, keep="last").sort(dataset.day, *dataset.key)
             coverage = Coverage(
                 dataset=dataset.name,
@@ -115,6 +119,12 @@ def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None) -> Batch[M]:
     frame = frame_in(path, dataset, where)
     with guard_reading(path):
         return Batch(facts_of(dataset.model, frame))
+
+
+def _count_gap(calendar: TradingCalendar, ranges: Sequence[Range], before: date, day: date) -> int:
+    """The sessions between two days of which nothing is known; one without a bar that is known was a suspension."""
+    between = calendar.within(before + A_DAY, day - A_DAY)
+    return sum(not any(first <= session <= last for first, last in ranges) for session in between)
 
 
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
