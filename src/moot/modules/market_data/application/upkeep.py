@@ -267,7 +267,7 @@ def _span(imported: Sequence[BaseModel]) -> Range | None:
 
 
 def _cover(kept: Sequence[BaseModel], file: Range | None) -> Range | None:
-    """A share is known between its first and last day, and as far around as the file reaches and it may be suspended."""
+    """A share is known from its first day to its last, and around as far as the file reaches, for a while."""
     own = _span(kept)
     if own is None or file is None:
         return None

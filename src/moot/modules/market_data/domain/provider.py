@@ -92,11 +92,17 @@ class Refusal:
 
 
 class Batch(list[T], Generic[T]):
-    """The facts a source gave, oldest first, and the rows of it that were refused on the way."""
+    """The facts a source gave, oldest first, and the rows of it that were refused on the way.
 
-    def __init__(self, facts: Iterable[T] = (), refused: Iterable[Refusal] = ()) -> None:
+    `covered` are the days, up to the end asked for, that are known to be complete: one without a fact has none.
+    """
+
+    def __init__(
+        self, facts: Iterable[T] = (), refused: Iterable[Refusal] = (), covered: Iterable[Range] = ()
+    ) -> None:
         super().__init__(facts)
         self.refused = tuple(refused)
+        self.covered = tuple(covered)
 
 
 class NotOffered(Unavailable):

@@ -7,7 +7,7 @@ from moot.modules.market_data.domain.provider import A_DAY, Range
 from moot.modules.market_data.domain.spelling import tells_trouble
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.shared.domain.errors import Conflict, ErrorKind
-from moot.shared.domain.facts import Company, DailyBar
+from moot.shared.domain.facts import Company, DailyBar, SpecialTreatment
 from moot.shared.domain.symbol import TIME_ZONES
 
 TOLERANCE = 0.005
@@ -52,7 +52,7 @@ def _find_suspended(
     bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, ended: date
 ) -> Iterator[DailyBar]:
     ends = [*(bar.trade_date for bar in bars[1:]), date.max]
-    for bar, following in zip(bars, ends, strict=True):
+    for bar, following in zip(bars, ends, strict=False):
         for first, last in covered:
             after, until = max(first, bar.trade_date + A_DAY), min(last, following - A_DAY, ended - A_DAY)
             yield from (_suspend(bar, day, calendar) for day in calendar.within(after, until))
@@ -77,3 +77,19 @@ def was_st(company: Company, on: date) -> bool:
     ]
     spells = any(spell.start <= on < (spell.end or date.max) for spell in company.st_history)
     return spells or bool(names and tells_trouble(names[-1]))
+
+
+def date_spell(company: Company, kept: tuple[SpecialTreatment, ...], on: date) -> Company:
+    """Where a source tells only the present name: a spell begins on the day it was first told with the mark of ST.
+
+    It ends when the name is told without it. What a source tells of former names or spells stands.
+    """
+    if company.names or company.st_history not in ((), kept):
+        return company
+    troubled, lasting = tells_trouble(company.name), bool(kept) and kept[-1].end is None
+    spells = kept
+    if troubled and not lasting:
+        spells = (*kept, SpecialTreatment(start=on))
+    elif lasting and not troubled:
+        spells = (*kept[:-1], SpecialTreatment(start=kept[-1].start, end=on))
+    return company if spells == company.st_history else company.model_copy(update={"st_history": spells})

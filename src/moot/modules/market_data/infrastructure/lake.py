@@ -19,13 +19,15 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
-from moot.modules.market_data.domain.facts import BARS, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range
+from moot.modules.market_data.domain.series import date_spell
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.modules.market_data.infrastructure.seams import join_bars
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
@@ -60,7 +62,7 @@ class Lake:
     ) -> Batch[M]:
         """Every version of every report."""
         path, where = self._path(dataset, subject), _filter_of(dataset, _market_of(subject), start, end)
-        return await asyncio.to_thread(_facts, dataset, path, where)
+        return await asyncio.to_thread(_facts, dataset, path, where, end)
 
     def store(
         self,
@@ -82,12 +84,16 @@ class Lake:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_name(f".{path.name}.lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            ranges = [covered] if covered else []
+            ranges, kept = [covered] if covered else [], frame.clear()
             if path.exists():
                 kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
-                gap = partial(_count_gap, trading_calendar(_market_of(subject)), ranges)
-                frame = join_bars(kept, frame, gap) if dataset is BARS else pl.concat([kept, frame])
-            frame = frame.unique(dataset.key, keep="last").sort(dataset.day, *dataset.key)
+            if dataset is BARS:
+                calendar = trading_calendar(_market_of(subject))
+                frame = join_bars(kept, frame, partial(_count_gap, calendar, ranges))
+            elif dataset is COMPANIES:
+                frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[_market_of(subject)]).date())
+            frame = pl.concat([kept, frame]).unique(dataset.key, keep="last")
+            frame = frame.sort(dataset.day, *dataset.key)
             coverage = Coverage(
                 dataset=dataset.name,
                 subject=path.stem,
@@ -113,12 +119,19 @@ class Lake:
         return self._folder / dataset.name / f"{name}{SUFFIX}"
 
 
-def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None) -> Batch[M]:
+def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None, end: date = date.max) -> Batch[M]:
     if not path.exists():
         return Batch()
+    covered = [(first, min(last, end)) for first, last in coverage_of(path).ranges if first <= end]
     frame = frame_in(path, dataset, where)
     with guard_reading(path):
-        return Batch(facts_of(dataset.model, frame))
+        return Batch(facts_of(dataset.model, frame), covered=covered)
+
+
+def _date_spells(kept: pl.DataFrame, companies: Sequence[Any], on: date) -> pl.DataFrame:
+    rows = kept.select("symbol", "st_history").iter_rows()
+    before = {symbol: tuple(map(SpecialTreatment.model_validate, spells or ())) for symbol, spells in rows}
+    return frame_of(Company, (date_spell(each, before.get(each.symbol, ()), on) for each in companies))
 
 
 def _count_gap(calendar: TradingCalendar, ranges: Sequence[Range], before: date, day: date) -> int:
