@@ -20,7 +20,7 @@ from moot.modules.market_data.domain.facts import (
     Dataset,
 )
 from moot.modules.market_data.domain.provider import Batch, Coverage, NotOffered, Range, Refusal
-from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.domain.symbol import Market, Symbol
 from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import FakeMarketDataProvider, a_bar, a_company
@@ -112,6 +112,31 @@ async def test_only_the_missing_days_are_asked_for():
         (date(2026, 6, 1), date(2026, 6, 9)),
         (date(2026, 6, 13), date(2026, 6, 30)),
     ]
+
+
+async def test_bars_are_fetched_without_a_gap_to_those_kept():
+    store, source = FakeStore(), Source("tushare")
+    sync = service(store, source)
+    await sync.bring(BARS, "600519.SH", Market.CN, date(2026, 6, 10), date(2026, 6, 12))
+    await sync.bring(BARS, "600519.SH", Market.CN, date(2026, 6, 22), date(2026, 6, 24))
+    await sync.bring(BARS, "600519.SH", Market.CN, date(2026, 6, 1), date(2026, 6, 3))
+    assert [arguments[1:] for _, arguments in source.asked[1:]] == [
+        (date(2026, 6, 13), date(2026, 6, 24)),
+        (date(2026, 6, 1), date(2026, 6, 9)),
+    ]
+
+
+async def test_a_source_that_contradicts_what_is_kept_is_passed_over():
+    class Picky(FakeStore):
+        def store(self, dataset, subject, facts, **more):
+            if any(fact.source == "tushare" for fact in facts):
+                raise Conflict("the closes disagree")
+            super().store(dataset, subject, facts, **more)
+
+    told = [bar.model_copy(update={"source": "tushare"}) for bar in bars(1)]
+    sync = service(Picky(), Source("tushare", bars=told), Source("akshare", bars=bars(1)))
+    event = await sync.bring(BARS, "600519.SH", Market.CN, START, END)
+    assert (event.source, event.errors) == ("akshare", (("tushare", "the closes disagree"),))
 
 
 @pytest.mark.parametrize(("now", "last"), [(NOW, 30), (NOW - timedelta(hours=6), 29)])

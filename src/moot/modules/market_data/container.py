@@ -1,10 +1,8 @@
 """Wires the sources of each market, and its calendar, behind the one point-in-time door."""
 
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import date, timedelta
-from functools import cache, cached_property
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,8 +16,7 @@ from moot.modules.market_data.application.upkeep import MarketDataUpkeep
 from moot.modules.market_data.domain.facts import COMPANIES, DATASETS
 from moot.modules.market_data.domain.provider import MarketDataProvider
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.domain.trading_rules import TradingCalendar
-from moot.modules.market_data.infrastructure.demo.market import trading_days
+from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.modules.market_data.infrastructure.providers.outside import OutsideSource
 from moot.shared.domain.clock import Clock
@@ -34,8 +31,6 @@ if TYPE_CHECKING:
     from moot.modules.market_data.infrastructure.lake_sql import LakeDatabase
 
 KNOWN = ("tushare", *BY_REQUEST, "files")
-CLOSED_DAYS = Path(__file__).parent / "infrastructure" / "closed_days.toml"
-DEMO_ENDS = date(2049, 12, 31)
 
 
 @dataclass(frozen=True)
@@ -86,7 +81,7 @@ class MarketDataContainer:
                 for m in self._list_reachable()
             },
         }
-        self._market_data = MarketData(self._sources)
+        self._market_data = MarketData(self._sources, trading_calendar)
 
     def market_data(self) -> MarketData:
         return self._market_data
@@ -162,18 +157,3 @@ def _providers(
 
         own["files"] = FilesProvider(sources.files)
     return {Market.CN: china | own, Market.US: usa | own}
-
-
-@cache
-def trading_calendar(market: Market) -> TradingCalendar:
-    """Its own rule for the demo market; for real exchanges a table of closed days, read when first asked for."""
-    return TradingCalendar(market, trading_days(DEMO_ENDS) if market is Market.DEMO else _read_days(market))
-
-
-def _read_days(market: Market) -> list[date]:
-    """`closed` has a line for each year: the year, then its closed days as MMDD."""
-    known = tomllib.loads(CLOSED_DAYS.read_text(encoding="utf-8"))[market.value]
-    first, last, lines = known["first"], known["last"], map(str.split, known["closed"].splitlines())
-    closed = {date.fromisoformat(year + day) for year, *days in lines for day in days}
-    every = (first + timedelta(days=n) for n in range((last - first).days + 1))
-    return [day for day in every if day.weekday() < 5 and day not in closed]

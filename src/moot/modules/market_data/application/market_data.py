@@ -1,20 +1,21 @@
 """Point-in-time reads: the only door to market data. `as_of` has no default, and nothing later is seen."""
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.application.peers import stand_among
-from moot.modules.market_data.domain import facts, trading_rules
+from moot.modules.market_data.domain import facts, series, trading_rules
 from moot.modules.market_data.domain.peers import CrossSection
-from moot.modules.market_data.domain.provider import CompanyLookup, MarketDataProvider
+from moot.modules.market_data.domain.provider import Batch, CompanyLookup, MarketDataProvider
 from moot.modules.market_data.domain.spelling import strip_marks
 from moot.modules.market_data.domain.texts import SAY
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
@@ -29,9 +30,19 @@ from moot.shared.domain.symbol import Market, Symbol
 F = TypeVar("F", bound=Fact)
 
 
+CalendarOf = Callable[[Market], trading_rules.TradingCalendar]
+
+
+def count_weekdays(market: Market) -> trading_rules.TradingCalendar:
+    """The calendar of a market of which no closed days are known."""
+    return trading_rules.TradingCalendar(market, ())
+
+
 class MarketData:
-    def __init__(self, providers: Mapping[Market, MarketDataProvider]) -> None:
-        self._providers = providers
+    def __init__(
+        self, providers: Mapping[Market, MarketDataProvider], calendar_of: CalendarOf = count_weekdays
+    ) -> None:
+        self._providers, self.calendar_of = providers, calendar_of
         self.directory = Directory(providers)
 
     async def symbol(self, text: str) -> Symbol:
@@ -108,7 +119,23 @@ class MarketData:
         """Everything of a kind that was known at `as_of`, oldest first."""
         subject = symbol.text if dataset.by_symbol else symbol.market.value
         found = await self._provider(symbol).read(dataset, subject, start, end)
+        if dataset is facts.BARS:
+            found = await self._make_whole(symbol, found, start)
         return [fact for fact in found if fact.available_at <= as_of]
+
+    async def _make_whole(self, symbol: Symbol, bars: Batch[Any], start: date) -> Batch[Any]:
+        """Bars with the days on which the share was suspended, and ST told: here, before anybody sees them."""
+        source, calendar = self._provider(symbol), self.calendar_of(symbol.market)
+        if not bars.covered:
+            return bars
+        earlier = series.find_earlier(bars, bars.covered, calendar, start)
+        before = (await source.read(facts.BARS, symbol.text, *earlier))[-1:] if earlier else []
+        companies: Sequence[Company] = ()
+        with suppress(Unavailable):  # a list that cannot be had leaves what the bars tell themselves
+            companies = await source.read(facts.COMPANIES, symbol.market.value)
+        company = next((company for company in companies if company.symbol == symbol.text), None)
+        whole = series.make_whole([*before, *bars], bars.covered, calendar, company)
+        return Batch(bar for bar in whole if bar.trade_date >= start)
 
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
@@ -176,7 +203,7 @@ class TradingState(BaseModel, frozen=True):
 @dataclass(frozen=True)
 class TradingStates:
     market_data: MarketData
-    calendar_of: Callable[[Market], trading_rules.TradingCalendar]
+    calendar_of: CalendarOf
 
     async def of(self, symbol: Symbol, *, as_of: datetime) -> TradingState | None:
         """None when there has been no session lately. Raises `InvalidInput` for what cannot be researched."""
@@ -188,6 +215,7 @@ class TradingStates:
         if not bars:
             return None
         bar, board = bars[-1], trading_rules.board_of(symbol)
+        bar = bar.model_copy(update={"is_st": bar.is_st or series.was_st(company, today)})
         band = trading_rules.price_limit(bar, company.list_date, self.calendar_of(symbol.market))
         return TradingState(
             st=bar.is_st,

@@ -4,11 +4,12 @@ import asyncio
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any, Literal, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import COMPANIES, DATASETS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
 from moot.modules.market_data.domain.provider import (
     Batch,
@@ -21,7 +22,7 @@ from moot.modules.market_data.domain.provider import (
 )
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.errors import Conflict, Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
@@ -108,6 +109,7 @@ class SyncService:
         if dataset.whole:
             return [] if fresh else [asked]
         complete = _complete_until(dataset, market, now)
+        asked = kept.widen(asked) if dataset is BARS else asked
         return [part for part in kept.find_missing(asked) if not fresh or part[0] <= complete]
 
     async def _fetch(
@@ -122,7 +124,12 @@ class SyncService:
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
             covered = (start, end) if not dataset.whole and start <= end else None
-            await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
+            keep = partial(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
+            try:
+                await asyncio.to_thread(keep)
+            except Conflict as e:  # another source may go with what is kept
+                errors.append((provider.name, e.message))
+                continue
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)
             )

@@ -19,11 +19,12 @@ from moot.modules.market_data.domain.provider import (
     Coverage,
     IndexMembers,
     MarketDataProvider,
+    Range,
     Refusal,
 )
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
-from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
@@ -31,6 +32,8 @@ from moot.shared.domain.symbol import Market, Symbol
 TOLERANCE = 0.005
 SHARES_MAY_CHANGE = 3.0
 SAMPLE = timedelta(days=60)
+SILENCE = timedelta(days=30)
+"""How long a share in a file of several may be silent at an end and count as suspended; longer, it may be cut off."""
 
 
 @dataclass(frozen=True)
@@ -195,10 +198,15 @@ class MarketDataUpkeep:
         done = []
         found, guessed = await asyncio.to_thread(self.read_import, file, mapping)
         for dataset, batch in found.items():
-            groups = _by_subject(dataset, batch)
-            for subject, kept in groups.items():
-                self.syncing.store.store(dataset, subject, kept, covered=_span(kept), at=now)
-            done.append(Import(dataset.label, len(batch), len(groups), batch.refused))
+            groups, refused, span = _by_subject(dataset, batch), list(batch.refused), _span(batch)
+            for subject, kept in list(groups.items()):
+                try:
+                    self.syncing.store.store(dataset, subject, kept, covered=_cover(kept, span), at=now)
+                except Conflict as e:  # one share that does not go with what is kept costs no other
+                    refused.append(Refusal(subject, str(e)))
+                    del groups[subject]
+            rows = sum(map(len, groups.values()))
+            done.append(Import(dataset.label, rows, len(groups), tuple(refused)))
         return done, guessed
 
     async def examine(self, text: str) -> list[Remark]:
@@ -253,7 +261,14 @@ def _by_subject(dataset: facts.Dataset[Any], batch: Batch[Any]) -> dict[str, lis
     return groups
 
 
-def _span(imported: Sequence[BaseModel]) -> tuple[date, date] | None:
-    """Imported bars and valuations are taken to be complete between their first and last day."""
+def _span(imported: Sequence[BaseModel]) -> Range | None:
     days = [day for fact in imported if (day := getattr(fact, "trade_date", None))]
     return (min(days), max(days)) if days else None
+
+
+def _cover(kept: Sequence[BaseModel], file: Range | None) -> Range | None:
+    """A share is known from its first day to its last, and around as far as the file reaches, for a while."""
+    own = _span(kept)
+    if own is None or file is None:
+        return None
+    return max(file[0], own[0] - SILENCE), min(file[1], own[1] + SILENCE)

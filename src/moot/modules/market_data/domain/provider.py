@@ -53,6 +53,12 @@ class Coverage:
             start = last + A_DAY
         return [*gaps, (start, end)] if start <= end else gaps
 
+    def widen(self, wanted: Range) -> Range:
+        """`wanted`, and the days between it and what is covered before and after: with them, a series has no gap."""
+        before = [last for _, last in self.ranges if last < wanted[0]]
+        after = [first for first, _ in self.ranges if first > wanted[1]]
+        return (max(before) + A_DAY if before else wanted[0], min(after) - A_DAY if after else wanted[1])
+
 
 class FactStore(Protocol):
     def coverage(self, dataset: Dataset[Any], subject: str) -> Coverage | None: ...
@@ -68,7 +74,10 @@ class FactStore(Protocol):
         covered: Range | None,
         at: datetime,
     ) -> None:
-        """Merge `facts` into what is kept; all of it or, when the process dies, none of it."""
+        """Merge `facts` into what is kept; all of it or, when the process dies, none of it.
+
+        Raises `Conflict` for what contradicts what is kept.
+        """
 
 
 T = TypeVar("T")
@@ -84,11 +93,17 @@ class Refusal:
 
 
 class Batch(list[T], Generic[T]):
-    """The facts a source gave, oldest first, and the rows of it that were refused on the way."""
+    """The facts a source gave, oldest first, and the rows of it that were refused on the way.
 
-    def __init__(self, facts: Iterable[T] = (), refused: Iterable[Refusal] = ()) -> None:
+    `covered` are the days, up to the end asked for, that are known to be complete: one without a fact has none.
+    """
+
+    def __init__(
+        self, facts: Iterable[T] = (), refused: Iterable[Refusal] = (), covered: Iterable[Range] = ()
+    ) -> None:
         super().__init__(facts)
         self.refused = tuple(refused)
+        self.covered = tuple(covered)
 
 
 class NotOffered(Unavailable):

@@ -46,6 +46,11 @@ def strip_marks(name: str) -> str:
     return name if bare == fold(name) else bare
 
 
+def tells_trouble(name: str) -> bool:
+    """Whether a name says that its share is under special treatment or about to be delisted."""
+    return bool(_pattern(_table()["marks"]["trouble"]).search(fold(name)))
+
+
 def read_code(text: str) -> str | None:
     """The code as Moot writes it, if the text says which market it means: `sh600519` is `600519.SH`."""
     code = fold(text)

@@ -37,6 +37,10 @@ class TradingCalendar:
         """Both ends included."""
         self._require(start)
         self._require(end)
+        return self.within(start, end)
+
+    def within(self, start: date, end: date) -> list[date]:
+        """The sessions known between two days, both included; none where they come in the wrong order."""
         return list(self._days[bisect_left(self._days, start) : bisect_right(self._days, end)])
 
     def next_session(self, day: date) -> date:

@@ -11,7 +11,7 @@ import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, date, datetime, timedelta
-from functools import cache, lru_cache
+from functools import cache, lru_cache, partial
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
@@ -20,10 +20,15 @@ import polars as pl
 from polars.exceptions import PanicException, PolarsError
 from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
-from moot.modules.market_data.domain.facts import DATASETS, Dataset
+from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range
+from moot.modules.market_data.domain.series import date_spell
 from moot.modules.market_data.domain.texts import SAY
+from moot.modules.market_data.domain.trading_rules import TradingCalendar
+from moot.modules.market_data.infrastructure.calendars import trading_calendar
+from moot.modules.market_data.infrastructure.seams import join_bars
 from moot.shared.domain.errors import InvalidInput, Unavailable
+from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 
@@ -63,7 +68,7 @@ class Lake:
         path, where = self._path(dataset, subject), _filter_of(dataset, _market_of(subject), start, end)
         if dataset.whole and not dataset.by_symbol:
             return await asyncio.to_thread(self._read_list, dataset, path)
-        return await asyncio.to_thread(_facts, dataset, path, where)
+        return await asyncio.to_thread(_facts, dataset, path, where, end)
 
     def _read_list(self, dataset: Dataset[M], path: Path) -> Batch[M]:
         """Read and checked once, and again when the file has been replaced."""
@@ -84,8 +89,8 @@ class Lake:
     ) -> None:
         """Merge `facts` into the file of `subject`, a symbol or a market; what is stored later holds.
 
-        News without a symbol stays with the one it came with. One writer at a time per file, over all processes; the
-        lock file stays: removing it would let two in.
+        News without a symbol stays with the one it came with. Bars are brought to one base of factors, or refused.
+        One writer at a time per file, over all processes; the lock file stays: removing it would let two in.
         """
         path, frame = self._path(dataset, subject), frame_of(dataset.model, facts)
         if dataset.by_symbol and (others := set(frame["symbol"]) - {path.stem, None}):
@@ -93,11 +98,16 @@ class Lake:
         path.parent.mkdir(parents=True, exist_ok=True)
         with path.with_name(f".{path.name}.lock").open("wb") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
-            ranges = [covered] if covered else []
+            ranges, kept = [covered] if covered else [], frame.clear()
             if path.exists():
-                frame = pl.concat([frame_in(path, dataset), frame])
-                ranges += coverage_of(path).ranges
-            frame = frame.unique(dataset.key, keep="last").sort(dataset.day, *dataset.key)
+                kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
+            if dataset is BARS:
+                calendar = trading_calendar(_market_of(subject))
+                frame = join_bars(kept, frame, partial(_count_gap, calendar, ranges))
+            elif dataset is COMPANIES:
+                frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[_market_of(subject)]).date())
+            frame = pl.concat([kept, frame]).unique(dataset.key, keep="last")
+            frame = frame.sort(dataset.day, *dataset.key)
             coverage = Coverage(
                 dataset=dataset.name,
                 subject=path.stem,
@@ -132,12 +142,25 @@ def _state_of(path: Path) -> FileState:
     return found.st_ino, found.st_mtime_ns, found.st_size
 
 
-def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None) -> Batch[M]:
+def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None, end: date = date.max) -> Batch[M]:
     if not path.exists():
         return Batch()
+    covered = [(first, min(last, end)) for first, last in coverage_of(path).ranges if first <= end]
     frame = frame_in(path, dataset, where)
     with guard_reading(path):
-        return Batch(facts_of(dataset.model, frame))
+        return Batch(facts_of(dataset.model, frame), covered=covered)
+
+
+def _date_spells(kept: pl.DataFrame, companies: Sequence[Any], on: date) -> pl.DataFrame:
+    rows = kept.select("symbol", "st_history").iter_rows()
+    before = {symbol: tuple(map(SpecialTreatment.model_validate, spells or ())) for symbol, spells in rows}
+    return frame_of(Company, (date_spell(each, before.get(each.symbol, ()), on) for each in companies))
+
+
+def _count_gap(calendar: TradingCalendar, ranges: Sequence[Range], before: date, day: date) -> int:
+    """The sessions between two days of which nothing is known; one without a bar that is known was a suspension."""
+    between = calendar.within(before + A_DAY, day - A_DAY)
+    return sum(not any(first <= session <= last for first, last in ranges) for session in between)
 
 
 def join_ranges(ranges: Iterable[Range]) -> tuple[Range, ...]:
