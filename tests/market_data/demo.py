@@ -17,6 +17,7 @@ from moot.shared.domain.facts import (
 from tests.fakes.clock import FixedClock
 
 NOW = datetime(2026, 11, 15, 3, tzinfo=UTC)
+FIRST_PEER = "920101.DEMO"
 EVER = (date(2000, 1, 1), date(2100, 1, 1))
 
 
@@ -34,6 +35,8 @@ class Listing:
 
 @dataclass(frozen=True)
 class Snapshot:
+    """`listings` are the twelve companies that every industry is told by, without their peers."""
+
     listings: dict[str, Listing]
     macro: list[MacroObservation]
     news: list[NewsItem]
@@ -52,6 +55,7 @@ async def snapshot(market: DemoMarket) -> Snapshot:
             list(await market.read(REPORTS, company.symbol)),
         )
         for company in await market.read(COMPANIES, "DEMO")
+        if company.symbol < FIRST_PEER
     }
     return Snapshot(listings, list(await market.read(MACRO, "DEMO", *EVER)), await all_news(market, *EVER))
 

@@ -2,25 +2,30 @@
 
 import re
 from bisect import bisect_right
+from collections import Counter
 from datetime import date, timedelta
 from itertools import pairwise
 
 import pytest
 
+from moot.modules.market_data.domain.facts import COMPANIES
 from moot.shared.domain.facts import FinancialReport
-from tests.market_data.demo import Listing, Snapshot, ex_right_days, payouts
+from tests.market_data.demo import Listing, Snapshot, demo_market, ex_right_days, payouts
 
 BANK, HALF_EMPTY, FALLEN, DELISTED, NEW, LOSS_MAKER = (
     f"9000{n}.DEMO" for n in ("02", "12", "05", "07", "06", "03")
 )
 
 
-def test_twelve_synthetic_companies_with_names_in_two_languages(demo: Snapshot) -> None:
-    companies = [listing.company for listing in demo.listings.values()]
-    assert [c.symbol for c in companies] == [f"9000{n:02}.DEMO" for n in range(1, 13)]
+async def test_synthetic_companies_with_names_in_two_languages_and_peers_in_every_industry() -> None:
+    companies = await demo_market().read(COMPANIES, "DEMO")
+    peers = [f"9201{n:02}.DEMO" for n in range(1, 23)]
+    assert [c.symbol for c in companies] == [*(f"9000{n:02}.DEMO" for n in range(1, 13)), *peers]
     assert all(c.synthetic for c in companies)
-    assert len({c.name for c in companies} | {c.name_en for c in companies}) == 24
-    assert len({c.industry for c in companies}) == 8
+    assert len({c.name for c in companies} | {c.name_en for c in companies}) == 2 * len(companies)
+    listed = Counter(c.industry for c in companies if c.delist_date is None and c.list_date.year < 2020)
+    assert len(listed) == 8
+    assert set(listed.values()) == {4}
 
 
 class TestBars:

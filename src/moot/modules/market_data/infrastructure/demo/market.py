@@ -7,7 +7,7 @@ import tomllib
 from datetime import UTC, date, datetime, time, timedelta
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -84,6 +84,7 @@ class WorkingCapital(_Row):
     debt_share: float
     cash_share: float
     capex: float
+    spent_on: tuple[float, float]  # selling and research, of what is left for them and for administration
 
 
 class Industry(_Row):
@@ -140,10 +141,20 @@ class Firm(_Row):
 
 
 @cache
+def _table() -> dict[str, Any]:
+    return tomllib.loads(Path(__file__).with_name("companies.toml").read_text(encoding="utf-8"))
+
+
+@cache
 def firms() -> dict[str, Firm]:
-    table = tomllib.loads(Path(__file__).with_name("companies.toml").read_text(encoding="utf-8"))
+    table = _table()
     kinds = {key: Industry(**row) for key, row in table["industry"].items()}
-    return {row["symbol"]: _firm(row, kinds[row.pop("industry")]) for row in table["company"]}
+    return {row["symbol"]: _firm(row, kinds[row["industry"]]) for row in table["company"]}
+
+
+def list_holders() -> list[tuple[str, Literal["executive", "person", "company"], float]]:
+    """Who may tell of buying and selling: what they are called, what they are, how much of the trading they make."""
+    return [(name, kind, most) for name, kind, most in _table()["holders"]]
 
 
 def industries() -> list[Industry]:
@@ -151,6 +162,9 @@ def industries() -> list[Industry]:
 
 
 def _firm(row: dict[str, Any], industry: Industry) -> Firm:
-    character = {**row.pop("books"), **row.pop("trading")}
+    character = {**row["books"], **row["trading"]}
+    spell = character.get("special_treatment")
     named = {"industry": industry.name, "industry_en": industry.name_en, "synthetic": True}
-    return Firm(company=Company(**row, **named), industry=industry, **character)
+    treated = {"st_history": [{"start": spell[0], "end": spell[1]}] if spell else ()}
+    told = {name: value for name, value in row.items() if name not in ("books", "trading")}
+    return Firm(company=Company(**told | named | treated), industry=industry, **character)

@@ -61,6 +61,7 @@ class Story(Phrase):
 class Phrases(BaseModel, frozen=True, extra="forbid"):
     period: Mapping[int, Phrase]
     report: Mapping[str, Phrase]
+    forecast: Mapping[str, str]
     event: Mapping[str, Phrase]
     story: tuple[Story, ...]
     policy: tuple[Story, ...]
@@ -134,12 +135,12 @@ def _report_notices(share: Share) -> Iterator[Notice]:
         if report.announced_on >= since and now is not None and before:
             period = phrases().period[report.period_end.month].say(year=report.period_end.year)
             percent = f"{100 * abs(now / before - 1):.1f}"
-            phrase = phrases().report[_outcome(now, before)]
+            phrase = phrases().report[tell_outcome(now, before)]
             title = _say(share.firm, phrase, period=period, percent=percent, **_money(abs(now)))
             yield f"report {report.period_end}", report.announced_on, title
 
 
-def _outcome(now: float, year_ago: float) -> str:
+def tell_outcome(now: float, year_ago: float) -> str:
     """As `phrases.toml` calls it."""
     if year_ago > 0:
         return "growth" if now >= year_ago else "decline" if now > 0 else "into_loss"

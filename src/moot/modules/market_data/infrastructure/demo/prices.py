@@ -49,7 +49,7 @@ class Share:
         self._calendar = market.trading_days(until)
         self.days = tuple(day for day in self._calendar if firm.listed_on(day))
         first = self._calendar.index(self.days[0]) if self.days else len(self._calendar)
-        self._own = slice(first, first + len(self.days))
+        self.own = slice(first, first + len(self.days))
         """Of a stream over the market's calendar, which all shares share, these days."""
         self.number = {day: n for n, day in enumerate(self.days)}
 
@@ -67,12 +67,11 @@ class Share:
 
     @cached_property
     def bars(self) -> list[DailyBar]:
-        tape = self._tape
-        mean_price = (tape["open"] + tape["high"] + tape["low"] + tape["close"]) / 400
+        tape = self.tape
         columns = {
             **{name: (tape[name] / 100).tolist() for name in ("open", "high", "low", "close", "pre_close")},
             "volume": tape["volume"].tolist(),
-            "amount": np.round(mean_price * tape["volume"], 2).tolist(),
+            "amount": self.amounts.tolist(),
             "adj_factor": tape["adj_factor"].tolist(),
             "suspended": self.halted.tolist(),
             "is_st": self.special.tolist(),
@@ -82,8 +81,8 @@ class Share:
     @cached_property
     def valuations(self) -> list[DailyValuation]:
         """Ratios begin on the second day: a share has no valuation history on its first."""
-        statements, tape, known = self.accounts.statements, self._tape, self._known
-        market_value = tape["close"] / 100 * self._shares
+        statements, tape, known = self.accounts.statements, self.tape, self._known
+        market_value = tape["close"] / 100 * self.shares
         earned, sold = (
             np.array(books.sum_trailing_years(statements, flow), dtype=float)  # None is NaN until the end
             for flow in ("net_profit", "published_revenue")
@@ -97,7 +96,7 @@ class Share:
         columns = {
             "close": (tape["close"] / 100).tolist(),
             "total_mv": np.round(market_value, 2).tolist(),
-            "turnover_rate": np.round(100 * tape["volume"] / self._shares, 4).tolist(),
+            "turnover_rate": np.round(100 * tape["volume"] / self.shares, 4).tolist(),
         }
         for name, ratio in ratios.items():
             ratio[:1] = np.nan
@@ -112,6 +111,14 @@ class Share:
             yield {"symbol": self.firm.symbol, "trade_date": day, **times, **dict(named)}
 
     @cached_property
+    def amounts(self) -> Array:
+        """What was paid, at the mean price of the day."""
+        tape = self.tape
+        mean_price = (tape["open"] + tape["high"] + tape["low"] + tape["close"]) / 400
+        amounts: Array = np.round(mean_price * tape["volume"], 2)
+        return amounts
+
+    @cached_property
     def special(self) -> Flags:
         return np.array([self.firm.under_special_treatment(day) for day in self.days], dtype=bool)
 
@@ -123,7 +130,7 @@ class Share:
         halted = np.zeros_like(allowed)
         for start in np.flatnonzero(chances[:, 0] < self.firm.halts_per_year / TRADING_DAYS_A_YEAR):
             halted[start : start + shortest + int(chances[start, 1] * (longest - shortest + 1))] = True
-        own = (halted & allowed)[self._own]
+        own = (halted & allowed)[self.own]
         own[:1] = False  # a share trades on its first day
         return own
 
@@ -134,7 +141,7 @@ class Share:
         return np.searchsorted(announced, [day.toordinal() for day in self.days], side="left") - 1
 
     @cached_property
-    def _shares(self) -> Ints:
+    def shares(self) -> Ints:
         """Those outstanding."""
         shares = np.full(len(self.days), self.accounts.first_shares, dtype=np.int64)
         for n, payout in self.list_ex_rights():
@@ -155,7 +162,7 @@ class Share:
         return paid
 
     @cached_property
-    def _tape(self) -> dict[str, Any]:
+    def tape(self) -> dict[str, Any]:
         """What the exchange prints, by name."""
         pre_close, close = self._walk(self._log_fair_values()[self._known])
         steps = np.ones(len(close))  # the factor grows by what the reference fell below the last close
@@ -180,7 +187,7 @@ class Share:
 
     def _shocks(self) -> Array:
         """Daily log returns before the pull."""
-        count, industry, symbol = self._own.stop, self.firm.industry.name, self.firm.symbol
+        count, industry, symbol = self.own.stop, self.firm.industry.name, self.firm.symbol
         market = _restless(noise.normals(count, self.seed, "market"), self.seed, "market")
         sector = _restless(noise.normals(count, self.seed, industry), self.seed, industry)
         own = _restless(noise.fat_tailed(count, self.seed, symbol, "own"), self.seed, symbol)
@@ -189,15 +196,15 @@ class Share:
             + INDUSTRY_VOLATILITY * sector
             + self.firm.volatility / 100 * own
         )
-        return moves[self._own]
+        return moves[self.own]
 
     def _walk(self, fair: Array) -> tuple[Ints, Ints]:
         """Reference prices and closes."""
         pushes = self._shocks() + SURPRISE * np.diff(fair, prepend=fair[:1])
         payouts = dict(self.list_ex_rights())
-        close = round(100 * exp(fair[0]) / int(self._shares[0])) if len(fair) else 0
+        close = round(100 * exp(fair[0]) / int(self.shares[0])) if len(fair) else 0
         pre_closes, closes = [], []
-        columns = (fair, pushes, self._shares, self.halted, self.special)
+        columns = (fair, pushes, self.shares, self.halted, self.special)
         for n, (value, push, shares, halted, special) in enumerate(
             zip(*(c.tolist() for c in columns), strict=True)
         ):
@@ -215,8 +222,8 @@ class Share:
 
     def _intraday(self, pre_close: Ints, close: Ints) -> dict[str, Ints]:
         """Open, high and low around the day's way from reference to close, within the limits."""
-        drawn = noise.normals(3 * self._own.stop, self.seed, self.firm.symbol, "intraday")
-        stray = drawn.reshape(-1, 3)[self._own]
+        drawn = noise.normals(3 * self.own.stop, self.seed, self.firm.symbol, "intraday")
+        stray = drawn.reshape(-1, 3)[self.own]
         spread = np.where(self.halted, 0.0, self.firm.volatility / 100)
         open_ = pre_close * np.exp(0.4 * np.log(close / pre_close) + 0.35 * spread * stray[:, 0])
         high = np.maximum(open_, close) * np.exp(0.5 * spread * np.abs(stray[:, 1]))
@@ -230,11 +237,11 @@ class Share:
 
     def _volume(self, pre_close: Ints, close: Ints) -> Ints:
         """Whole lots; more hands change on days that move more."""
-        firm, count = self.firm, self._own.stop
-        mood = noise.wander(noise.normals(count, self.seed, firm.symbol, "volume"), 0.9)[self._own]
+        firm, count = self.firm, self.own.stop
+        mood = noise.wander(noise.normals(count, self.seed, firm.symbol, "volume"), 0.9)[self.own]
         stir = np.abs(np.log(close / pre_close)) / (firm.volatility / 100)
         rate = firm.turnover / 100 * np.exp(0.4 * mood + 0.25 * np.minimum(stir, 4) - 0.25)
-        lots = np.maximum(np.rint(rate * self._shares / LOT), 1).astype(np.int64)
+        lots = np.maximum(np.rint(rate * self.shares / LOT), 1).astype(np.int64)
         return np.where(self.halted, 0, lots * LOT)
 
 

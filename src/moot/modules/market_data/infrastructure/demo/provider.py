@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from datetime import date, datetime
-from functools import cached_property, lru_cache
+from functools import cache, lru_cache
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -11,7 +11,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.provider import Batch
 from moot.modules.market_data.infrastructure.demo.market import SOURCE, ZONE, firms, moment
 from moot.shared.domain.clock import Clock
-from moot.shared.domain.facts import MacroObservation, NewsItem
+from moot.shared.domain.facts import NewsItem
 from moot.shared.domain.symbol import Market
 
 M = TypeVar("M", bound=BaseModel)
@@ -54,33 +54,52 @@ class _World:
     """Everything up to `until`; what is public is for the reader to say. Only here numpy is needed, and loaded."""
 
     def __init__(self, seed: int, until: date) -> None:
-        from moot.modules.market_data.infrastructure.demo import news, prices  # noqa: PLC0415
+        from moot.modules.market_data.infrastructure.demo import (  # noqa: PLC0415
+            indexes,
+            news,
+            notices,
+            ownership,
+            prices,
+            statements,
+        )
 
-        self._seed, self._until, self._press = seed, until, news
-        self.histories = {symbol: prices.Share(firm, seed, until) for symbol, firm in firms().items()}
-        self._news: dict[str, list[NewsItem]] = {}
+        self._share = cache(lambda symbol: prices.Share(firms()[symbol], seed, until))
+        self._list_policies = cache(lambda: _in_order(news.list_policies(seed, until)))
+        self._of_market: dict[facts.Dataset[Any], Callable[[], Sequence[Any]]] = {
+            facts.MACRO: lambda: news.list_macro(seed, until),
+            facts.INDEX_BARS: lambda: indexes.list_index_bars([self._share(symbol) for symbol in firms()]),
+        }
+        self._of_share: dict[facts.Dataset[Any], Callable[[prices.Share], Sequence[Any]]] = {
+            facts.NEWS: lambda share: _in_order([*news.list_news(share), *self._list_policies()]),
+            facts.STATEMENTS: statements.publish_statements,
+            facts.NOTICES: notices.list_notices,
+            facts.PLEDGES: ownership.list_pledges,
+            facts.UNLOCKS: ownership.list_unlocks,
+            facts.HOLDERS: ownership.list_holder_counts,
+            facts.HOLDER_TRADES: ownership.list_holder_trades,
+            facts.MARGIN: ownership.list_margin,
+            facts.FLOWS: ownership.list_flows,
+        }
+        self._told: dict[tuple[str, str], Sequence[Any]] = {}
 
     def all_of(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
-        if dataset is facts.NEWS:
-            return self._news_of(subject)
-        home = self.histories.get(subject) if dataset.by_symbol else self
-        found: Sequence[Any] = getattr(home, dataset.name, ())
+        if dataset.by_symbol and subject not in firms():
+            return self._list_policies() if dataset is facts.NEWS else ()
+        key = dataset.name, subject if dataset.by_symbol else SOURCE
+        if key not in self._told:
+            self._told[key] = self._work_out(dataset, subject)
+        return self._told[key]
+
+    def _work_out(self, dataset: facts.Dataset[Any], subject: str) -> Sequence[Any]:
+        if dataset in self._of_market:
+            return self._of_market[dataset]()
+        share, teller = self._share(subject), self._of_share.get(dataset)
+        found: Sequence[Any] = teller(share) if teller else getattr(share, dataset.name)
         return found
 
-    @cached_property
-    def macro(self) -> list[MacroObservation]:
-        return self._press.list_macro(self._seed, self._until)
 
-    @cached_property
-    def _policies(self) -> list[NewsItem]:
-        return self._press.list_policies(self._seed, self._until)
-
-    def _news_of(self, subject: str) -> list[NewsItem]:
-        if subject not in self._news:
-            share = self.histories.get(subject)
-            told = [*(self._press.list_news(share) if share else ()), *self._policies]
-            self._news[subject] = sorted(told, key=lambda item: (item.available_at, item.url))
-        return self._news[subject]
+def _in_order(told: list[NewsItem]) -> list[NewsItem]:
+    return sorted(told, key=lambda item: (item.available_at, item.url))
 
 
 _world = lru_cache(maxsize=4)(_World)
