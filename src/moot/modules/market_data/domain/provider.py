@@ -190,7 +190,7 @@ ALLOWED = {
     "literal": "word",
 }
 """By the kind of pydantic's complaint, or how it begins: what would have been right."""
-TIMES = ("event_time", "available_at")
+TIMES = (("event_time",), ("available_at",))
 """Worked out from the days of a row: where one is bad, they are missing too."""
 
 
@@ -198,7 +198,7 @@ def _refuse(
     row: Mapping[str, Any], key: tuple[str, ...], why: str, said: list[Message], where: Message | str
 ) -> Refusal:
     name = ", ".join(f"{part}={row.get(part) or ''}" for part in key)
-    who = " ".join(str(row[part]) for part in key if row.get(part) and part not in (*TIMES, "url"))
+    who = " ".join(str(row[part]) for part in key if row.get(part) and part not in ("available_at", "url"))
     text = (
         SAY("refused.at", where=where, who=who, why=said) if where else SAY("refused.row", who=who, why=said)
     )
@@ -206,8 +206,8 @@ def _refuse(
 
 
 def _explain(errors: Sequence[Mapping[str, Any]]) -> list[Message]:
-    told = [error for error in errors if error["loc"][:1] not in [(time,) for time in TIMES]] or errors
-    return [_say(error) for error in told]
+    """Where only the times are missing, the day is that they are worked out from."""
+    return [_say(error) for error in errors if error["loc"] not in TIMES] or [SAY("refused.when")]
 
 
 def _say(error: Mapping[str, Any]) -> Message:

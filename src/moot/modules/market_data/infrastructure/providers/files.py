@@ -54,6 +54,8 @@ DECIMALS = 4
 TRADING = "trading"
 """A column that says the opposite of `suspended`, as Baostock's `tradestatus` does."""
 END_OF_DAY = time(23, 59, 59)
+MOMENTS = ("published",)
+"""Columns whose time of day matters, read as they are."""
 NUMBER = "number"
 """Of the row in its table, as long as it is not a fact."""
 
@@ -83,7 +85,7 @@ def read_facts(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Ba
 def _tell(dataset: Dataset[Any], source: rows.Source, row: Row) -> Row:
     """With its times; news without an address gets one that is the same whenever it is read again."""
     if dataset is not NEWS:
-        return source.tell(dataset, row)
+        return row if dataset is MACRO else source.tell(dataset, row)
     published = row.pop("published", None)
     seen = source.read_moment(published) or source.moment(rows.read_day(published), END_OF_DAY)
     mark = hashlib.sha256(f"{row.get('symbol')} {published} {row.get('title')}".encode()).hexdigest()[:16]
@@ -98,25 +100,16 @@ def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterabl
         raise InvalidInput(why, field="file")
     read = []
     for number, raw in enumerate(table.rows):
-        if any(
-            str(raw.get(name) or values[0]).strip() not in values for name, values in mapping.where.items()
-        ):
+        if not all(str(raw.get(name) or any_of[0]) in any_of for name, any_of in mapping.where.items()):
             continue
         marked = {NUMBER: number, "source": SOURCE}
         if dataset is MACRO:
             read += [row | marked for row in _figures(mapping, raw, table.file)]
             continue
-        row = _read_row(dataset, mapping, raw) | marked
         told = only or str(raw.get(mapping.symbol) or "").strip()
         code = read_code(told) or infer(told) or told
-        read.append(
-            row
-            | (
-                {"index": code, "name": row.get("name") or code}
-                if dataset is INDEX_BARS
-                else {"symbol": code}
-            )
-        )
+        who = {"index": code, "name": code} if dataset is INDEX_BARS else {"symbol": code}
+        read.append({**who, **_read_row(dataset, mapping, raw), **marked})
     return _bars(mapping, read, dataset) if dataset in (BARS, INDEX_BARS) else read
 
 
@@ -124,8 +117,10 @@ def _read_row(dataset: Dataset[Any], mapping: TableMapping, raw: Row) -> Row:
     cells = {ours: _cell(raw, theirs) for ours, theirs in mapping.columns.items()}
     scaled = {ours: (ours, mapping.scale(ours)) for ours in cells}
     row = {**mapping.given, **rows.read_columns(dataset, scaled, cells, mapping.date_format)}
-    words = headers()["words"]
-    return {ours: words[ours].get(value, value) if ours in words else value for ours, value in row.items()}
+    for ours, words in headers()["words"].items():
+        if ours in row:
+            row[ours] = words.get(row[ours], row[ours])
+    return row | {ours: cells[ours] for ours in MOMENTS if ours in cells}
 
 
 def _cell(raw: Row, theirs: str | tuple[str, ...]) -> Any:
@@ -149,7 +144,8 @@ def _figures(mapping: TableMapping, raw: Row, file: str) -> Iterator[Row]:
             continue
         released = rows.read_day(raw.get(columns.get("released", "")))
         times = rows.known_from(rows.Source(SOURCE, Market.CN).moment(released))
-        yield {"url": url, "unit": "", **_read_row(MACRO, mapping, raw), **times}
+        told = {ours: theirs for ours, theirs in columns.items() if ours != "released"}
+        yield {"url": url, "unit": "", **rows.read_columns(MACRO, told, raw), **times}
 
 
 def _bars(mapping: TableMapping, days: list[Row], dataset: Dataset[Any]) -> Iterator[Row]:
