@@ -194,7 +194,11 @@ async def test_what_the_files_do_not_have_is_not_offered(folder):
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("bars:", "prices:", "moot-data.yaml, line 1: there is no table prices. Known tables: bars,"),
+        (
+            "bars:",
+            "prices:",
+            "moot-data.yaml, line 1: there is no table prices. Known tables: companies, bars,",
+        ),
         (
             "volume: lots",
             "volume: boxes",

@@ -22,7 +22,7 @@ from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
 from moot.modules.market_data.application.sql import QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Holding, Imports, Remark
+from moot.modules.market_data.application.upkeep import Holding, Import, Imports, Remark
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from moot.desk import Moot
 
 MOST_REMARKS = 50
+FIRST_FEW = 5
 NUMBERS = (int, float, Decimal)
 
 data = group("help.data")
@@ -99,13 +100,25 @@ def bring_in(
                 raise InvalidInput(SAY("data.no_file", path=path))
         return await desk.market_data.upkeep().bring_in(file, mapping)
 
-    imports, guessed = on_desk(work)
-    for guess in guessed:
-        typer.echo(_in_words(guess))
+    imports, notes, next_steps = on_desk(work)
+    for note in notes:
+        typer.echo(_in_words(note))
     for done in imports:
-        tell("data.imported", dataset=_in_words(done.name), rows=done.rows, subjects=done.subjects)
-        for refusal in done.refused[:MOST_REMARKS]:
-            typer.echo(f"  {refusal.row}: {refusal.why}")
+        _show_import(done)
+    for step in next_steps:
+        typer.echo(_in_words(step))
+
+
+def _show_import(done: Import) -> None:
+    named = ", ".join(done.symbols[:FIRST_FEW]) + (" …" if len(done.symbols) > FIRST_FEW else "")
+    told = {"dataset": _in_words(done.name), "rows": done.rows, "count": len(done.symbols), "named": named}
+    tell("data.imported_for" if done.symbols else "data.imported", **told)
+    if done.refused:
+        tell("data.import_refused", count=len(done.refused), all=done.rows + len(done.refused))
+    for refusal in done.refused[:FIRST_FEW]:
+        typer.echo(f"  {refusal.in_locale(environment_locale())}")
+    if more := len(done.refused[FIRST_FEW:]):
+        typer.echo(f"  {say('data.more_refused', count=more)}")
 
 
 @data.command("check", help=say("help.data_check"))
@@ -164,8 +177,8 @@ def _describe(event: SyncEvent) -> str:
         return say("data.failed", what=what, why="; ".join(errors))
     if not event.refused:
         return say("data.fell_back", what=what, source=event.source, why="; ".join(errors))
-    first = event.refused[0]
-    return say("data.refused", what=what, count=len(event.refused), row=first.row, why=first.why)
+    first = event.refused[0].in_locale(environment_locale())
+    return say("data.refused", what=what, count=len(event.refused), first=first)
 
 
 def _in_words(text: Message | str) -> str:

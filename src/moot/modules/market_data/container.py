@@ -99,7 +99,7 @@ class MarketDataContainer:
         from moot.modules.market_data.infrastructure.providers.files import read_import
 
         return MarketDataUpkeep(
-            self._market_data, self._syncing, self._sources, trading_calendar, read_import
+            self._market_data, self._syncing, self._sources, trading_calendar, read_import, self._store
         )
 
     async def close(self) -> None:

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Annotated, Literal, Self
 
 from pydantic import AwareDatetime, BaseModel, Field, model_validator
+from pydantic_core import PydanticCustomError
 
 from moot.shared.domain import units
 from moot.shared.domain.messages import Locale
@@ -15,6 +16,10 @@ from moot.shared.domain.messages import Locale
 Price = Annotated[float, Field(gt=0)]
 Percent = float
 
+VALUE_SLACK = 2
+"""How far market value may lie from price times shares before one of them is in other units."""
+LIKELY_UNITS = {1e-3: "thousand", 1e-4: "ten_thousand", 1e-6: "million", 1e-8: "hundred_million"}
+"""What a market value is likely to be told in, by how many times price times shares it seems to be."""
 UNIT_SLACK = 5
 """How far the mean price of a day may seem to lie outside its range before its units are wrong."""
 
@@ -31,7 +36,7 @@ class Observed(Fact):
     @model_validator(mode="after")
     def _not_known_before_it_happened(self) -> Self:
         if self.available_at < self.event_time:
-            raise ValueError("available before it happened")
+            raise PydanticCustomError("too_early", "available before it happened")
         return self
 
 
@@ -58,7 +63,7 @@ class DailyBar(Observed):
     @model_validator(mode="after")
     def _range_holds_open_and_close(self) -> Self:
         if not self.low <= min(self.open, self.close) <= max(self.open, self.close) <= self.high:
-            raise ValueError("low <= open, close <= high does not hold")
+            raise PydanticCustomError("range", "low <= open, close <= high does not hold")
         return self
 
     @model_validator(mode="after")
@@ -67,7 +72,9 @@ class DailyBar(Observed):
         if self.volume and self.amount:
             mean = self.amount / self.volume
             if not self.low / UNIT_SLACK <= mean <= self.high * UNIT_SLACK:
-                raise ValueError("amount and volume are not in the same units as the prices")
+                raise PydanticCustomError(
+                    "units", "amount and volume are not in the same units as the prices"
+                )
         return self
 
 
@@ -85,6 +92,21 @@ class DailyValuation(Observed):
     ps_ttm: float | None = None
     dv_ratio: Percent | None = None
     turnover_rate: Percent | None = None
+    shares: float | None = Field(default=None, gt=0)
+
+    @model_validator(mode="after")
+    def _value_is_price_times_shares(self) -> Self:
+        if self.shares:
+            times = self.total_mv / (self.close * self.shares)
+            if not 1 / VALUE_SLACK <= times <= VALUE_SLACK:
+                near = (
+                    unit for by, unit in LIKELY_UNITS.items() if 1 / VALUE_SLACK <= times / by <= VALUE_SLACK
+                )
+                told = {"value": self.total_mv, "times": times, "unit": next(near, "yuan")}
+                raise PydanticCustomError(
+                    "market_value", "total_mv is {times} times price times shares", told
+                )
+        return self
 
 
 def quarter_of(day: date) -> tuple[int, int]:

@@ -127,6 +127,8 @@ HOLDER_TRADES = Dataset(
 MARGIN = Dataset("margin", MarginDay, ("trade_date",), "trade_date", limit=Age(sessions=5))
 FLOWS = Dataset("flows", FlowDay, ("trade_date",), "trade_date", limit=Age(sessions=5))
 
+VERSIONED = (REPORTS, STATEMENTS)
+"""A row of these may tell a part of what a company reported; what was known before holds beside it."""
 CORE = (COMPANIES, BARS, VALUATIONS, REPORTS, DIVIDENDS, MACRO, NEWS)
 """What every source of a market has, or is asked for; the rest deepens it where a source has it."""
 DEEP = (STATEMENTS, NOTICES, INDEX_BARS, PLEDGES, UNLOCKS, HOLDERS, HOLDER_TRADES, MARGIN, FLOWS)

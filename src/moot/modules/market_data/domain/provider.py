@@ -1,7 +1,7 @@
 """The seams of market data: a source (the demo market, the lake, a provider outside), and where facts are kept."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime, timedelta
 from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
@@ -9,13 +9,16 @@ from pydantic import BaseModel, ValidationError
 
 from moot.modules.market_data.domain.facts import DATASETS, Dataset
 from moot.modules.market_data.domain.peers import Measures, Sight
+from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.errors import Unavailable
 from moot.shared.domain.facts import Company
-from moot.shared.domain.messages import Message
+from moot.shared.domain.messages import LOG_LOCALE, Locale, Message, shorten
 
 Range = tuple[date, date]
 """Two days, both included."""
 A_DAY = timedelta(days=1)
+NO_DAY = "not a day: "
+"""Before what stands where a day should, so that nobody takes it for one."""
 
 
 @dataclass(frozen=True)
@@ -84,12 +87,19 @@ T = TypeVar("T")
 M = TypeVar("M", bound=BaseModel)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Refusal:
-    """A row that did not become a fact: which one, and why."""
+    """A row that did not become a fact: which one, and why, as logs have it; `said` is the sentence for people."""
 
     row: str
     why: str
+    said: Message | None = field(default=None, compare=False)
+
+    def in_locale(self, locale: Locale) -> str:
+        return self.said.in_locale(locale) if self.said else f"{self.row}: {self.why}"
+
+    def __repr__(self) -> str:
+        return self.in_locale(LOG_LOCALE)
 
 
 class Batch(list[T], Generic[T]):
@@ -151,31 +161,89 @@ class MarketDataProvider(Protocol):
 
 
 def screen(
-    dataset: Dataset[M], rows: Iterable[Mapping[str, Any]], key: tuple[str, ...] | None = None
+    dataset: Dataset[M],
+    rows: Iterable[Mapping[str, Any]],
+    key: tuple[str, ...] | None = None,
+    *,
+    locate: Callable[[int], Message | str] = lambda _: "",
+    merge: bool = False,
 ) -> Batch[M]:
     """The edge: rows from outside become facts here, by day and key, or are refused by name.
 
-    One bad row costs no good one; a row that breaks the model or repeats a key is bad.
+    One bad row costs no good one; a row that breaks the model or repeats a key is bad. `locate` says where a row
+    stands, by its number; with `merge`, a row that repeats a key adds what it tells to the one before.
     """
     key = key or dataset.key
     facts: dict[tuple[Any, ...], M] = {}
     refused: list[Refusal] = []
-    for row in rows:
-        name = ", ".join(f"{part}={row.get(part) or ''}" for part in key)
+    for number, row in enumerate(rows):
         try:
             fact = dataset.model.model_validate(row)
         except ValidationError as e:
-            refused.append(Refusal(name, "; ".join(_why(error) for error in e.errors())))
+            errors = e.errors()
+            refused.append(_refuse(row, key, "; ".join(map(_why, errors)), _explain(errors), locate(number)))
             continue
         identity = tuple(getattr(fact, part) for part in key)
-        if identity in facts:
-            refused.append(Refusal(name, "a row with this key came before"))
-            continue
-        facts[identity] = fact
+        if identity not in facts:
+            facts[identity] = fact
+        elif merge:
+            facts[identity] = fill(fact, facts[identity])
+        else:
+            why = "a row with this key came before"
+            refused.append(_refuse(row, key, why, [SAY("refused.repeated")], locate(number)))
     ordered = sorted(
         facts.values(), key=lambda fact: [str(getattr(fact, part)) for part in (dataset.day, *key)]
     )
     return Batch(ordered, refused)
+
+
+def fill(fact: M, before: M) -> M:
+    """The fact, with what an earlier one about the same tells where it tells nothing itself."""
+    holes = {name: old for name, old in before if getattr(fact, name) in EMPTY and old not in EMPTY}
+    return fact.model_copy(update=holes) if holes else fact
+
+
+EMPTY = (None, "", ())
+ALLOWED = {
+    "float": "number",
+    "int": "number",
+    "finite": "number",
+    "greater_than": "above",
+    "greater_than_equal": "at_least",
+    "date": "day",
+    "literal": "word",
+}
+"""By the kind of pydantic's complaint, or how it begins: what would have been right."""
+TIMES = (("event_time",), ("available_at",))
+"""Worked out from the days of a row: where one is bad, they are missing too."""
+
+
+def _refuse(
+    row: Mapping[str, Any], key: tuple[str, ...], why: str, said: list[Message], where: Message | str
+) -> Refusal:
+    name = ", ".join(f"{part}={row.get(part) or ''}" for part in key)
+    who = " ".join(str(row[part]) for part in key if row.get(part) and part not in ("available_at", "url"))
+    text = (
+        SAY("refused.at", where=where, who=who, why=said) if where else SAY("refused.row", who=who, why=said)
+    )
+    return Refusal(name, why, text)
+
+
+def _explain(errors: Sequence[Mapping[str, Any]]) -> list[Message]:
+    """Where only the times are missing, the day is that they are worked out from."""
+    return [_say(error) for error in errors if error["loc"] not in TIMES] or [SAY("refused.when")]
+
+
+def _say(error: Mapping[str, Any]) -> Message:
+    field, kind, ctx = ".".join(map(str, error["loc"])), str(error["type"]), error.get("ctx", {})
+    if kind == "missing":
+        return SAY("refused.missing", field=field)
+    if not field:  # a rule of ours about several fields, by name
+        return SAY(f"refused.rule.{kind}", **ctx)
+    name = ALLOWED.get(kind) or ALLOWED.get(kind.partition("_")[0])
+    allowed = SAY(f"refused.allowed.{name}", **ctx) if name else error["msg"]
+    told = str(error["input"]).removeprefix(NO_DAY)
+    return SAY("refused.value", field=field, value=shorten(told), allowed=allowed)
 
 
 def _why(error: Mapping[str, Any]) -> str:

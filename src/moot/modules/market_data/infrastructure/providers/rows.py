@@ -14,9 +14,11 @@ from typing import Any
 import polars as pl
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import COMPANIES, DIVIDENDS, REPORTS, Dataset
+from moot.modules.market_data.domain.facts import COMPANIES, Dataset
+from moot.modules.market_data.domain.provider import NO_DAY
 from moot.modules.market_data.infrastructure.lake import schema_of
 from moot.modules.market_data.infrastructure.providers.outside import Row
+from moot.shared.domain.facts import Observed
 from moot.shared.domain.symbol import TIME_ZONES, Market
 
 Columns = Mapping[str, str | tuple[str, float]]
@@ -56,13 +58,18 @@ class Source:
         row = {"source": self.name, **fields}
         if dataset is COMPANIES:
             return {"name_en": "", "industry": "", "industry_en": "", **row}
-        day = row.get("announced_on" if dataset is DIVIDENDS else dataset.day)
-        if "available_at" in row or not isinstance(day, date):
+        if "available_at" in row:
             return row
-        if dataset is DIVIDENDS:
-            return row | known_from(self.moment(day))
+        filed = "announced_on" in dataset.model.model_fields
+        if filed and not issubclass(
+            dataset.model, Observed
+        ):  # known as it is announced, whatever it is about
+            return row | known_from(self.moment(row.get("announced_on")))
+        day = row.get(dataset.day)
+        if not isinstance(day, date):
+            return row
         close, release = (self.moment(day, at) for at in CLOSE_AND_RELEASE[self.market])
-        if dataset is not REPORTS:
+        if not filed:
             return row | {"event_time": close, "available_at": release}
         announced = row.get("announced_on") or statutory_deadline(day, self.market)
         return row | {"announced_on": announced, "event_time": close, "available_at": self.moment(announced)}
@@ -95,8 +102,12 @@ def read_columns(
     return row
 
 
+def is_blank(raw: Any) -> bool:
+    return raw is None or (isinstance(raw, str) and raw.strip().lower() in BLANK)
+
+
 def _read_value(kind: pl.DataType | None, raw: Any, unit: float, date_format: str | None) -> Any:
-    if raw is None or (isinstance(raw, str) and raw.strip().lower() in BLANK):
+    if is_blank(raw):
         return None
     if kind == pl.Date:
         return read_day(raw, date_format)
@@ -134,7 +145,7 @@ def read_day(raw: Any, date_format: str | None = None) -> date | str | None:
             return datetime.strptime(text, spelling).date()  # noqa: DTZ007 - a calendar date
         except ValueError:
             continue
-    return f"not a day: {text}" if text else None
+    return f"{NO_DAY}{text}" if text else None
 
 
 def read_frame(frame: Any) -> list[Row]:
@@ -209,6 +220,9 @@ MACRO_RELEASES: dict[str, MacroRelease] = {
     "pmi_manufacturing": MacroRelease("index", time(9, 30), next_month_on=1),
     "cpi_yoy": MacroRelease("%", time(9, 30), next_month_on=12, late=LATE_PRICES),
     "ppi_yoy": MacroRelease("%", time(9, 30), next_month_on=12, late=LATE_PRICES),
+    "cpi_mom": MacroRelease("%", time(9, 30), next_month_on=12, late=LATE_PRICES),
+    "ppi_mom": MacroRelease("%", time(9, 30), next_month_on=12, late=LATE_PRICES),
+    "gdp_yoy": MacroRelease("%", time(10), next_month_on=20, late={9: 24}),
     "m2_yoy": MacroRelease("%", time(17), next_month_on=16, late={1: 20, 9: 18}),
     "lpr_1y": MacroRelease("%", time(11, 30)),
     "cgb_10y": MacroRelease("%", time(18)),
@@ -227,7 +241,7 @@ class Series:
     dated: str
     asking: Mapping[str, str] = field(default_factory=dict)
 
-    def observations(self, rows: Iterable[Row], source: str) -> Iterator[Row]:
+    def observations(self, rows: Iterable[Row], source: str) -> Iterator[dict[str, Any]]:
         """A day without a value is one on which this rate was not quoted."""
         release = MACRO_RELEASES[self.name]
         for row in rows:
@@ -241,5 +255,6 @@ class Series:
 
 
 def _read_month(raw: Any) -> date | str:
-    found = re.match(r"(\d{4})年?(0?[1-9]|1[0-2])(月|$)", str(raw))
+    """2024-03, 202403, 2024年03月份, or any day of it."""
+    found = re.match(r"(\d{4})[-/年]?(1[0-2]|0?[1-9])(月|$|[-/]\d|\d\d$)", str(raw).strip())
     return date(int(found[1]), int(found[2]), 1) if found else f"not a month: {raw}"
