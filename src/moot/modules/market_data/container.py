@@ -86,7 +86,7 @@ class MarketDataContainer:
                 for m in self._list_reachable()
             },
         }
-        self._market_data = MarketData(self._sources)
+        self._market_data = MarketData(self._sources, trading_calendar)
 
     def market_data(self) -> MarketData:
         return self._market_data

@@ -48,6 +48,15 @@ class Age:
     sessions: int | None = None
     days: int | None = None
 
+    @property
+    def unit(self) -> str:
+        return "days" if self.sessions is None else "sessions"
+
+    @property
+    def most(self) -> int:
+        most: int = getattr(self, self.unit)
+        return most
+
 
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)
 
