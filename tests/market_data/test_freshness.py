@@ -7,7 +7,7 @@ import pytest
 from moot.modules.market_data.application.fresh_data import FreshData, StaleData
 from moot.modules.market_data.application.market_data import MarketData, count_weekdays
 from moot.modules.market_data.container import trading_calendar
-from moot.modules.market_data.domain.facts import DATASETS, MACRO, STATEMENTS
+from moot.modules.market_data.domain.facts import DATASETS, STATEMENTS
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.shared.domain.errors import ErrorKind, nature_of
@@ -107,6 +107,21 @@ async def test_what_became_known_too_late_makes_nothing_fresh() -> None:
         await read_bars(fresh(source), today)
 
 
+async def test_while_a_share_is_suspended_its_last_valuation_stays_the_newest() -> None:
+    source, last = priced_until(date(2025, 9, 30)), date(2025, 9, 30)
+    days = trading_calendar(Market.CN).sessions(last + timedelta(days=1), date(2025, 10, 30))
+    source.bars += [a_bar(d, symbol=SHARE.text, suspended=True, volume=0, amount=0) for d in days]
+
+    async def count_valuations(today: date) -> int:
+        found = await fresh(source).daily_valuations(SHARE, today - A_YEAR, today, as_of=at(today))
+        return len(found)
+
+    assert await count_valuations(date(2025, 10, 30)) == 60
+    assert await count_valuations(date(2025, 11, 6)) == 60
+    with pytest.raises(StaleData, match=r"daily valuations of 600519.SH are of 2025-09-30"):
+        await count_valuations(date(2025, 11, 7))
+
+
 @pytest.mark.parametrize(("today", "known"), [(date(2026, 4, 30), True), (date(2026, 5, 20), False)])
 async def test_a_third_quarter_is_the_newest_until_the_end_of_april(today: date, known: bool) -> None:
     third = a_report(date(2025, 9, 30), at(date(2025, 10, 28))).model_copy(update={"symbol": SHARE.text})
@@ -140,12 +155,11 @@ async def test_news_is_never_too_old_and_its_day_is_that_of_the_exchange() -> No
     assert data.newest == {"news": date(2026, 4, 2)}
 
 
-def test_every_limit_says_its_unit() -> None:
-    limits = {name: (d.limit.most, d.limit.unit) for name, d in DATASETS.items() if d.limit}
-    assert limits["bars"] == (5, "sessions")
-    assert limits["reports"] == (230, "days")
-    assert MACRO.name in limits
+def test_every_limit_has_one_unit() -> None:
+    limits = {name: dataset.limit for name, dataset in DATASETS.items() if dataset.limit}
+    assert {"bars", "valuations", "reports", "statements", "macro"} <= set(limits)
     assert "news" not in limits
+    assert all((limit.sessions is None) is not (limit.days is None) for limit in limits.values())
 
 
 def test_beyond_its_table_a_calendar_takes_weekdays_for_sessions() -> None:

@@ -67,7 +67,8 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
     as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
     title = Text(label("title", symbol=result.symbol, as_of=as_of))
     console.print(Panel(_verdict(result, say), title=title, title_align="left"))
-    _show_ages(console, result, say)
+    for line in tell_ages(result, say):
+        console.print(Prose(line))
     if result.usage.requests:
         console.print(Text(spending(result, say)))
     for notice in result.notices:
@@ -82,11 +83,6 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
         console.print(Text(label("no_report", why=report.strerror or report), style="bold red"))
     else:
         console.print(Text(label("report", path=report)), soft_wrap=True)
-
-
-def _show_ages(console: Console, result: ResearchResult, say: Wording) -> None:
-    if ages := tell_ages(result, say):
-        console.print(Prose(ages))
 
 
 def describe_ruling(result: ResearchResult, say: Wording) -> Text:
@@ -271,8 +267,8 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         console.print(Text())
     if result is not None:
         console.print(describe_ruling(result, wording), *list_warnings(result), sep="\n")
-        _show_ages(console, result, wording)
-        console.print(Text(spending(result, wording)))
+        for line in (*tell_ages(result, wording), spending(result, wording)):
+            console.print(Prose(line))
     elif session.status == "waiting":
         known = {"session_id": session.id, "why": session.reason or "", "id": session.escalation_id}
         key = "session_waits_for" if session.escalation_id else "session_waiting"

@@ -156,8 +156,7 @@ def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
         newest = max(str(fact["as_of"])[:10] for fact in evidence)
         sources = sorted({fact["source"] for fact in evidence})
         yield say("report.newest_data", day=newest, sources=escape(", ".join(sources)))
-    if ages := tell_ages(result, say):
-        yield ages
+    yield from tell_ages(result, say)
     engines = sorted({say(f"engine.{data['engine']}") for data in given if "engine" in data})
     yield say("report.engine", engines=", ".join(engines), usage=spending(result, say))
     yield (
@@ -167,16 +166,16 @@ def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
         yield say("report.gaps", count=result.audit_gaps)
 
 
-def tell_ages(result: ResearchResult, say: Wording) -> str:
-    """How old each dataset was that the experts used; nothing where they used none."""
+def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
+    """How old each dataset was that the experts used, in a line; none where they used none."""
     if result.as_of is None or not result.data_until:
-        return ""
+        return
     today = Symbol.parse(result.symbol).local_date(result.as_of)
     ages = [
         SAY("report.data_age", dataset=SAY(f"dataset.{name}"), day=day, age=max(0, (today - day).days))
         for name, day in result.data_until.items()
     ]
-    return say("report.data_until", ages=ages)
+    yield say("report.data_until", ages=ages)
 
 
 def spending(result: ResearchResult, say: Wording) -> str:

@@ -49,13 +49,8 @@ class Age:
     days: int | None = None
 
     @property
-    def unit(self) -> str:
-        return "days" if self.sessions is None else "sessions"
-
-    @property
     def most(self) -> int:
-        most: int = getattr(self, self.unit)
-        return most
+        return self.sessions or self.days or 0
 
 
 M_co = TypeVar("M_co", bound=BaseModel, covariant=True)

@@ -64,13 +64,9 @@ class MarketFacts(Protocol):
     by, and what no source has, raises `Unavailable`. Made for one run.
     """
 
-    @property
-    def newest(self) -> DataUntil:
-        """By dataset, the day of the newest row that was given out."""
-
-    @property
-    def dropped(self) -> Sequence[Message]:
-        """What was kept back as too old, while there was enough beside it."""
+    newest: DataUntil
+    dropped: list[Message]
+    """What was kept back as too old, while there was enough beside it."""
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company: ...
 
