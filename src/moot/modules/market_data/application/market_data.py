@@ -36,8 +36,6 @@ def count_weekdays(market: Market) -> trading_rules.TradingCalendar:
 
 
 class MarketData:
-    """What is read here may be as old as it is; `FreshData` is the same door for those who judge."""
-
     def __init__(
         self, providers: Mapping[Market, MarketDataProvider], calendar_of: CalendarOf = count_weekdays
     ) -> None:
@@ -82,6 +80,15 @@ class MarketData:
         """The newest periods first."""
         return (await self.read_versions(facts.REPORTS, symbol, as_of))[:periods]
 
+    async def read_versions(self, dataset: facts.Dataset[F], symbol: Symbol, as_of: datetime) -> list[F]:
+        """As `read_known`, with each row in the version known at `as_of`, newest first: what was restated since had
+        its old figures then. For statements, dividends and whatever else has `available_at` in its key."""
+        known = await self.read_known(dataset, symbol, as_of)
+        names = [name for name in dataset.key if name != "available_at"]
+        known.sort(key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
+        latest = {tuple(getattr(fact, name) for name in names): fact for fact in known}
+        return list(reversed(latest.values()))
+
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
         today = symbol.local_date(as_of)
@@ -111,15 +118,6 @@ class MarketData:
         subject = symbol.text if dataset.by_symbol else symbol.market.value
         found = await self._provider(symbol).read(dataset, subject, start, end)
         return [fact for fact in found if fact.available_at <= as_of]
-
-    async def read_versions(self, dataset: facts.Dataset[F], symbol: Symbol, as_of: datetime) -> list[F]:
-        """As `read_known`, with each row in the version known at `as_of`, newest first: what was restated since had
-        its old figures then. For statements, dividends and whatever else has `available_at` in its key."""
-        known = await self.read_known(dataset, symbol, as_of)
-        names = [name for name in dataset.key if name != "available_at"]
-        known.sort(key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
-        latest = {tuple(getattr(fact, name) for name in names): fact for fact in known}
-        return list(reversed(latest.values()))
 
     def _provider(self, symbol: Symbol) -> MarketDataProvider:
         provider = self._providers.get(symbol.market)
