@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from moot.modules.research.domain.facts import Case
+from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
@@ -14,6 +15,7 @@ from moot.shared.domain.facts import (
     MacroObservation,
     NewsItem,
 )
+from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Symbol
 
 SYMBOL = "900001.DEMO"
@@ -42,6 +44,8 @@ class FakeMarketFacts:
     figures: Sequence[MacroObservation] = ()
     published: Sequence[NewsItem] = ()
     asked: list[datetime] = field(default_factory=list)
+    newest: DataUntil = field(default_factory=dict)
+    dropped: list[Message] = field(default_factory=list)
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company:
         self.asked.append(as_of)

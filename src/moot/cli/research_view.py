@@ -21,7 +21,7 @@ from rich.text import Text
 from moot.cli.printing import Prose, field, line_field, list_facts, minute, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.coordinator.application.dtos.research_dtos import EXPERTS
-from moot.modules.coordinator.application.report import Wording, spending, tell_ruling
+from moot.modules.coordinator.application.report import Wording, spending, tell_ages, tell_ruling
 from moot.shared.domain.messages import locale_of, shorten
 
 if TYPE_CHECKING:
@@ -67,6 +67,8 @@ def show_result(console: Console, result: ResearchResult, report: Path | OSError
     as_of = f"{minute(result.as_of)} UTC" if result.as_of else ""
     title = Text(label("title", symbol=result.symbol, as_of=as_of))
     console.print(Panel(_verdict(result, say), title=title, title_align="left"))
+    for line in tell_ages(result, say):
+        console.print(Prose(line))
     if result.usage.requests:
         console.print(Text(spending(result, say)))
     for notice in result.notices:
@@ -265,7 +267,8 @@ def show_session(session: SessionDetail, result: ResearchResult | None) -> None:
         console.print(Text())
     if result is not None:
         console.print(describe_ruling(result, wording), *list_warnings(result), sep="\n")
-        console.print(Text(spending(result, wording)))
+        for line in (*tell_ages(result, wording), spending(result, wording)):
+            console.print(Prose(line))
     elif session.status == "waiting":
         known = {"session_id": session.id, "why": session.reason or "", "id": session.escalation_id}
         key = "session_waits_for" if session.escalation_id else "session_waiting"

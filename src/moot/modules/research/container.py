@@ -6,6 +6,7 @@ from typing import Any
 
 from moot.modules.llm_platform.application.speaker import EngineChoice, Speaker
 from moot.modules.llm_platform.application.web_search import WebSearchService
+from moot.modules.market_data.application.fresh_data import FreshData
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.application import expert_service
 from moot.modules.research.application.expert_service import ExpertService, Sources
@@ -24,7 +25,7 @@ class ResearchContainer:
         speaker: Speaker | None = None,
         web: WebSearchService | None = None,
     ) -> None:
-        self._facts = market_data
+        self._market_data = market_data
         self._choice, self._speaker, self._web = choice, speaker, web
 
     def service(self, expert: str) -> ExpertService[Any, Any]:
@@ -34,4 +35,4 @@ class ResearchContainer:
         choice, speaker = self._choice, self._speaker
         analyst = LLMAnalyst(speaker, choice) if speaker and choice else None
         web = partial(find_on_web, self._web) if self._web and choice and choice.by_model else None
-        return kind(Sources(self._facts, compute_indicators, web, analyst))
+        return kind(Sources(FreshData(self._market_data), compute_indicators, web, analyst))

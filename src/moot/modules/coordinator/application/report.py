@@ -14,6 +14,7 @@ from moot.modules.coordinator.domain.dtos.research_dtos import ExpertResultItem,
 from moot.modules.coordinator.domain.texts import SAY
 from moot.shared.domain.markdown import escape, escape_lines, list_lines
 from moot.shared.domain.messages import Locale
+from moot.shared.domain.symbol import Symbol
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -155,6 +156,7 @@ def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
         newest = max(str(fact["as_of"])[:10] for fact in evidence)
         sources = sorted({fact["source"] for fact in evidence})
         yield say("report.newest_data", day=newest, sources=escape(", ".join(sources)))
+    yield from tell_ages(result, say)
     engines = sorted({say(f"engine.{data['engine']}") for data in given if "engine" in data})
     yield say("report.engine", engines=", ".join(engines), usage=spending(result, say))
     yield (
@@ -162,6 +164,18 @@ def _record(result: ResearchResult, say: Wording) -> Iterator[str]:
     )
     if result.audit_gaps:
         yield say("report.gaps", count=result.audit_gaps)
+
+
+def tell_ages(result: ResearchResult, say: Wording) -> Iterator[str]:
+    """How old each dataset was that the experts used, in a line; none where they used none."""
+    if result.as_of is None or not result.data_until:
+        return
+    today = Symbol.parse(result.symbol).local_date(result.as_of)
+    ages = [
+        SAY("report.data_age", dataset=SAY(f"dataset.{name}"), day=day, age=max(0, (today - day).days))
+        for name, day in result.data_until.items()
+    ]
+    yield say("report.data_until", ages=ages)
 
 
 def spending(result: ResearchResult, say: Wording) -> str:

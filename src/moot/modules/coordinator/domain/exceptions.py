@@ -23,10 +23,13 @@ class AllExpertsFailed(AppError):
     code = "ALL_EXPERTS_FAILED"
 
     def __init__(self, result: ResearchResult) -> None:
-        why = [f"{item.expert_type.value}: {item.error}" for item in result.expert_results.values()]
+        experts: dict[str, list[str]] = {}  # by reason: what several miss is said once
+        for item in result.expert_results.values():
+            experts.setdefault(item.error or "", []).append(item.expert_type.value)
+        why = [f"{', '.join(names)}: {reason}" for reason, names in experts.items()]
         again = SAY("all_failed_retry", session_id=result.session_id) if result.session_id else ""
         super().__init__(
-            SAY("all_failed", symbol=result.symbol, why="; ".join(why), again=again),
+            SAY("all_failed", symbol=result.symbol, why=" ".join(why), again=again),
             overall_status=result.overall_status,
             expert_results=result.model_dump(mode="json")["expert_results"],
             session_id=result.session_id,

@@ -79,10 +79,17 @@ class MarketData:
     async def financial_reports(
         self, symbol: Symbol, periods: int, *, as_of: datetime
     ) -> list[FinancialReport]:
-        """The newest periods first, each in the version known at `as_of`."""
-        reports = await self.read_known(facts.REPORTS, symbol, as_of)
-        latest = {r.period_end: r for r in sorted(reports, key=lambda r: (r.period_end, r.available_at))}
-        return list(reversed(latest.values()))[:periods]
+        """The newest periods first."""
+        return (await self.read_versions(facts.REPORTS, symbol, as_of))[:periods]
+
+    async def read_versions(self, dataset: facts.Dataset[F], symbol: Symbol, as_of: datetime) -> list[F]:
+        """As `read_known`, with each row in the version known at `as_of`, newest first: what was restated since had
+        its old figures then. For statements, dividends and whatever else has `available_at` in its key."""
+        known = await self.read_known(dataset, symbol, as_of)
+        names = [name for name in dataset.key if name != "available_at"]
+        known.sort(key=lambda fact: (getattr(fact, dataset.day), fact.available_at))
+        latest = {tuple(getattr(fact, name) for name in names): fact for fact in known}
+        return list(reversed(latest.values()))
 
     async def macro(self, symbol: Symbol, days: int, *, as_of: datetime) -> list[MacroObservation]:
         """The figures of the symbol's home market whose period lies within the last `days`."""
@@ -151,18 +158,28 @@ def _refuse_unlisted(why: str, company: Company, on: date) -> InvalidInput:
 
 
 def as_known(company: Company, today: date) -> Company:
-    """The company without what happened to it later: neither its end nor a name that tells of it."""
+    """The company without what happened to it later: neither its end nor a name that came after that day.
+
+    An English name has no day: that of a company that was renamed since is left out with the new one.
+    """
     spells = [
         spell if spell.end is None or spell.end <= today else spell.model_copy(update={"end": None})
         for spell in company.st_history
         if spell.start <= today
     ]
     troubled = any(spell.end is None for spell in spells)
+    names = tuple(known for known in company.names if known.start <= today) or company.names[:1]
+    later = {known.name for known in company.names} - {known.name for known in names}
+    name = names[-1].name if names else company.name if troubled else strip_marks(company.name)
+    renamed = strip_marks(name) != strip_marks(company.name)
     return company.model_copy(
         update={
-            "name": company.name if troubled else strip_marks(company.name),
+            "name": name,
+            "aliases": tuple(alias for alias in company.aliases if alias not in later),
+            "names": names,
             "delist_date": None,
             "st_history": tuple(spells),
+            **({"name_en": name, "pinyin": ""} if renamed else {}),
         }
     )
 

@@ -24,7 +24,7 @@ from moot.modules.research.domain.evidence import (
 )
 from moot.modules.research.domain.facts import SAY, Case, Cited, MarketFacts
 from moot.modules.research.domain.rubric import Scorecard, Voice, load_rules
-from moot.shared.domain.errors import InvalidInput
+from moot.shared.domain.errors import AppError, InvalidInput, Unavailable
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.facts import DailyBar
@@ -35,6 +35,7 @@ from moot.shared.domain.validation import refuse
 S = TypeVar("S", bound=Snapshot)
 R = TypeVar("R", bound=ExpertResult)
 W = TypeVar("W", bound="Reported")
+T = TypeVar("T")
 Answer = dict[str, Any]
 
 
@@ -154,6 +155,7 @@ class ExpertService(ABC, Generic[S, R]):
 
     def __init__(self, sources: Sources) -> None:
         self._sources, self._facts = sources, sources.facts
+        self._unavailable: list[Unavailable] = []
 
     def mark(self, snapshot: S, say: Voice) -> Scorecard:
         rules = load_rules(self.folder, self.dimensions)
@@ -186,9 +188,25 @@ class ExpertService(ABC, Generic[S, R]):
         company = await self._facts.company(symbol, as_of=as_of)
         return Case(symbol, company, as_of, symbol.local_date(as_of), locale)
 
-    def _refusal(self, case: Case, why: str, *, field: str = "symbol", **values: Any) -> InvalidInput:
+    def _refusal(self, case: Case, why: str, *, field: str = "symbol", **values: Any) -> AppError:
+        """That there is nothing to judge; what could not be had says better why."""
+        if self._unavailable:
+            return self._unavailable[0]
         said = self.texts(why, symbol=case.symbol.text, today=case.today, **values)
         return InvalidInput(said, field=field)
+
+    async def _spare(self, reading: Awaitable[Sequence[T]]) -> Sequence[T]:
+        """What an expert can do without: where it cannot be had there is none, and the reader is told."""
+        try:
+            return await reading
+        except Unavailable as e:
+            self._unavailable.append(e)
+            return ()
+
+    def _remark(self, case: Case) -> list[str]:
+        """What is to be known about the data: what could not be had, and what was too old."""
+        told = [e.in_locale(case.locale) for e in self._unavailable]
+        return [*told, *(message.in_locale(case.locale) for message in self._facts.dropped)]
 
     async def _judge(self, case: Case, snapshot: S, evidence: Sequence[Evidence]) -> Opinion[R]:
         analyst = self._sources.analyst
@@ -207,7 +225,8 @@ class ExpertService(ABC, Generic[S, R]):
             "evidence": [item.model_dump(mode="json") for item in evidence],
             "engine": opinion.engine,
             "grounding": opinion.grounding and opinion.grounding.model_dump(mode="json"),
-            "warnings": list(opinion.warnings),
+            "warnings": [*opinion.warnings, *self._remark(case)],
+            "data_until": {name: day.isoformat() for name, day in self._facts.newest.items()},
         }
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 from pydantic import AwareDatetime, BaseModel
 
+from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.facts import (
     Company,
     DailyBar,
@@ -21,7 +22,7 @@ from moot.shared.domain.facts import (
     NewsItem,
     quarter_of,
 )
-from moot.shared.domain.messages import Catalogue, Locale
+from moot.shared.domain.messages import Catalogue, Locale, Message
 from moot.shared.domain.symbol import Symbol
 
 COMMON = Path(__file__).parent / "texts"
@@ -59,8 +60,13 @@ class Case:
 class MarketFacts(Protocol):
     """The market as research sees it: nothing that became known after `as_of`.
 
-    A symbol nobody lists raises `InvalidInput`; a range without facts is an empty answer.
+    A symbol nobody lists raises `InvalidInput`; a range without facts is an empty answer. What is too old to judge
+    by, and what no source has, raises `Unavailable`. Made for one run.
     """
+
+    newest: DataUntil
+    dropped: list[Message]
+    """What was kept back as too old, while there was enough beside it."""
 
     async def company(self, symbol: Symbol, *, as_of: datetime) -> Company: ...
 

@@ -4,6 +4,7 @@ The parts of a result are dictionaries as in JSON, whose names are attributes to
 """
 
 from collections.abc import Mapping, Sequence
+from datetime import date
 from typing import Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, Field, field_serializer, field_validator
@@ -11,6 +12,7 @@ from pydantic_core import CoreSchema, core_schema
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
 from moot.modules.coordinator.domain.model.session import Asked, OverallStatus, VerdictAction, VerdictStatus
+from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.messages import DEFAULT_LOCALE, Locale
 from moot.shared.infrastructure.frames import Table
 
@@ -157,6 +159,13 @@ class ResearchResult(BaseModel, Table):
             expert.value: item.model_dump(exclude={"expert_type"}, exclude_none=True)
             for expert, item in items.items()
         }
+
+    @property
+    def data_until(self) -> DataUntil:
+        """By dataset, the day of the newest row that an expert used."""
+        used = [item.data.get("data_until", {}) for item in self.expert_results.values() if item.data]
+        days = sorted((name, date.fromisoformat(str(day))) for one in used for name, day in one.items())
+        return dict(days)
 
     def table(self) -> tuple[Sequence[str], Sequence[Sequence[Any]]]:
         """What an expert says, where the others say it too."""

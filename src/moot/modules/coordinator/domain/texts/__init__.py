@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
+from moot.shared.domain.datasets import DATASET_TEXTS
 from moot.shared.domain.experts import EXPERT_TEXTS
 from moot.shared.domain.messages import Catalogue
 
-SAY = Catalogue(Path(__file__).parent, EXPERT_TEXTS)
+SAY = Catalogue(Path(__file__).parent, DATASET_TEXTS, EXPERT_TEXTS)

@@ -163,7 +163,8 @@ def isolate(node: Node, node_type: str, policy: NodePolicy) -> Node:
             context.tally.failures[node_type] = e
             log = logger.error if node_type in OUTCOMES else logger.warning
             log = logger.info if isinstance(e, Abstention) else log
-            log("node failed", node=node_type, symbol=state["symbol"], error=str(e), exc_info=True)
+            defect = not isinstance(e, AppError)  # one of ours says all there is to say
+            log("node failed", node=node_type, symbol=state["symbol"], error=str(e), exc_info=defect)
             said = {node_type: error_text(e, context.locale)}
             return _update(node_type, {}) if node_type in OUTCOMES else {"errors": said}
 

@@ -23,6 +23,7 @@ from moot.modules.research.domain.evidence import Confidence, DimensionAnalysis,
 from moot.modules.research.domain.facts import COMMON, Case
 from moot.modules.research.domain.rubric import Finding, Scorecard, Voice, dimension_name
 from moot.shared.domain import units
+from moot.shared.domain.datasets import DataUntil
 from moot.shared.domain.evidence import Evidence
 from moot.shared.domain.experts import ExpertType
 from moot.shared.domain.grounding import Grounding
@@ -90,6 +91,7 @@ class CatalystDetectiveAgentResult(BaseModel, frozen=True):
     engine: Engine
     grounding: Grounding | None = None
     warnings: list[str] = []
+    data_until: DataUntil = {}
 
 
 def catalyst_context(case: Case, events: Sequence[Event]) -> CatalystContext:
@@ -190,7 +192,7 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
 
     async def run(self, symbol: str, *, as_of: datetime, locale: Locale) -> CatalystDetectiveAgentResult:
         case = await self._open(symbol, as_of, locale)
-        news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
+        news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         of_interest = [item for item in news if item.kind != "policy" or item.industry]
         events = read_events(of_interest, case)
         context, read = await self._search(case, catalyst_context(case, events))
@@ -211,7 +213,8 @@ class CatalystDetectiveService(ReportedService[CatalystContext, CatalystResult])
             evidence=evidence,
             engine=opinion.engine,
             grounding=opinion.grounding,
-            warnings=list(opinion.warnings),
+            warnings=[*opinion.warnings, *self._remark(case)],
+            data_until=dict(self._facts.newest),
         )
 
 

@@ -199,7 +199,7 @@ class MacroIntelligenceService(ReportedService[MacroSnapshot, MacroResult]):
         case = await self._open(symbol, as_of, locale)
         figures = await self._facts.macro(case.symbol, FIGURE_DAYS, as_of=as_of)
         by_series = trends(f for f in figures if f.industry in (None, case.company.industry))
-        news = await self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of)
+        news = await self._spare(self._facts.news(case.symbol, WINDOW_DAYS, as_of=as_of))
         policies = read_events([item for item in news if item.kind == "policy"], case)
         snapshot, read = await self._search(case, macro_snapshot(case, by_series, policies))
         if not snapshot.all_source_urls:

@@ -1,0 +1,111 @@
+"""The door of those who judge: what is older than its limit is no data, and what they were given is remembered."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+from datetime import date, datetime, timedelta
+
+from moot.modules.market_data.application.market_data import F, MarketData
+from moot.modules.market_data.domain.facts import BARS, Age, Dataset
+from moot.modules.market_data.domain.provider import A_DAY
+from moot.modules.market_data.domain.texts import SAY
+from moot.shared.domain.datasets import DataUntil
+from moot.shared.domain.errors import ErrorKind, Unavailable
+from moot.shared.domain.messages import Message
+from moot.shared.domain.symbol import Symbol
+
+LOOK_BACK = timedelta(days=3 * 365)
+"""How far before an empty range the newest row is looked for, so that its day can be told."""
+
+
+class StaleData(Unavailable):
+    """There are data, and they are too old to judge by: somebody has to bring newer ones."""
+
+    code = "DATA_STALE"
+    kind = ErrorKind.DATA
+    passing = False
+
+
+class FreshData(MarketData):
+    """Made for one run. `newest`: by dataset, the day of the newest row given; `dropped` tells what was left out.
+
+    A dataset of several series, as macro figures are, is judged series by series, and is stale when all of them are.
+    """
+
+    def __init__(self, data: MarketData) -> None:
+        super().__init__(data.directory.sources, data.calendar_of)
+        self.directory = data.directory
+        self.newest: DataUntil = {}
+        self.dropped: list[Message] = []
+
+    async def read_known(
+        self,
+        dataset: Dataset[F],
+        symbol: Symbol,
+        as_of: datetime,
+        start: date = date.min,
+        end: date = date.max,
+    ) -> list[F]:
+        """Refuses what is too old at the end of the range asked for, and says of which day it is."""
+        known = await super().read_known(dataset, symbol, as_of, start, end)
+        if dataset.limit and known:
+            known = await self._keep_fresh(dataset, dataset.limit, known, symbol, as_of, end)
+        elif dataset.limit and start > date.min:
+            older: list[F] = []
+            with suppress(Unavailable):  # where nothing older can be had, no day can be told
+                older = await super().read_known(dataset, symbol, as_of, start - LOOK_BACK, start - A_DAY)
+            await self._keep_fresh(dataset, dataset.limit, older, symbol, as_of, end)
+        if known:
+            self.newest[dataset.name] = max(_day_of(dataset, fact, symbol) for fact in known)
+        return known
+
+    async def _keep_fresh(
+        self, dataset: Dataset[F], limit: Age, known: Sequence[F], symbol: Symbol, as_of: datetime, end: date
+    ) -> list[F]:
+        newest: dict[str, date] = {}
+        for fact in known:
+            series, day = _series_of(dataset, fact), _day_of(dataset, fact, symbol)
+            newest[series] = max(day, newest.get(series, day))
+        ages = {
+            series: await self._age(dataset, limit, symbol, day, as_of, end) for series, day in newest.items()
+        }
+        old = {series: newest[series] for series, age in ages.items() if age > limit.most}
+        if known and old == newest:
+            raise _refuse(dataset, limit, symbol, max(newest.values()), min(ages.values()))
+        self.dropped += [
+            SAY("stale.dropped", dataset=dataset.label, series=series, day=day) for series, day in old.items()
+        ]
+        return [fact for fact in known if _series_of(dataset, fact) not in old]
+
+    async def _age(
+        self, dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, as_of: datetime, end: date
+    ) -> int:
+        """In the unit of the limit: days, or the sessions after `day` on which the share was not suspended."""
+        today = min(end, symbol.local_date(as_of))
+        days = (today - day).days
+        if limit.sessions is None or days <= limit.sessions:
+            return days
+        sessions = self.calendar_of(symbol.market).count(day + A_DAY, today)
+        if sessions <= limit.sessions or dataset is BARS or not dataset.by_symbol:
+            return sessions
+        with suppress(Unavailable):
+            bars = await super().read_known(BARS, symbol, as_of, day + A_DAY, today)
+            sessions -= sum(bar.suspended for bar in bars)
+        return sessions
+
+
+def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int) -> StaleData:
+    subject = symbol.text if dataset.by_symbol else symbol.market.value
+    told = {"dataset": dataset.label, "subject": subject, "symbol": symbol.text, "day": day, "age": age}
+    said = SAY("stale.sessions" if limit.sessions else "stale.days", limit=limit.most, **told)
+    return StaleData(said, dataset=dataset.name, subject=subject, day=day.isoformat(), age=age)
+
+
+def _series_of(dataset: Dataset[F], fact: F) -> str:
+    """What the key of a row says beside its day and its version; a dataset of one series has nothing there."""
+    parts = [getattr(fact, part) for part in dataset.key if part not in (dataset.day, "available_at")]
+    return " ".join(str(part) for part in parts if part is not None)
+
+
+def _day_of(dataset: Dataset[F], fact: F, symbol: Symbol) -> date:
+    day = getattr(fact, dataset.day)
+    return symbol.local_date(day) if isinstance(day, datetime) else day
