@@ -120,7 +120,8 @@ class SyncService:
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
             covered = (start, end) if not dataset.whole and start <= end else None
-            await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
+            at = now - FRESH_FOR if batch.partial else now  # what came in part is asked for again
+            await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=at)
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)
             )

@@ -83,11 +83,16 @@ class Refusal:
 
 
 class Batch(list[T], Generic[T]):
-    """The facts a source gave, oldest first, and the rows of it that were refused on the way."""
+    """The facts a source gave, oldest first, and the rows of it that were refused on the way.
 
-    def __init__(self, facts: Iterable[T] = (), refused: Iterable[Refusal] = ()) -> None:
+    `partial`: more is there that did not come this time, so that the next one asks again.
+    """
+
+    def __init__(
+        self, facts: Iterable[T] = (), refused: Iterable[Refusal] = (), *, partial: bool = False
+    ) -> None:
         super().__init__(facts)
-        self.refused = tuple(refused)
+        self.refused, self.partial = tuple(refused), partial
 
 
 class NotOffered(Unavailable):
