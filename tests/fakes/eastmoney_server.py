@@ -17,6 +17,8 @@ from urllib.parse import parse_qsl, urlsplit
 import pandas as pd
 import pytest
 
+from tests.fakes import quote_pages
+
 NOTHING = {"version": None, "result": None, "success": False, "message": "返回数据为空", "code": 9201}
 KNOWN = "600519"
 
@@ -169,7 +171,10 @@ NOTICES = [_notice(900, "2024-06-19 18:02:31:656", "2024-06-20")] + [
 
 @dataclass
 class EastmoneyServer:
-    """What was asked is in `asked`; `broken` is an answer to give instead, `slow` seconds to wait before any."""
+    """What was asked is in `asked`; `broken` is an answer to give instead, `slow` seconds to wait before any.
+
+    Places with one of `down` in them answer as a service does that shuts somebody out.
+    """
 
     url: str = ""
     asked: list[tuple[str, dict[str, str]]] = field(default_factory=list)
@@ -177,6 +182,7 @@ class EastmoneyServer:
     broken: tuple[int, str] | None = None
     broken_for: int = 1_000_000
     slow: float = 0.0
+    down: set[str] = field(default_factory=set)
 
     def answer(self, place: str, query: dict[str, str]) -> tuple[int, str | bytes]:
         self.asked.append((place, query))
@@ -185,6 +191,8 @@ class EastmoneyServer:
         if self.broken and self.broken_for > 0:
             self.broken_for -= 1
             return self.broken
+        if any(part in place for part in self.down):
+            return 403, "<html>Forbidden</html>"
         host, _, path = place.partition("/")
         if host.startswith("datacenter"):
             return 200, json.dumps(_data_centre(query), ensure_ascii=False)
@@ -322,11 +330,28 @@ def _beijing(_path: str, _query: dict[str, str]) -> str:
     return f"null({json.dumps([{'content': [row], 'totalPages': 1}], ensure_ascii=False)})"
 
 
+def _sina(path: str, _query: dict[str, str]) -> str:
+    symbol = path.split("/")[2]
+    if path.endswith("klc_kl.js"):
+        return quote_pages.sina_history(symbol, quote_pages.read_days(KLINES))
+    return f"var {symbol}hfq={json.dumps(FACTORS)}\n/* 1 */"
+
+
+def _tencent(_path: str, query: dict[str, str]) -> str:
+    """A year and the one after it, as it is asked for."""
+    symbol, _, first, last, *_ = query["param"].split(",")
+    days = [day for day in quote_pages.read_days(KLINES) if first <= day[0].isoformat() <= last]
+    return quote_pages.tencent_days(query["_var"], symbol, days)
+
+
 PAGES = {
     "push2his.eastmoney.com": _klines,
     "np-anotice-stock.eastmoney.com": _notices,
     "search-api-web.eastmoney.com": _articles,
-    "finance.sina.com.cn": lambda path, _: f"var {path.split('/')[2]}hfq={json.dumps(FACTORS)}\n/* 1 */",
+    "finance.sina.com.cn": _sina,
+    "stock.finance.sina.com.cn": lambda _, query: quote_pages.sina_shares(query["symbol"]),
+    "web.ifzq.gtimg.cn": lambda *_: 'trend_qfq={"code":0,"msg":"","data":[["2001-08-31","3.50"]]}',
+    "proxy.finance.qq.com": _tencent,
     "query.sse.com.cn": _shanghai,
     "www.szse.cn": _shenzhen,
     "www.bse.cn": _beijing,

@@ -1,19 +1,26 @@
 """AKShare against pages that answer as Eastmoney, Sina and the exchanges do; the requests are AKShare's own."""
 
 import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from datetime import UTC, date, datetime
 from itertools import pairwise
 from types import SimpleNamespace
 
 import pytest
 
+from moot.modules.market_data.application.sync import SyncService
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, MACRO, NEWS, REPORTS, VALUATIONS
 from moot.modules.market_data.domain.provider import NotOffered
+from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers import akshare
 from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.guard import Dependency, LeftAlone
+from moot.shared.domain.symbol import Market
 from tests.fakes.call_record import Record
+from tests.fakes.clock import FixedClock
 from tests.fakes.eastmoney_server import EastmoneyServer, eastmoney_server
 
 pytest.importorskip("akshare", reason="the akshare extra is not installed")
@@ -21,6 +28,7 @@ pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of pand
 
 KNOWN, UNKNOWN = "600519.SH", "600999.SH"
 FAST = Pace(calls=100, per_seconds=0.01, concurrency=4)
+NOW = datetime(2024, 6, 24, 1, tzinfo=UTC)
 JUNE = (date(2024, 6, 17), date(2024, 6, 21))
 
 
@@ -34,6 +42,7 @@ def running():
 def stub(running: EastmoneyServer, monkeypatch: pytest.MonkeyPatch) -> EastmoneyServer:
     running.asked.clear()
     running.times.clear()
+    running.down = set()
     running.broken, running.broken_for, running.slow = None, 1_000_000, 0.0
     running.redirect(monkeypatch)
     monkeypatch.setattr(akshare, "NEWS_URL", f"{running.url}/search-api-web.eastmoney.com/search/jsonp")
@@ -85,6 +94,49 @@ async def test_a_dash_for_a_price_refuses_that_day_by_name_and_no_other(stub, pr
     assert [bar.trade_date.day for bar in bars] == [17, 18, 19, 21]
     assert [(r.row, r.why) for r in bars.refused] == [("trade_date=2024-06-20", "open: Field required")]
     assert bars[-1].pre_close == 20.3  # its close was there
+
+
+EASTMONEY_QUOTES, SINA_QUOTES, TENCENT_QUOTES = "push2his", "klc_kl", "finance.qq"
+
+
+@pytest.mark.parametrize(
+    ("refusing", "host"),
+    [({EASTMONEY_QUOTES}, "finance.sina.com.cn"), ({EASTMONEY_QUOTES, SINA_QUOTES}, "proxy.finance.qq.com")],
+)
+async def test_where_eastmoney_refuses_the_same_days_come_from_another_host(stub, provider, refusing, host):
+    usual = {bar.trade_date: bar for bar in await provider.read(BARS, KNOWN, *JUNE)}
+    stub.down, stub.asked[:] = refusing, []
+    bars = await provider.read(BARS, KNOWN, *JUNE)
+    assert host in stub.hosts()
+    assert [bar.trade_date.day for bar in bars] == [17, 18, 19, 20, 21]
+    assert bars.refused == ()
+    for bar in bars:
+        if other := usual.get(bar.trade_date):
+            assert bar == other.model_copy(update={"amount": pytest.approx(other.amount, abs=100)})
+
+
+async def test_a_share_that_akshare_takes_for_an_index_is_in_shares_as_well(stub, provider):
+    stub.down = {EASTMONEY_QUOTES, SINA_QUOTES}
+    [first, *_] = await provider.read(BARS, "000012.SZ", *JUNE)
+    assert (first.volume, first.amount) == (1_000_000, 20_300_000.0)
+
+
+async def test_where_all_hosts_refuse_it_is_what_the_first_one_said(stub, provider):
+    stub.down = {EASTMONEY_QUOTES, SINA_QUOTES, TENCENT_QUOTES}
+    with pytest.raises(Unavailable, match="stock_zh_a_hist:"):
+        await provider.read(BARS, KNOWN, *JUNE)
+
+
+async def test_a_host_that_is_left_alone_takes_no_other_down(stub):
+    @asynccontextmanager
+    async def leave_eastmoney_alone(called: Dependency) -> AsyncIterator[None]:
+        if called.name == "data:akshare":
+            raise LeftAlone("not now", retry_after=60)
+        yield
+
+    provider = AkshareProvider(pace=FAST, pauses=(), guard=leave_eastmoney_alone)
+    assert len(await provider.read(BARS, KNOWN, *JUNE)) == 5
+    assert "push2his.eastmoney.com" not in stub.hosts()
 
 
 async def test_valuations_keep_a_negative_pe_and_leave_out_what_is_missing(stub, provider):
@@ -162,6 +214,27 @@ async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stu
     assert not [symbol for symbol in companies if symbol.startswith("9009")]
 
 
+async def test_a_list_that_does_not_come_is_named_and_the_next_attempt_completes_it(stub, provider, tmp_path):
+    stub.down = {"www.szse.cn"}
+    sync = SyncService(Lake(tmp_path), {Market.CN: {"akshare": provider}}, FixedClock(NOW))
+    event = await sync.bring(COMPANIES, "CN", Market.CN, *JUNE)
+    assert (event.outcome, event.rows) == ("fetched", 4)
+    assert [refusal.row for refusal in event.refused] == [
+        "stock_info_sz_name_code A股列表",
+        "stock_info_sz_delist",
+    ]
+    stub.down = set()
+    event = await sync.bring(COMPANIES, "CN", Market.CN, *JUNE)
+    assert (event.outcome, event.rows, event.refused) == ("fetched", 17, ())
+    assert (await sync.bring(COMPANIES, "CN", Market.CN, *JUNE)).outcome == "up_to_date"
+
+
+async def test_no_list_at_all_is_no_empty_market(stub, provider):
+    stub.down = {"sse.com.cn", "szse.cn", "bse.cn"}
+    with pytest.raises(Unavailable):
+        await provider.read(COMPANIES, "CN")
+
+
 async def test_the_list_is_read_again_every_time(stub, provider):
     await provider.read(COMPANIES, "CN")
     await provider.read(COMPANIES, "CN")
@@ -219,12 +292,17 @@ async def test_a_service_that_does_not_answer_is_unavailable_in_time(stub):
         await impatient.read(REPORTS, KNOWN)
 
 
-async def test_requests_keep_their_distance(stub):
+async def test_each_host_is_asked_at_its_own_pace(stub):
     paced = AkshareProvider(pace=Pace(calls=1, per_seconds=0.1, concurrency=1), pauses=())
     await paced.read(BARS, KNOWN, *JUNE)
-    await paced.read(BARS, UNKNOWN, *JUNE)
-    assert len(stub.times) == 3
-    assert min(later - sooner for sooner, later in pairwise(stub.times)) >= 0.1
+    await paced.read(BARS, KNOWN, *JUNE)
+    by_host = {
+        host: [at for at, of in zip(stub.times, stub.hosts(), strict=True) if of == host]
+        for host in stub.hosts()
+    }
+    assert [len(times) for times in by_host.values()] == [2, 2]
+    for times in by_host.values():
+        assert min(later - sooner for sooner, later in pairwise(times)) >= 0.1
     assert Pace(calls=1, per_seconds=0.3, concurrency=1) == AkshareProvider.pace
 
 

@@ -2,7 +2,8 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any
+from functools import partial
+from typing import Any, ClassVar
 
 import pytest
 
@@ -42,6 +43,8 @@ class StoppedWatch:
 class Service(OutsideSource):
     name = "service"
     market = Market.CN
+    pace = Pace(calls=1, per_seconds=1, concurrency=1)
+    hosts: ClassVar = {"slow": Pace(calls=1, per_seconds=5, concurrency=1)}
     deadline = 30.0
 
     def readers(self) -> dict[Any, Any]:
@@ -97,6 +100,18 @@ class TestPace:
         await way.call("x", {}, slow)
         await way.call("x", {}, slow)
         assert starts == [0, 13]
+
+    async def test_each_host_has_a_pace_of_its_own(self) -> None:
+        watch = StoppedWatch()
+        starts: list[tuple[str, float]] = []
+
+        async def fn(host: str) -> None:
+            starts.append((host, watch.now()))
+
+        way = Service(now=watch.now, sleep=watch.sleep)
+        for host in ("", "slow", "", "slow"):
+            await way.call("x", {}, partial(fn, host), host)
+        assert starts == [("", 0), ("slow", 0), ("", 1), ("slow", 5)]
 
     async def test_no_more_calls_run_at_once_than_allowed(self) -> None:
         running, most = 0, 0

@@ -5,11 +5,21 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, MACRO, NEWS, REPORTS, VALUATIONS
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DEEP,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+)
 from moot.modules.market_data.domain.provider import NotOffered
 from moot.modules.market_data.infrastructure.providers.outside import Pace
 from moot.modules.market_data.infrastructure.providers.yfinance import YfinanceProvider
 from moot.shared.domain.errors import Unavailable
+from moot.shared.domain.messages import LOCALES
 from tests.fakes.call_record import Record
 from tests.fakes.yahoo_server import YahooServer, yahoo_server
 
@@ -130,13 +140,16 @@ async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
     assert await provider.read(NEWS, UNKNOWN, *JUNE) == []
 
 
-async def test_what_yahoo_does_not_have_is_not_offered(provider):
-    with pytest.raises(NotOffered, match="yfinance has no list of companies"):
-        await provider.read(COMPANIES, "US")
-    with pytest.raises(NotOffered, match="yfinance has no daily valuations"):
-        await provider.read(VALUATIONS, KNOWN, *JUNE)
-    with pytest.raises(NotOffered, match="yfinance has no macro figures"):
-        await provider.read(MACRO, "US", *JUNE)
+@pytest.mark.parametrize("dataset", [COMPANIES, VALUATIONS, MACRO, *DEEP], ids=str)
+async def test_what_yahoo_does_not_have_is_said_with_what_to_do(provider, dataset):
+    with pytest.raises(NotOffered) as caught:
+        await provider.read(dataset, "AAPL" if dataset.by_symbol else "US")
+    for locale in LOCALES:
+        assert dataset.label.in_locale(locale) in caught.value.in_locale(locale)
+        assert "moot data import" in caught.value.in_locale(locale) or dataset is COMPANIES
+
+
+async def test_other_markets_are_not_offered(provider):
     with pytest.raises(NotOffered, match=r"shares of US only, not 600519\.SH"):
         await provider.read(BARS, "600519.SH", *JUNE)
 

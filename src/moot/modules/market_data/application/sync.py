@@ -125,7 +125,8 @@ class SyncService:
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
             covered = (start, end) if not dataset.whole and start <= end else None
-            keep = partial(self.store.store, dataset, subject, list(batch), covered=covered, at=now)
+            at = now - FRESH_FOR if batch.partial else now  # what came in part is asked for again
+            keep = partial(self.store.store, dataset, subject, list(batch), covered=covered, at=at)
             try:
                 await asyncio.to_thread(keep)
             except Conflict as e:  # another source may go with what is kept

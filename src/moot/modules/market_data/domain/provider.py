@@ -106,14 +106,19 @@ class Batch(list[T], Generic[T]):
     """The facts a source gave, oldest first, and the rows of it that were refused on the way.
 
     `covered` are the days, up to the end asked for, that are known to be complete: one without a fact has none.
+    `partial`: more is there that did not come this time, so that the next one asks again.
     """
 
     def __init__(
-        self, facts: Iterable[T] = (), refused: Iterable[Refusal] = (), covered: Iterable[Range] = ()
+        self,
+        facts: Iterable[T] = (),
+        refused: Iterable[Refusal] = (),
+        covered: Iterable[Range] = (),
+        *,
+        partial: bool = False,
     ) -> None:
         super().__init__(facts)
-        self.refused = tuple(refused)
-        self.covered = tuple(covered)
+        self.refused, self.covered, self.partial = tuple(refused), tuple(covered), partial
 
 
 class NotOffered(Unavailable):

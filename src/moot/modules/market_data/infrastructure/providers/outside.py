@@ -11,7 +11,7 @@ import math
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -89,7 +89,8 @@ class Trouble(Exception):
 class OutsideSource(ABC):
     """A provider made of `readers`; each names its service, its market and what it is allowed there.
 
-    All its callers share one pace, and each attempt is recorded once and passes `guard`. `passing` are the errors of
+    All its callers share one pace for each host it asks, `hosts` where one has its own, and each attempt is recorded
+    once and passes the `guard` of that host; "" is the main one. `passing` are the errors of
     the client library that mean the network, not the request. `deadline`, in seconds, is for one question, which may
     take many pages; it cannot stop a thread: a blocking function needs a time-out of its own, shorter than that.
     """
@@ -97,6 +98,9 @@ class OutsideSource(ABC):
     name: ClassVar[str]
     market: ClassVar[Market]
     pace: ClassVar[Pace]
+    hosts: ClassVar[Mapping[str, Pace]] = {}
+    lacks: ClassVar[Collection[Dataset[Any]]] = ()
+    """Of what it does not have: that of which its texts say why, and what to do."""
     deadline: float = 90.0
     passing: ClassVar[Kinds] = (OSError,)
 
@@ -111,11 +115,11 @@ class OutsideSource(ABC):
         now: Now = time.monotonic,
         sleep: Sleep = asyncio.sleep,
     ) -> None:
-        self._recorder, self._guard, self._called = recorder, guard, Dependency(f"data:{self.name}")
+        self._recorder, self._guard = recorder, guard
         self.deadline, self._pauses = deadline or self.deadline, pauses
         self._failures: Kinds = (Trouble, AppError, TimeoutError, ConnectionError, *self.passing)
         self._now, self._sleep = now, sleep
-        self._gate = _Gate(pace or self.pace, now, sleep)
+        self._given_pace, self._gates = pace, dict[str, _Gate]()
         self._readers = self.readers()
 
     @abstractmethod
@@ -129,12 +133,15 @@ class OutsideSource(ABC):
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
         if dataset not in self._readers:
-            raise NotOffered(SAY("outside.not_offered", source=self.name, dataset=dataset.label))
+            why = f"{self.name}.lacks_{dataset}" if dataset in self.lacks else "outside.not_offered"
+            raise NotOffered(SAY(why, source=self.name, dataset=dataset.label))
         self._require_market(subject)
         told = await self._readers[dataset](subject, start, end)
         days = (start, end, self.market)
         batch = screen(dataset, [row for row in told if dataset.covers(row.get(dataset.day), *days)])
-        return Batch(batch, (*batch.refused, *(told.refused if isinstance(told, Batch) else ())))
+        if not isinstance(told, Batch):
+            return batch
+        return Batch(batch, (*batch.refused, *told.refused), partial=told.partial)
 
     def _require_market(self, subject: str) -> None:
         there = subject if subject in list(Market) else Symbol.parse(subject).market
@@ -143,15 +150,18 @@ class OutsideSource(ABC):
                 SAY("outside.market", source=self.name, market=self.market.value, symbol=subject)
             )
 
-    async def call(self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]]) -> T:
+    async def call(
+        self, operation: str, params: Mapping[str, Any], fn: Callable[[], Awaitable[T]], host: str = ""
+    ) -> T:
         """What `fn` returns, after as many attempts as it takes and the pace allows; `LeftAlone` while none is made.
 
         `params` go on record as they are: no secrets. `fn` raises `Trouble`, or an `AppError` that no further
         attempt would change; anything else it raises is a defect.
         """
+        called = Dependency(":".join(("data", self.name, host)).rstrip(":"))
         for attempt, pause in enumerate([*self._pauses, None], 1):
             try:
-                async with self._gate.slot(), self._guard(self._called):
+                async with self._gate(host).slot(), self._guard(called):
                     call_id = await self._recorder.begin(self.name, operation, params, attempt=attempt)
                     return await self._attempt(call_id, operation, fn)
             except Trouble as trouble:
@@ -159,6 +169,12 @@ class OutsideSource(ABC):
                     raise trouble.error from None
             await self._sleep(pause)
         raise AssertionError("the last attempt returns or raises")
+
+    def _gate(self, host: str) -> "_Gate":
+        if host not in self._gates:
+            pace = self._given_pace or self.hosts.get(host, self.pace)
+            self._gates[host] = _Gate(pace, self._now, self._sleep)
+        return self._gates[host]
 
     async def _attempt(self, call_id: UUID | None, operation: str, fn: Callable[[], Awaitable[T]]) -> T:
         """What `fn` returns, or `Trouble`; on record whichever it is."""
@@ -218,6 +234,7 @@ class LibrarySource(OutsideSource):
         params: Mapping[str, Any],
         read: Callable[[], T],
         has_nothing: Callable[[], bool] = lambda: False,
+        host: str = "",
     ) -> T | None:
         """What `read` gets; nothing where the library stumbles over an answer and `has_nothing` knows why."""
         await in_thread(self.library)  # loading it takes seconds
@@ -237,7 +254,7 @@ class LibrarySource(OutsideSource):
                     return None
                 raise Trouble(unreadable) from e
 
-        return await self.call(operation, params, attempt)
+        return await self.call(operation, params, attempt, host)
 
 
 async def in_thread(fn: Callable[[], T]) -> T:

@@ -15,7 +15,17 @@ from operator import mul
 from types import ModuleType
 from typing import Any, TypeVar
 
-from moot.modules.market_data.domain.facts import BARS, COMPANIES, DIVIDENDS, NEWS, REPORTS, Dataset
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DEEP,
+    DIVIDENDS,
+    MACRO,
+    NEWS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.domain.provider import screen
 from moot.modules.market_data.infrastructure.providers import outside, rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
@@ -52,7 +62,7 @@ UNKNOWN = 404
 
 
 class YfinanceProvider(outside.LibrarySource):
-    """Without a key. No list of companies and no history of valuations; a report counts as known from its deadline.
+    """Without a key. What it `lacks` it says; a report counts as known from its deadline.
 
     The whole history of a share is one answer, and factors must not depend on the range asked for: it is read whole.
     """
@@ -60,6 +70,7 @@ class YfinanceProvider(outside.LibrarySource):
     name = YAHOO.name
     market = Market.US
     pace = outside.Pace(calls=30, per_seconds=60, concurrency=2)
+    lacks = (COMPANIES, VALUATIONS, MACRO, *DEEP)
 
     def readers(self) -> dict[Dataset[Any], Reader]:
         return {
