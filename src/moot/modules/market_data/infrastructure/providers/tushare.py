@@ -20,7 +20,7 @@ from pydantic import BaseModel, SecretStr
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
-from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal
+from moot.modules.market_data.domain.provider import Batch, Missing, NotOffered
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import outside, tushare_rows
 from moot.modules.market_data.infrastructure.providers.outside import Reader, Row
@@ -209,15 +209,15 @@ class TushareProvider(outside.OutsideSource):
 
     async def _read_permitted(
         self, asked: Mapping[str, tuple[str, Mapping[str, Any]]]
-    ) -> tuple[dict[str, list[Row]], list[Refusal]]:
+    ) -> tuple[dict[str, list[Row]], list[Missing]]:
         """The tables the token may read, and what it may not; nothing at all is `NotOffered`."""
         tables: dict[str, list[Row]] = {}
-        missing: list[Refusal] = []
+        missing: list[Missing] = []
         for name, (api, params) in asked.items():
             try:
                 tables[name] = await self._rows(api, params)
             except NotOffered as e:
-                missing.append(Refusal(api, str(e)))
+                missing.append(Missing(api, str(e)))
         if not tables:
             raise NotOffered(SAY("tushare.no_permission", api=[refusal.row for refusal in missing]))
         return tables, missing
