@@ -200,10 +200,10 @@ async def test_a_sync_killed_again_and_again_ends_with_the_same_lake(moot, forge
 
 def test_what_the_token_may_not_read_is_told_once_and_takes_nothing_down(moot, home, tables):
     with TushareServer(tables) as server:
-        server.always = {"anns_d": NO_PERMISSION, "cashflow": OLD_NO_PERMISSION}
+        server.always = {"pledge_stat": NO_PERMISSION, "fina_indicator": OLD_NO_PERMISSION}
         seen = moot("data", "sync", *SYMBOLS, *RANGE, home=home, url=server.url)
     assert (seen.returncode, "0 failed" in seen.stdout) == (0, True), seen.stdout + seen.stderr
     told = sorted(line for line in seen.stderr.splitlines() if "no permission" in line)
-    assert [line.split(":")[0] for line in told] == ["announcements and news", "financial reports"]
-    assert all(api in line for api, line in zip(("anns_d", "cashflow"), told, strict=True)), told
+    assert [line.split(":")[0] for line in told] == ["financial reports", "share pledges"]
+    assert all(api in line for api, line in zip(("fina_indicator", "pledge_stat"), told, strict=True)), told
     assert "More points on tushare.pro open it" in seen.stderr
