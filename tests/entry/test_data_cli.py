@@ -20,7 +20,7 @@ from moot.modules.market_data.infrastructure.lake import Lake
 from tests.entry.forked import A_COMMAND, Forge
 from tests.entry.serving import until
 from tests.fakes.clock import FixedClock
-from tests.fakes.tushare_server import TOKEN, TushareServer
+from tests.fakes.tushare_server import NO_PERMISSION, OLD_NO_PERMISSION, TOKEN, TushareServer
 from tests.fakes.tushare_tables import tushare_tables
 
 NOW = FixedClock(datetime(2026, 11, 10, tzinfo=UTC))
@@ -196,3 +196,14 @@ async def test_a_sync_killed_again_and_again_ends_with_the_same_lake(moot, forge
             "what was kept is not fetched again"
         )
     assert facts(killed) == facts(undisturbed)
+
+
+def test_what_the_token_may_not_read_is_told_once_and_takes_nothing_down(moot, home, tables):
+    with TushareServer(tables) as server:
+        server.always = {"pledge_stat": NO_PERMISSION, "fina_indicator": OLD_NO_PERMISSION}
+        seen = moot("data", "sync", *SYMBOLS, *RANGE, home=home, url=server.url)
+    assert (seen.returncode, "0 failed" in seen.stdout) == (0, True), seen.stdout + seen.stderr
+    told = sorted(line for line in seen.stderr.splitlines() if "no permission" in line)
+    assert [line.split(":")[0] for line in told] == ["financial reports", "share pledges"]
+    assert all(api in line for api, line in zip(("fina_indicator", "pledge_stat"), told, strict=True)), told
+    assert "More points on tushare.pro open it" in seen.stderr

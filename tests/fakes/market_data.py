@@ -31,15 +31,16 @@ class FakeMarketDataProvider:
     items: list[NewsItem] = field(default_factory=list)
 
     payouts: list[Dividend] = field(default_factory=list)
+    deep: dict[str, list[Any]] = field(default_factory=dict)
+    """What else there is, by dataset."""
     name: str = "fake"
 
     async def read(
         self, dataset: Dataset[M], subject: str, start: date = date.min, end: date = date.max
     ) -> Batch[M]:
-        mine = [
-            fact for fact in self._facts()[dataset.name] if getattr(fact, "symbol", None) in (subject, None)
-        ]
-        facts: list[Any] = mine if dataset.by_symbol else self._facts()[dataset.name]
+        every: list[Any] = self._facts().get(dataset.name, [])
+        mine = [fact for fact in every if getattr(fact, "symbol", None) in (subject, None)]
+        facts = mine if dataset.by_symbol else every
         return Batch(f for f in facts if dataset.whole or start <= _day(f, dataset.day) <= end)
 
     def _facts(self) -> dict[str, list[Any]]:
@@ -51,6 +52,7 @@ class FakeMarketDataProvider:
             "dividends": self.payouts,
             "macro": self.observations,
             "news": self.items,
+            **self.deep,
         }
 
 

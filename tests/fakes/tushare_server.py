@@ -64,8 +64,8 @@ RESET = Fault(reset=True)
 class TushareServer:
     """`tables` are rows by interface, newest first as on the wire; they are filtered and cut as the service would.
 
-    `largest_page` caps an answer, `allowed` is (calls, seconds) on the server's own clock: what comes beyond is
-    refused and counted in `beyond`.
+    `largest_page` caps an answer, `backwards` sends its columns in another order than they were asked for, `allowed`
+    is (calls, seconds) on the server's own clock: what comes beyond is refused and counted in `beyond`.
     """
 
     def __init__(
@@ -76,10 +76,11 @@ class TushareServer:
         allowed: tuple[int, float] | None = None,
         latency: float = 0.0,
         ignores_offset: bool = False,
+        backwards: bool = False,
     ) -> None:
         self.tables = {api: list(rows) for api, rows in (tables or {}).items()}
         self.largest_page, self.allowed, self.latency = largest_page, allowed, latency
-        self.ignores_offset = ignores_offset
+        self.ignores_offset, self.backwards = ignores_offset, backwards
         self.faults: defaultdict[str, deque[Fault]] = defaultdict(deque)
         self.always: dict[str, Fault] = {}
         self.requests: list[dict[str, Any]] = []
@@ -148,14 +149,14 @@ class TushareServer:
         size = min(params.get("limit", self.largest_page), self.largest_page)
         there = list(dict.fromkeys(column for row in rows for column in row))
         asked = [name for name in request["fields"].split(",") if name] or there
-        fields = [name for name in asked if name in there]
+        fields = [name for name in asked if name in there][:: -1 if self.backwards else 1]
         items = [[row.get(name) for name in fields] for row in rows[offset : offset + size]]
         data = {"fields": fields, "items": items, "has_more": len(rows) > offset + size, "count": -1}
         return {"request_id": "stub", "code": 0, "msg": "", "data": data, "detail": None}
 
 
 def _matches(row: Mapping[str, Any], params: Mapping[str, Any]) -> bool:
-    narrowed = [name for name in ("ts_code", "list_status") if name in params and name in row]
+    narrowed = [name for name in ("ts_code", "list_status", "suspend_type") if name in params and name in row]
     same = all(row[name] == params[name] for name in narrowed)
     on = next((row[name] for name in RANGE_COLUMNS if row.get(name)), None)
     if on is None or "start_date" not in params:

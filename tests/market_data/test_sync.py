@@ -12,9 +12,10 @@ from moot.modules.market_data.application.sync import SyncedSource, SyncService
 from moot.modules.market_data.domain.facts import (
     BARS,
     COMPANIES,
-    DIVIDENDS,
+    DATASETS,
     MACRO,
     NEWS,
+    PLEDGES,
     REPORTS,
     VALUATIONS,
     Dataset,
@@ -91,9 +92,7 @@ async def test_everything_a_symbol_needs_is_fetched_once_and_kept():
     store, source = FakeStore(), Source("tushare", bars=bars(1, 2), directory=[a_company("600519.SH")])
     events = await service(store, source).sync([SYMBOL], START, END)
     assert {(e.dataset, e.subject) for e in events} == {
-        (COMPANIES, "CN"),
-        (MACRO, "CN"),
-        *((d, "600519.SH") for d in (BARS, VALUATIONS, REPORTS, DIVIDENDS, NEWS)),
+        (dataset, "600519.SH" if dataset.by_symbol else "CN") for dataset in DATASETS.values()
     }
     assert {e.outcome for e in events} == {"fetched"}
     assert len(store.facts[BARS, "600519.SH"]) == 2
@@ -182,7 +181,22 @@ async def test_one_failure_stops_nothing_and_leaves_no_coverage():
     events = await service(store, source).sync([SYMBOL], START, END, watch=seen.append)
     assert [e.dataset for e in events if e.outcome == "failed"] == [VALUATIONS]
     assert (VALUATIONS, "600519.SH") not in store.kept
-    assert len(seen) == len(events) == 7
+    assert len(seen) == len(events) == len(DATASETS)
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome"),
+    [(NotOffered("has none"), "not_offered"), (Unavailable("down"), "failed")],
+)
+async def test_what_no_source_offers_is_no_failure(second, outcome):
+    store = FakeStore()
+    sources = [
+        Source("tushare", {"pledges": NotOffered("no permission")}),
+        Source("akshare", {"pledges": second}),
+    ]
+    event = await service(store, *sources).bring(PLEDGES, "600519.SH", Market.CN, START, END)
+    assert (event.outcome, [source for source, _ in event.errors]) == (outcome, ["tushare", "akshare"])
+    assert (PLEDGES, "600519.SH") not in store.kept
 
 
 async def test_refused_rows_are_counted_by_name():
@@ -240,6 +254,13 @@ class TestTheSyncedSource:
             Unavailable, match=r"daily bars of 600519\.SH could not be fetched: tushare: too many"
         ):
             await synced.read(BARS, "600519.SH", START, END)
+
+    async def test_says_that_nobody_has_it_where_nobody_has(self):
+        lacking = Source("tushare", {"pledges": NotOffered("no permission")})
+        synced = SyncedSource(Source("lake"), service(FakeStore(), lacking), Market.CN)
+        with pytest.raises(NotOffered, match="no permission") as told:
+            await synced.read(PLEDGES, "600519.SH")
+        assert not told.value.passing
 
     async def test_looks_a_company_up_where_there_is_no_list_and_keeps_it(self):
         class ByName(Source):

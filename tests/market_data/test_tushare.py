@@ -227,16 +227,50 @@ class TestReports:
         assert (first.announced_on, first.net_profit, first.eps) == (date(2023, 4, 20), 100.0, 1.0)
         assert (second.announced_on, second.net_profit, second.eps) == (date(2024, 4, 20), 70.0, 1.0)
 
-    async def test_of_two_rows_announced_together_the_corrected_one_holds(
+    async def test_a_correction_is_known_when_it_really_came_out_not_on_the_day_it_bears(
         self, server: TushareServer
     ) -> None:
+        server.tables["income"] = [
+            a_statement("20230331", "20230420", "20230915", update_flag="1", n_income_attr_p=70.0),
+            a_statement("20230331", "20230420", "20230420", n_income_attr_p=100.0),
+        ]
         server.tables["fina_indicator"] = [
-            an_indicator("20230331", "20230420", update_flag="1", eps=2.0),
+            an_indicator("20230331", "20230420", update_flag="1", eps=0.7),
             an_indicator("20230331", "20230420", update_flag="0", eps=1.0),
         ]
         async with provider(server) as tushare:
             reports = await tushare.read(REPORTS, SYMBOL)
-        assert [report.eps for report in reports] == [2.0]
+        assert [(report.announced_on, report.net_profit, report.eps) for report in reports] == [
+            (date(2023, 4, 20), 100.0, 1.0),
+            (date(2023, 9, 15), 70.0, 0.7),
+        ]
+
+    async def test_a_correction_takes_the_later_day_another_table_tells_of_one(
+        self, server: TushareServer
+    ) -> None:
+        server.tables["income"] = [
+            a_statement("20230331", "20230918", "20230918", update_flag="1", n_income_attr_p=70.0),
+        ]
+        server.tables["fina_indicator"] = [
+            an_indicator("20230331", "20230420", update_flag="1", eps=0.7),
+            an_indicator("20230331", "20230420", update_flag="0", eps=1.0),
+        ]
+        async with provider(server) as tushare:
+            reports = await tushare.read(REPORTS, SYMBOL)
+        assert [(report.announced_on, report.net_profit, report.eps) for report in reports] == [
+            (date(2023, 4, 20), None, 1.0),
+            (date(2023, 9, 18), 70.0, 0.7),
+        ]
+
+    async def test_a_correction_whose_day_nobody_tells_is_left_out(self, server: TushareServer) -> None:
+        server.tables["fina_indicator"] = [
+            an_indicator("20230331", "20230420", update_flag="1", eps=2.0),
+            an_indicator("20230331", "20230420", update_flag="0", eps=1.0),
+            an_indicator("20221231", "20230320", update_flag="1", eps=4.0),
+        ]
+        async with provider(server) as tushare:
+            reports = await tushare.read(REPORTS, SYMBOL)
+        assert [report.eps for report in reports] == [4.0, 1.0]
         assert reports.refused == ()
 
     async def test_statements_of_the_parent_company_alone_are_left_out(self, server: TushareServer) -> None:

@@ -47,20 +47,21 @@ def sync(
         upkeep = desk.market_data.upkeep()
         named = [await name_share(desk, text) for text in (list_typed(symbols) if symbols else [])]
         plan = await upkeep.plan(named, universe, day("--from", start), day("--to", end))
-        done = itertools.count(1)
+        done, told = itertools.count(1), set[str]()
         with count_up(say("data.syncing"), plan.steps) as count:
 
             def watch(event: SyncEvent) -> None:
                 count(next(done))
-                if event.errors or event.refused:
-                    typer.echo(_describe(event), err=True)
+                if (event.errors or event.refused) and (said := _describe(event)) not in told:
+                    told.add(said)
+                    typer.echo(said, err=True)
 
             return await upkeep.sync(plan, watch=watch)
 
     events = on_desk(work)
     outcomes = Counter(event.outcome for event in events)
     counts = {outcome: outcomes[outcome] for outcome in ("fetched", "up_to_date", "failed")}
-    rows, refused = sum(e.rows for e in events), sum(len(e.refused) for e in events)
+    rows, refused = sum(e.rows for e in events), sum(len(e.refused) for e in events if not e.lacking)
     tell("data.synced", rows=rows, refused=refused, **counts)
     if counts["failed"]:
         raise typer.Exit(1)
@@ -175,6 +176,9 @@ def _describe(event: SyncEvent) -> str:
     ]
     if event.outcome == "failed":
         return say("data.failed", what=what, why="; ".join(errors))
+    if event.lacking:
+        why = errors or list(dict.fromkeys(_in_words(refusal.why) for refusal in event.refused))
+        return say("data.not_offered", dataset=_in_words(event.dataset.label), why="; ".join(why))
     if not event.refused:
         return say("data.fell_back", what=what, source=event.source, why="; ".join(errors))
     first = event.refused[0].in_locale(environment_locale())

@@ -142,7 +142,11 @@ def _providers(
         from moot.modules.market_data.infrastructure.providers.tushare import TushareProvider
 
         china["tushare"] = TushareProvider(
-            sources.tushare_token, base_url=sources.tushare_url, recorder=recorder, guard=guard
+            sources.tushare_token,
+            base_url=sources.tushare_url,
+            next_session=lambda day: trading_calendar(Market.CN).next_session(day),
+            recorder=recorder,
+            guard=guard,
         )
     if "akshare" in sources.more:
         from moot.modules.market_data.infrastructure.providers.akshare import AkshareProvider

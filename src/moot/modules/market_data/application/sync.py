@@ -17,6 +17,7 @@ from moot.modules.market_data.domain.provider import (
     FactStore,
     MarketDataProvider,
     MeasuresMany,
+    Missing,
     NotOffered,
     Range,
     Refusal,
@@ -41,16 +42,22 @@ AT_ONCE = 8
 
 @dataclass(frozen=True)
 class SyncEvent:
-    """What became of one dataset of one symbol or market."""
+    """What became of one dataset of one symbol or market; `not_offered`, and no failure, where no source has it."""
 
     dataset: Dataset[Any]
     subject: str
-    outcome: Literal["fetched", "up_to_date", "failed"]
+    outcome: Literal["fetched", "up_to_date", "not_offered", "failed"]
     source: str = ""
     rows: int = 0
     refused: tuple[Refusal, ...] = ()
     errors: tuple[tuple[str, Message | str], ...] = ()
     """By source, why it was passed over before another one answered, or before all had failed."""
+
+    @property
+    def lacking(self) -> bool:
+        """All there is to tell is what no source offers, which is the same for every subject."""
+        parts = [isinstance(refusal, Missing) for refusal in self.refused]
+        return self.outcome == "not_offered" or (self.outcome == "fetched" and bool(parts) and all(parts))
 
 
 SyncWatch = Callable[[SyncEvent], None]
@@ -117,11 +124,13 @@ class SyncService:
         self, dataset: Dataset[Any], subject: str, market: Market, part: Range, now: datetime
     ) -> SyncEvent:
         errors: list[tuple[str, Message | str]] = []
+        outcome: Literal["not_offered", "failed"] = "not_offered"
         for provider in self._sources(dataset, market):
             try:
                 batch = await provider.read(dataset, subject, *part)
             except Unavailable as e:  # NotOffered is one: another source may have it
                 errors.append((provider.name, e.message))
+                outcome = outcome if isinstance(e, NotOffered) else "failed"
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
             covered = (start, end) if not dataset.whole and start <= end else None
@@ -135,7 +144,9 @@ class SyncService:
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)
             )
-        return SyncEvent(dataset, subject, "failed", errors=tuple(errors) or (("", SAY("sync.no_source")),))
+        if errors:
+            return SyncEvent(dataset, subject, outcome, errors=tuple(errors))
+        return SyncEvent(dataset, subject, "failed", errors=(("", SAY("sync.no_source")),))
 
     def _sources(self, dataset: Dataset[Any], market: Market) -> list[MarketDataProvider]:
         there = self.providers.get(market, {})
@@ -213,9 +224,10 @@ class SyncedSource:
                 raise NotKept(SAY("offline.nothing_kept", dataset=dataset.label, subject=subject))
             return
         event = await self.sync.bring(dataset, subject, self.market, start, end)
-        if event.outcome == "failed" and self.sync.store.coverage(dataset, subject) is None:
+        kind = {"failed": Unavailable, "not_offered": NotOffered}.get(event.outcome)
+        if kind is not None and self.sync.store.coverage(dataset, subject) is None:
             why = [SAY("sync.by_source", source=source, why=why) for source, why in event.errors]
-            raise Unavailable(SAY("sync.nothing", dataset=dataset.label, subject=subject, why=why))
+            raise kind(SAY("sync.nothing", dataset=dataset.label, subject=subject, why=why))
 
 
 def _complete_until(dataset: Dataset[Any], market: Market, now: datetime) -> date:
@@ -230,8 +242,8 @@ def last_day(market: Market, now: datetime) -> date:
 
 
 def _merge(events: list[SyncEvent]) -> SyncEvent:
-    """One event for a dataset that was fetched in parts; it failed if a part did."""
-    failed = next((event for event in events if event.outcome == "failed"), None)
+    """One event for a dataset that was fetched in parts; it failed, or was not offered, if a part was."""
+    failed = next((event for event in events if event.outcome in ("failed", "not_offered")), None)
     return replace(
         failed or events[-1],
         rows=sum(event.rows for event in events),

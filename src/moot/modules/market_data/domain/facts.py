@@ -112,7 +112,13 @@ MACRO = Dataset(
 )
 NEWS = Dataset("news", NewsItem, ("url",), "available_at", late_by=timedelta(days=2))
 INDEX_BARS = Dataset(
-    "index_bars", IndexBar, ("index", "trade_date"), "trade_date", by_symbol=False, limit=Age(sessions=5)
+    "index_bars",
+    IndexBar,
+    ("index", "trade_date"),
+    "trade_date",
+    by_symbol=False,
+    late_by=timedelta(days=2),
+    limit=Age(sessions=5),
 )
 PLEDGES = Dataset("pledges", Pledge, ("day",), "day", whole=True, limit=Age(days=45))
 UNLOCKS = Dataset(
@@ -128,8 +134,12 @@ HOLDER_TRADES = Dataset(
     "announced_on",
     whole=True,
 )
-MARGIN = Dataset("margin", MarginDay, ("trade_date",), "trade_date", limit=Age(sessions=5))
-FLOWS = Dataset("flows", FlowDay, ("trade_date",), "trade_date", limit=Age(sessions=5))
+NEXT_SESSION = timedelta(days=12)
+"""What is published in the next session may take the longest holiday."""
+MARGIN = Dataset(
+    "margin", MarginDay, ("trade_date",), "trade_date", late_by=NEXT_SESSION, limit=Age(sessions=5)
+)
+FLOWS = Dataset("flows", FlowDay, ("trade_date",), "trade_date", late_by=NEXT_SESSION, limit=Age(sessions=5))
 
 VERSIONED = (REPORTS, STATEMENTS)
 """A row of these may tell a part of what a company reported; what was known before holds beside it."""

@@ -102,6 +102,10 @@ class Refusal:
         return self.in_locale(LOG_LOCALE)
 
 
+class Missing(Refusal):
+    """A part of a dataset that its source does not offer, by name, and what opens it: the same for every subject."""
+
+
 class Batch(list[T], Generic[T]):
     """The facts a source gave, oldest first, and the rows of it that were refused on the way.
 

@@ -4,16 +4,19 @@ Tushare counts volume in lots of 100, amounts in 1,000 CNY and market values in 
 """
 
 import re
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import date, time, timedelta
 from itertools import groupby
-from operator import itemgetter
+from operator import attrgetter
 from typing import Any
 
 from moot.modules.market_data.domain import facts
 from moot.modules.market_data.infrastructure.providers.outside import Row
 from moot.modules.market_data.infrastructure.providers.rows import (
+    CLOSE_AND_RELEASE,
     Columns,
     Series,
     Source,
@@ -22,7 +25,7 @@ from moot.modules.market_data.infrastructure.providers.rows import (
     read_number,
     statutory_deadline,
 )
-from moot.shared.domain.facts import FinancialReport, SpecialTreatment
+from moot.shared.domain.facts import FinancialReport, NameSince, SpecialTreatment
 from moot.shared.domain.symbol import Market
 
 TUSHARE = Source("tushare", Market.CN)
@@ -32,10 +35,26 @@ IMPLEMENTED = "实施"
 ST_NAME = re.compile(r"S?\*?ST")
 
 
-def _same(*names: str) -> dict[str, str]:
+def same(*names: str) -> dict[str, str]:
     return {name: name for name in names}
 
 
+def fields_of(columns: Columns, *more: str) -> str:
+    """The columns that a table of ours is made of, and more, as they are asked for."""
+    names = [column if isinstance(column, str) else column[0] for column in columns.values()]
+    return ",".join(dict.fromkeys((*names, *more)))
+
+
+@dataclass(frozen=True)
+class Interface:
+    """An interface that has all of a dataset; `around` is how far its days may lie from those we go by."""
+
+    api: str
+    row: Callable[[Row], Row | None]
+    around: timedelta = timedelta()
+
+
+PRICES = ("open", "high", "low", "close", "pre_close")
 DAILY = {"symbol": "ts_code", "trade_date": "trade_date"}
 TABLES: dict[facts.Dataset[Any], Columns] = {
     facts.COMPANIES: {
@@ -43,33 +62,33 @@ TABLES: dict[facts.Dataset[Any], Columns] = {
         "name_en": "enname",
         "board": "market",
         "pinyin": "cnspell",
-        **_same("name", "industry", "list_date", "delist_date"),
+        **same("name", "industry", "list_date", "delist_date"),
     },
     facts.BARS: {
         **DAILY,
-        **_same("open", "high", "low", "close", "pre_close"),
+        **same(*PRICES),
         "volume": ("vol", LOT),
         "amount": ("amount", THOUSAND),
     },
     facts.VALUATIONS: {
         **DAILY,
-        **_same("close", "pe", "pe_ttm", "pb", "ps_ttm", "dv_ratio", "turnover_rate"),
+        **same("close", "pe", "pe_ttm", "pb", "ps_ttm", "dv_ratio", "turnover_rate"),
         "total_mv": ("total_mv", TEN_THOUSAND),
         "circ_mv": ("circ_mv", TEN_THOUSAND),
     },
     facts.DIVIDENDS: {
         "symbol": "ts_code",
         "period_end": "end_date",
-        **_same("ex_date", "record_date"),
+        **same("ex_date", "record_date"),
         "cash_per_share": "cash_div_tax",
         "bonus_per_share": "stk_div",
     },
-    facts.NEWS: {"symbol": "ts_code", **_same("title", "url")},
+    facts.NEWS: {"symbol": "ts_code", **same("title", "url")},
 }
 STATEMENTS = {
-    "income": {"net_profit": "n_income_attr_p", **_same("total_revenue", "operate_profit")},
-    "balancesheet": {"equity": "total_hldr_eqy_exc_min_int", **_same("total_assets", "total_liab")},
-    "cashflow": {"capex": "c_pay_acq_const_fiolta", **_same("n_cashflow_act")},
+    "income": {"net_profit": "n_income_attr_p", **same("total_revenue", "operate_profit")},
+    "balancesheet": {"equity": "total_hldr_eqy_exc_min_int", **same("total_assets", "total_liab")},
+    "cashflow": {"capex": "c_pay_acq_const_fiolta", **same("n_cashflow_act")},
 }
 STATED = {figure for figures in STATEMENTS.values() for figure in figures}
 INDICATORS = {
@@ -80,7 +99,8 @@ INDICATORS = {
 FIGURES: dict[str, dict[str, str]] = {"fina_indicator": INDICATORS, **STATEMENTS}
 """For each interface: our figure, and the column it is in."""
 KEYS = ("ts_code", "end_date", "ann_date", "f_ann_date", "report_type", "update_flag")
-CONSOLIDATED = "1"
+CONSOLIDATED = CORRECTED = "1"
+CLOSE = CLOSE_AND_RELEASE[TUSHARE.market][0]
 
 
 def read(dataset: facts.Dataset[Any], row: Row, **given: Any) -> dict[str, Any]:
@@ -93,6 +113,18 @@ def bar(row: Row, factor: Any, spells: Sequence[SpecialTreatment]) -> Row:
     on = told.get("trade_date")
     under = isinstance(on, date) and any(s.start <= on < (s.end or date.max) for s in spells)
     return told | {"is_st": under}
+
+
+def suspended_bars(quotes: Iterable[Row], halts: Iterable[Row]) -> Iterator[tuple[Row, Any]]:
+    """Whole days without trading, as quotes that repeat the close before, each with the day of that one."""
+    by_day = {str(row.get("trade_date")): row for row in quotes}
+    days = sorted(by_day)
+    for day in {str(row.get("trade_date")) for row in halts if not row.get("suspend_timing")} - by_day.keys():
+        place = bisect_left(days, day)
+        if place:
+            last = by_day[days[place - 1]]
+            still = dict.fromkeys(PRICES, last.get("close"))
+            yield {**last, **still, "trade_date": day, "vol": 0, "amount": 0}, last.get("trade_date")
 
 
 def dividend(row: Row) -> Row | None:
@@ -116,7 +148,15 @@ def company(row: Row, names: Iterable[Row]) -> Row:
     """`names` are the rows of its former and present names."""
     called = dict.fromkeys([row.get("fullname"), *(past.get("name") for past in names)])
     aliases = tuple(name for name in called if name and name != row.get("name"))
-    return read(facts.COMPANIES, row, aliases=aliases, st_history=special_treatments(names))
+    told = {"aliases": aliases, "st_history": special_treatments(names), "names": names_since(names)}
+    return read(facts.COMPANIES, row, **told)
+
+
+def names_since(names: Iterable[Row]) -> tuple[NameSince, ...]:
+    """What it was called from when on; a row that comes twice, or goes on with the same name, tells nothing new."""
+    told = {(_spell(row)[0], row["name"]) for row in names if row.get("name")}
+    dated = [NameSince(name=name, start=start) for start, name in sorted(told) if start < date.max]
+    return tuple(next(spell) for _, spell in groupby(dated, key=attrgetter("name")))
 
 
 def special_treatments(names: Iterable[Row]) -> tuple[SpecialTreatment, ...]:
@@ -138,8 +178,35 @@ def _spell(row: Row) -> tuple[date, date]:
     return first, last + timedelta(days=1) if isinstance(last, date) else date.max
 
 
-def report_rows(symbol: str, tables: Mapping[str, Iterable[Row]]) -> Iterator[dict[str, Any]]:
+@dataclass(frozen=True)
+class Issue:
+    """What a table told of a period on a day; `corrected` as it stands now, otherwise as it was first told."""
+
+    table: str
+    announced: Any
+    corrected: bool
+    figures: Mapping[str, Any]
+
+
+def report_rows(
+    symbol: str, tables: Mapping[str, Iterable[Row]], figures: Mapping[str, Mapping[str, str]] = FIGURES
+) -> Iterator[dict[str, Any]]:
     """A row for each day on which something of a period was announced, with all that was known of it then."""
+    for period_end, issues in _issues_by_period(tables, figures).items():
+        known: dict[str, Any] = {}
+        told = sorted(_date_corrections(issues), key=lambda issue: (str(issue.announced), issue.corrected))
+        for announced, together in groupby(told, key=attrgetter("announced")):
+            for issue in together:
+                known |= issue.figures
+            close, out = TUSHARE.moment(period_end, CLOSE), TUSHARE.moment(announced)
+            times = {"event_time": close, "available_at": out} if close and out else {}
+            about = {"symbol": symbol, "period_end": period_end, "announced_on": announced}
+            yield {"source": TUSHARE.name, **about, **times, **known}
+
+
+def _issues_by_period(
+    tables: Mapping[str, Iterable[Row]], figures: Mapping[str, Mapping[str, str]]
+) -> dict[Any, list[Issue]]:
     rows = [
         (api, row)
         for api, table in tables.items()
@@ -147,21 +214,26 @@ def report_rows(symbol: str, tables: Mapping[str, Iterable[Row]]) -> Iterator[di
         if str(row.get("report_type") or CONSOLIDATED) == CONSOLIDATED
     ]
     actual = _actual_days(row for _, row in rows)
-    periods: defaultdict[Any, list[tuple[Any, str, dict[str, Any]]]] = defaultdict(list)
+    periods: defaultdict[Any, list[Issue]] = defaultdict(list)
     for api, row in rows:
-        figures = {ours: read_number(row.get(theirs)) for ours, theirs in FIGURES[api].items()}
-        issue = (_find_announcement(row, actual), str(row.get("update_flag") or ""), figures)
+        told = {ours: read_number(row.get(theirs)) for ours, theirs in figures[api].items()}
+        corrected = str(row.get("update_flag")) == CORRECTED
+        issue = Issue(api, _find_announcement(row, actual), corrected, told)
         periods[read_day(row.get("end_date"))].append(issue)
-    for period_end, issues in periods.items():
-        known: dict[str, Any] = {}
-        ordered = sorted(
-            issues, key=lambda issue: (str(issue[0]), issue[1])
-        )  # a corrected one (flag 1) holds
-        for announced, together in groupby(ordered, key=itemgetter(0)):
-            for _, _, figures in together:
-                known |= figures
-            told = {"symbol": symbol, "period_end": period_end, "announced_on": announced}
-            yield TUSHARE.tell(facts.REPORTS, {**told, **known})
+    return periods
+
+
+def _date_corrections(issues: Sequence[Issue]) -> Iterator[Issue]:
+    """A correction that bears the day of what it corrects came out later: on the last day on which a correction of
+    the period is known to have come out, if there is one after it. Otherwise nobody knows when, and it is left out.
+    """
+    first = {(issue.table, issue.announced) for issue in issues if not issue.corrected}
+    last = max((issue.announced for issue in issues if issue.corrected), key=str, default=None)
+    for issue in issues:
+        if not issue.corrected or (issue.table, issue.announced) not in first:
+            yield issue
+        elif str(last) > str(issue.announced):
+            yield replace(issue, announced=last)
 
 
 def _actual_days(rows: Iterable[Row]) -> dict[tuple[Any, ...], str]:

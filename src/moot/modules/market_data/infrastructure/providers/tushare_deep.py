@@ -1,0 +1,170 @@
+"""Tushare's deeper tables in our words: statements, notices, indexes, owners, pressure, and when each was known.
+
+Which columns they are made of is in the file beside: shares come in shares or in units of 10,000, money in CNY or in
+10,000 CNY, each table in its own.
+"""
+
+import tomllib
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from datetime import date, time
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from moot.modules.market_data.domain import facts
+from moot.modules.market_data.infrastructure.providers.outside import Row
+from moot.modules.market_data.infrastructure.providers.rows import (
+    ANNOUNCED_BY,
+    Columns,
+    known_from,
+    read_columns,
+    read_number,
+)
+from moot.modules.market_data.infrastructure.providers.tushare_rows import (
+    CLOSE,
+    TEN_THOUSAND,
+    TUSHARE,
+    Interface,
+    fields_of,
+    report_rows,
+)
+
+NextSession = Callable[[date], date]
+Tables = Mapping[str, Iterable[Row]]
+Tell = Callable[[str, Tables], Iterable[Row]]
+_TOLD = tomllib.loads(Path(__file__).with_suffix(".toml").read_text(encoding="utf-8"))
+STATEMENTS: Mapping[str, Mapping[str, str]] = _TOLD["statements"]
+NOTICES: Mapping[str, Columns] = _TOLD["notices"]
+TABLES: Mapping[str, Columns] = _TOLD["tables"]
+INDEXES: Mapping[str, Columns] = _TOLD["indexes"]
+MARKET_INDEXES: Mapping[str, str] = _TOLD["market_indexes"]
+FIELDS = {
+    api: fields_of({**NOTICES, **TABLES, **INDEXES}.get(api, {}), *_TOLD["more_fields"].get(api, ()))
+    for api in (*NOTICES, *TABLES, *INDEXES, *_TOLD["more_fields"])
+}
+BEFORE_OPENING = time(9)
+PLEDGED = {"unrest_pledge": TEN_THOUSAND, "rest_pledge": TEN_THOUSAND}
+LARGE_ORDERS = {
+    f"{way}_{size}_amount": sign * TEN_THOUSAND
+    for way, sign in (("buy", 1), ("sell", -1))
+    for size in ("lg", "elg")
+}
+HOLDER_KINDS = {"G": "executive", "P": "person", "C": "company"}
+DIRECTIONS = {"IN": "buy", "DE": "sell"}
+INDUSTRIES = {"src": "SW2021"}
+LEVELS = "ⅠⅡⅢ"
+"""After the name of an industry that another level has too."""
+
+
+def notices(_: str, tables: Tables) -> Iterable[Row]:
+    return {(api, *row.items()): _notice(api, row) for api in tables for row in tables[api]}.values()
+
+
+def _notice(api: str, row: Row) -> Row:
+    """A forecast says of which kind it is before it says more."""
+    told = _read(facts.NOTICES, NOTICES[api], row)
+    said = [text for text in (row.get("type"), told.get("says")) if text]
+    return _announced({**told, "kind": api, "says": " ".join(said)})
+
+
+def pledge(row: Row, next_session: NextSession) -> Row:
+    """Counted at the end of a week, out in the session after it."""
+    told = _read(facts.PLEDGES, TABLES["pledge_stat"], row)
+    times = _later(told.get("day"), next_session, ANNOUNCED_BY)
+    return {**told, "pledged_shares": _sum(PLEDGED, row), **times}
+
+
+def unlock(row: Row) -> Row:
+    """Where its announcement has no day, it had surely been told when the day came."""
+    told = _read(facts.UNLOCKS, TABLES["share_float"], row)
+    return _announced({"announced_on": told.get("unlock_date"), **told})
+
+
+def holder_count(row: Row) -> Row:
+    return _announced(_read(facts.HOLDERS, TABLES["stk_holdernumber"], row))
+
+
+def holder_trade(row: Row) -> Row:
+    told = _read(facts.HOLDER_TRADES, TABLES["stk_holdertrade"], row)
+    kind, way = HOLDER_KINDS.get(str(row.get("holder_type"))), DIRECTIONS.get(str(row.get("in_de")))
+    return _announced({**told, "kind": kind, "direction": way})
+
+
+def margin(row: Row, next_session: NextSession) -> Row:
+    """Published in the morning of the session after."""
+    told = _read(facts.MARGIN, TABLES["margin_detail"], row)
+    return told | _later(told.get("trade_date"), next_session, BEFORE_OPENING)
+
+
+def flows(_: str, tables: Tables, next_session: NextSession) -> Iterator[Row]:
+    """By day: large orders are known that evening, what is held by way of Hong Kong the morning after."""
+    moved, held = (
+        {row.get("trade_date"): row for row in tables.get(api, ())} for api in ("moneyflow", "hk_hold")
+    )
+    for day in moved | held:
+        told = _read(facts.FLOWS, TABLES["hk_hold"], held.get(day) or moved[day])
+        times = _later(told.get("trade_date"), next_session, BEFORE_OPENING) if day in held else {}
+        net = _sum(LARGE_ORDERS, moved.get(day, {}))
+        yield TUSHARE.tell(facts.FLOWS, {**told, "net_inflow": net, **times})
+
+
+def interfaces(next_session: NextSession) -> dict[facts.Dataset[Any], Interface]:
+    return {
+        facts.PLEDGES: Interface("pledge_stat", partial(pledge, next_session=next_session)),
+        facts.UNLOCKS: Interface("share_float", unlock),
+        facts.HOLDERS: Interface("stk_holdernumber", holder_count),
+        facts.HOLDER_TRADES: Interface("stk_holdertrade", holder_trade),
+        facts.MARGIN: Interface("margin_detail", partial(margin, next_session=next_session)),
+    }
+
+
+def several(next_session: NextSession) -> dict[facts.Dataset[Any], tuple[Iterable[str], Tell]]:
+    return {
+        facts.STATEMENTS: (STATEMENTS, partial(report_rows, figures=STATEMENTS)),
+        facts.NOTICES: (NOTICES, notices),
+        facts.FLOWS: (("moneyflow", "hk_hold"), partial(flows, next_session=next_session)),
+    }
+
+
+def index_bar(api: str, row: Row, name: str) -> Row:
+    """An index of an industry bears its name; where the close before is not told, it follows from the change."""
+    industry = None if api == "index_daily" else name
+    told = TUSHARE.row(facts.INDEX_BARS, INDEXES[api], row, name=name, industry=industry)
+    close, change = told.get("close"), read_number(row.get("change"))
+    if "pre_close" in told or not isinstance(close, float) or not isinstance(change, float):
+        return told
+    return told | {"pre_close": round(close - change, 4)}
+
+
+def industry_indexes(index_classify: Iterable[Row] = (), stock_basic: Iterable[Row] = ()) -> dict[str, str]:
+    """By code: the industries that are called as those of companies are, each on its highest level only."""
+    ours = {row.get("industry") for row in stock_basic}
+    found: dict[str, str] = {}
+    for row in sorted(index_classify, key=lambda row: str(row.get("level"))):
+        name = str(row.get("industry_name")).rstrip(LEVELS)
+        if name in ours and row.get("is_pub") != "0" and row.get("index_code"):
+            found.setdefault(name, row["index_code"])
+    return {code: name for name, code in found.items()}
+
+
+def _read(dataset: facts.Dataset[Any], columns: Columns, row: Row) -> dict[str, Any]:
+    return {"source": TUSHARE.name, **read_columns(dataset, columns, row)}
+
+
+def _announced(told: Row) -> Row:
+    return {**told, **known_from(TUSHARE.moment(told.get("announced_on")))}
+
+
+def _later(day: Any, next_session: NextSession, at: time) -> dict[str, Any]:
+    """The times of what is counted at the close and told in the next session; none where the day is none."""
+    if not isinstance(day, date):
+        return {}
+    known = TUSHARE.moment(next_session(day), at)
+    return {"event_time": TUSHARE.moment(day, CLOSE), "available_at": known}
+
+
+def _sum(units: Mapping[str, int], row: Row) -> float | None:
+    """Of what is told; None where nothing is."""
+    told = [read_number(row[name], unit) for name, unit in units.items() if row.get(name) is not None]
+    numbers = [number for number in told if isinstance(number, float)]
+    return sum(numbers) if numbers else None
