@@ -99,5 +99,6 @@ async def test_how_old_the_data_were_is_shown_wherever_a_session_is(home, monkey
     session = json.loads(listed.stdout)["items"][0]["id"]
     shown = await run("sessions", "show", session, MOOT_LOCALE="zh-CN", COLUMNS="200")
     assert "所用数据：日线行情截至 2024-03-15（3 天前）。" in shown.stdout, shown.stdout + shown.stderr
-    body = await run("sessions", "show", session, "--json")
-    assert '"data_until"' in body.stdout
+    answer = json.loads((await run("research", SHARE, *asked, "--json")).stdout)
+    assert answer["data_until"] == {"bars": "2024-03-15"}
+    assert answer["expert_results"]["technical_analyst"]["data"]["data_until"] == {"bars": "2024-03-15"}

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from moot.modules.market_data.application.fresh_data import StaleData
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.research.application.valuation_modeler import HISTORY_DAYS
 from moot.modules.research.container import ResearchContainer
@@ -83,6 +84,17 @@ async def test_without_reports_the_expert_says_so(market: RealMarket, symbol: st
         f"No financial report of {symbol} was public by 2022-08-10. Sync financial data first."
     )
     assert symbol in refused.value.in_locale("zh-CN")
+
+
+@pytest.mark.parametrize("expert", EXPERTS)
+@pytest.mark.parametrize("symbol", ["600519.SH", BANK])
+async def test_19_months_after_its_last_row_a_company_has_no_data(
+    market: RealMarket, symbol: str, expert: str
+) -> None:
+    source = market.sources[symbol]
+    last = source.reports[-1].period_end if expert == "financial" else source.bars[-1].trade_date
+    with pytest.raises(StaleData, match=f"of {symbol} are of {last}, "):
+        await ask(expert, source, symbol, as_of=at(last + timedelta(days=580), 20))
 
 
 @pytest.mark.parametrize("symbol", WITHOUT_REPORTS)

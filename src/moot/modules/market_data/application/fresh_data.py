@@ -1,6 +1,6 @@
 """The door of those who judge: what is older than its limit is no data, and what they were given is remembered."""
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from datetime import date, datetime, timedelta
 
@@ -59,11 +59,12 @@ class FreshData(MarketData):
         return known
 
     async def _keep_fresh(
-        self, dataset: Dataset[F], limit: Age, known: Sequence[F], symbol: Symbol, as_of: datetime, end: date
+        self, dataset: Dataset[F], limit: Age, known: list[F], symbol: Symbol, as_of: datetime, end: date
     ) -> list[F]:
         newest: dict[str, date] = {}
+        series_of = _tell_series(dataset)
         for fact in known:
-            series, day = _series_of(dataset, fact), _day_of(dataset, fact, symbol)
+            series, day = series_of(fact), _day_of(dataset, fact, symbol)
             newest[series] = max(day, newest.get(series, day))
         ages = {
             series: await self._age(dataset, limit, symbol, day, as_of, end) for series, day in newest.items()
@@ -74,7 +75,7 @@ class FreshData(MarketData):
         self.dropped += [
             SAY("stale.dropped", dataset=dataset.label, series=series, day=day) for series, day in old.items()
         ]
-        return [fact for fact in known if _series_of(dataset, fact) not in old]
+        return [fact for fact in known if series_of(fact) not in old] if old else known
 
     async def _age(
         self, dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, as_of: datetime, end: date
@@ -100,10 +101,10 @@ def _refuse(dataset: Dataset[F], limit: Age, symbol: Symbol, day: date, age: int
     return StaleData(said, dataset=dataset.name, subject=subject, day=day.isoformat(), age=age)
 
 
-def _series_of(dataset: Dataset[F], fact: F) -> str:
+def _tell_series(dataset: Dataset[F]) -> Callable[[F], str]:
     """What the key of a row says beside its day and its version; a dataset of one series has nothing there."""
-    parts = [getattr(fact, part) for part in dataset.key if part not in (dataset.day, "available_at")]
-    return " ".join(str(part) for part in parts if part is not None)
+    names = [name for name in dataset.key if name not in (dataset.day, "available_at")]
+    return lambda fact: " ".join(str(part) for name in names if (part := getattr(fact, name)) is not None)
 
 
 def _day_of(dataset: Dataset[F], fact: F, symbol: Symbol) -> date:

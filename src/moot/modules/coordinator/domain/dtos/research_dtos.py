@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any, Literal
 
-from pydantic import AwareDatetime, BaseModel, Field, field_serializer, field_validator
+from pydantic import AwareDatetime, BaseModel, Field, computed_field, field_serializer, field_validator
 from pydantic_core import CoreSchema, core_schema
 
 from moot.modules.coordinator.domain.model.enums import ExpertType
@@ -160,6 +160,7 @@ class ResearchResult(BaseModel, Table):
             for expert, item in items.items()
         }
 
+    @computed_field  # type: ignore[prop-decorator]
     @property
     def data_until(self) -> DataUntil:
         """By dataset, the day of the newest row that an expert used."""
