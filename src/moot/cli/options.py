@@ -38,8 +38,8 @@ def option(key: str, *names: str, told: Mapping[str, Any] | None = None, **more:
     return typer.Option(*names, help=say(key, **(told or {})), **more)
 
 
-def argument(key: str, **more: Any) -> Any:
-    return typer.Argument(help=say(key), **more)
+def argument(key: str, *, told: Mapping[str, Any] | None = None, **more: Any) -> Any:
+    return typer.Argument(help=say(key, **(told or {})), **more)
 
 
 Profile = Literal["default", "research", "tools", "presets", "none"]
