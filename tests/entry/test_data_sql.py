@@ -53,7 +53,7 @@ async def test_json_is_what_rest_gives(moot):
     seen = await moot("data", "sql", NAMES, "--json", "--as-of", "2024-07-01")
     body = json.loads(seen.stdout)
     assert body["rows"][0] == ["900001.DEMO", "幻山酒业", "2004-06-18"]
-    assert (body["as_of"], body["sql"]) == ("2024-07-01T23:59:59.999999Z", NAMES)
+    assert (body["as_of"], body["sql"]) == ("2024-07-01T15:59:59.999999Z", NAMES)
 
 
 async def test_csv_has_a_header_and_nothing_but_rows(moot):

@@ -3,21 +3,25 @@
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import duckdb
 import pytest
 
+from moot.desk import Moot
 from moot.modules.governance.domain.conditions import ToolProfile
 from moot.modules.governance.infrastructure.sql.guard import check_sql
 from moot.modules.governance.infrastructure.sql.rewriting import rewrite
-from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, DatabaseTool, QueryResult
+from moot.modules.market_data.application.sql import DATABASE_TOOL, TABLES, DatabaseTool, QueryResult, SqlDoor
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS
 from moot.modules.market_data.infrastructure import sql_worker
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.lake_sql import Children, LakeDatabase
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.facts import SpecialTreatment
+from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.infrastructure.settings import Settings
+from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import a_bar, a_company
 from tests.market_data.demo import Snapshot, demo_market
 
@@ -40,6 +44,7 @@ def folder(tmp_path: Path) -> Path:
         update={
             "symbol": CODE,
             "name": "*ST茅台",
+            "source": "files",
             "list_date": date(2001, 8, 27),
             "delist_date": date(2025, 1, 1),
             "st_history": (SpecialTreatment(start=date(2024, 9, 1)),),
@@ -74,7 +79,10 @@ def tool(children: Children) -> Tool:
 
 
 async def test_it_answers_from_the_lake_and_from_the_demo_market(folder: Path, tool: Tool) -> None:
-    sql = "SELECT source, count(*) AS days, max(trade_date) AS last FROM bars GROUP BY source ORDER BY source DESC"
+    sql = (
+        "SELECT source, count(*) AS days, max(trade_date) AS last FROM bars "
+        "WHERE source IN ('files', 'demo') GROUP BY source ORDER BY source DESC"
+    )
     result = await tool(folder).query(sql, as_of=AS_OF)
     assert result.columns == ("source", "days", "last")
     assert result.rows[0] == ("files", 2, date(2024, 6, 4))
@@ -83,9 +91,29 @@ async def test_it_answers_from_the_lake_and_from_the_demo_market(folder: Path, t
     assert result.took_ms > 0
 
 
+@pytest.mark.parametrize("table", TABLES)
+async def test_the_demo_market_is_there_only_where_it_is_asked_for(
+    folder: Path, tool: Tool, table: str
+) -> None:
+    sql = f"SELECT DISTINCT source FROM {table}"
+    result = await tool(folder).query(sql, as_of=AS_OF)
+    assert {source for (source,) in result.rows} == ({"files"} if table in ("companies", "bars") else set())
+
+
+@pytest.mark.parametrize("written", ["symbol = '900001.DEMO'", "symbol ILIKE '%.demo'", "source = 'demo'"])
+async def test_a_statement_asks_for_the_demo_market_by_naming_it(
+    folder: Path, tool: Tool, written: str
+) -> None:
+    named = await tool(folder).query(f"SELECT symbol FROM companies WHERE {written}", as_of=AS_OF)
+    assert ("900001.DEMO",) in named.rows
+    others = await tool(folder).query(f"SELECT symbol FROM companies WHERE NOT {written}", as_of=AS_OF)
+    assert (CODE,) in others.rows
+
+
 @pytest.mark.parametrize("dataset", [name for name in DATASETS if name != "companies"])
 async def test_nothing_that_became_known_later_is_there(folder: Path, tool: Tool, dataset: str) -> None:
-    sql = f"SELECT count(*), count(DISTINCT hash(told)), max(available_at) FROM {dataset} AS told"
+    counted = "count(*), count(DISTINCT hash(told)), max(available_at)"
+    sql = f"SELECT {counted} FROM {dataset} AS told WHERE source <> 'DEMO'"
     (seen,) = (await tool(folder).query(sql, as_of=AS_OF)).rows
     assert seen[0] == seen[1] > 0
     assert AS_OF - timedelta(days=120) < seen[2] <= AS_OF
@@ -93,13 +121,56 @@ async def test_nothing_that_became_known_later_is_there(folder: Path, tool: Tool
     assert later[0] > seen[0]
 
 
+class Permission:
+    """Rules that let everything through."""
+
+    async def allow(self, _tool: str, args: Any, *_more: Any, **_by: Any) -> tuple[Any, None]:
+        return args, None
+
+
+@pytest.mark.parametrize(
+    ("market", "symbol"), [(Market.CN, CODE), (Market.DEMO, "900001.DEMO"), (Market.US, "AAPL")]
+)
+async def test_a_day_ends_where_it_does_for_research(
+    folder: Path, tool: Tool, market: Market, symbol: str
+) -> None:
+    late = Symbol.parse(symbol).end_of(MONDAY)
+    bars = [
+        a_bar(MONDAY, moment, symbol=CODE)
+        for moment in (late.astimezone(UTC), (late + timedelta(microseconds=1)).astimezone(UTC))
+    ]
+    seen = []
+    for bar in bars:  # the second takes the place of the first
+        Lake(folder).store(BARS, CODE, [bar], covered=None, at=AS_OF)
+        door = SqlDoor(tool(folder).tool, Permission(), FixedClock(AS_OF))
+        door.tool.market = market
+        asked = {"sql": "SELECT trade_date FROM bars", "as_of": MONDAY}
+        result = await door.query(asked, requester="desk", workspace="default", locale="en-US")
+        assert result.as_of == late
+        seen.append((MONDAY,) in result.rows)
+    assert seen == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("kept", "market"), [((), "DEMO"), (("CN",), "CN"), (("US",), "US"), (("CN", "US"), "CN")]
+)
+async def test_the_days_are_those_of_the_exchange_whose_data_are_kept(
+    tmp_path: Path, kept: tuple[str, ...], market: str
+) -> None:
+    for place in kept:
+        Lake(tmp_path / "lake").store(COMPANIES, place, [a_company()], covered=None, at=AS_OF)
+    assert Moot(Settings(home=tmp_path, persistence=False)).database_tool.market == market
+
+
 async def test_every_news_item_and_figure_of_the_demo_market_is_there_once(
     folder: Path, tool: Tool, demo: Snapshot
 ) -> None:
-    sql = "SELECT (SELECT count(*) FROM news) AS news, (SELECT count(*) FROM macro) AS macro"
+    sql = (
+        "SELECT (SELECT count(*) FROM news) AS news, (SELECT count(*) FROM macro) AS macro, 'demo' AS market"
+    )
     result = await tool(folder).query(sql, as_of=AS_OF)
     expected = [sum(fact.available_at <= AS_OF for fact in facts) for facts in (demo.news, demo.macro)]
-    assert result.rows == (tuple(expected),)
+    assert result.rows == ((*expected, "demo"),)
 
 
 async def test_a_company_does_not_tell_of_its_own_future(folder: Path, tool: Tool) -> None:
@@ -118,7 +189,7 @@ async def test_an_empty_lake_leaves_the_demo_market(tmp_path: Path, tool: Tool) 
 
 
 async def test_more_rows_than_allowed_are_cut_and_it_says_so(folder: Path, tool: Tool) -> None:
-    sql = "SELECT symbol, close FROM bars ORDER BY symbol, trade_date"
+    sql = "SELECT symbol, close FROM bars WHERE symbol LIKE '%.DEMO' ORDER BY symbol, trade_date"
     cut = await tool(folder, most_rows=5).query(sql, as_of=AS_OF)
     assert (len(cut.rows), cut.truncated) == (5, True)
     whole = await tool(folder, most_rows=5).query(f"{sql} LIMIT 5", as_of=AS_OF)
@@ -163,8 +234,8 @@ async def test_nothing_is_written_to_disk_for_want_of_memory(folder: Path, tool:
     assert result.rows == (("",),)
 
 
-async def test_a_star_that_the_guard_spells_out_runs(folder: Path, tool: Tool) -> None:
-    database = tool(folder)
+async def test_a_star_that_the_guard_spells_out_runs(tmp_path: Path, tool: Tool) -> None:
+    database = tool(tmp_path / "none")
     for name in TABLES:
         spelt = rewrite(f"SELECT * FROM {name}", limit=3, columns=TABLES)
         assert spelt is not None

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from moot.modules.market_data.application.directory import Directory
 from moot.modules.market_data.domain.company_index import CompanyIndex, How
 from moot.modules.market_data.domain.provider import Batch, NotOffered
-from moot.modules.market_data.domain.spelling import bare_name, infer, initials
+from moot.modules.market_data.domain.spelling import bare_name, infer, initials, read_aloud
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import LOCALES
@@ -129,6 +129,12 @@ async def test_a_code_is_found_in_every_common_spelling(text: str, symbol: str) 
         ("gzmt", "600519.SH"),
         ("GZMT", "600519.SH"),
         ("wgyh", "900002.DEMO"),
+        ("guizhoumaotai", "600519.SH"),
+        ("Gui Zhou Mao Tai", "600519.SH"),
+        ("zhoumaotai", "600519.SH"),
+        ("airong", "920799.BJ"),
+        ("zhongguo pingan", "601318.SH"),
+        ("pinganyinhang", "000001.SZ"),
     ],
 )
 async def test_a_name_or_code_that_means_one_company_gives_it(text: str, symbol: str) -> None:
@@ -145,6 +151,7 @@ async def test_a_name_or_code_that_means_one_company_gives_it(text: str, symbol:
         ("茅台", How.NAME, True),  # what it is called
         ("kweichow", How.ENGLISH_NAME, False),
         ("gzmt", How.PINYIN, True),
+        ("guizhou", How.PINYIN_IN_FULL, False),
         ("深圳发展银行", How.FORMER_NAME, True),
     ],
 )
@@ -316,6 +323,21 @@ def test_the_exchange_of_a_bare_code_is_inferred_from_its_range(code: str, symbo
 )
 def test_pinyin_initials_are_worked_out_where_a_source_has_none(name: str, letters: str) -> None:
     assert initials(name) == letters
+
+
+@pytest.mark.parametrize(
+    ("name", "sounds"),
+    [
+        ("重庆啤酒", "chong qing pi jiu"),
+        ("南都电源", "nan du dian yuan"),
+        ("TCL科技", "t c l ke ji"),
+        ("云铝股份", "yun lv gu fen"),
+        ("昊华能源", "hao hua neng yuan"),
+        ("㐀科技", ""),
+    ],
+)
+def test_a_name_is_read_aloud_where_every_character_is_known(name: str, sounds: str) -> None:
+    assert read_aloud(name) == sounds.split()
 
 
 class Counted(Batch[Company]):

@@ -15,12 +15,12 @@ from rich.console import Console, JustifyMethod
 from rich.table import Column, Table
 from rich.text import Text
 
-from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, name_share, option
-from moot.cli.outcome import at_desk, command, on_desk
+from moot.cli.options import DAY, AsJson, argument, day, group, list_typed, option
+from moot.cli.outcome import at_desk, command, name_share, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
-from moot.modules.market_data.application.sql import QueryResult
+from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
 from moot.modules.market_data.application.upkeep import Holding, Import, Imports, Remark
 from moot.shared.domain.errors import InvalidInput
@@ -136,7 +136,7 @@ def check(symbol: Annotated[str, argument("help.symbol")]) -> None:
 
 @data.command("sql", help=say("data_sql.help"))
 def run_query(
-    sql: Annotated[str, argument("data_sql.sql", metavar="SELECT")],
+    sql: Annotated[str, argument("data_sql.sql", metavar="SELECT", told={"tables": list(TABLES)})],
     as_of: Annotated[str | None, option("data_sql.as_of", metavar=DAY)] = None,
     as_json: AsJson = False,
     as_csv: Annotated[bool, option("data_sql.csv", "--csv")] = False,

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, TypeVar
 
 import typer
 from pydantic import BaseModel
@@ -16,12 +16,9 @@ from moot.cli import Commands, Group
 from moot.cli.texts import SAY, say
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.experts import ExpertType
-from moot.shared.domain.messages import Message, shorten
+from moot.shared.domain.messages import Message
 from moot.shared.domain.validation import validate
 from moot.shared.infrastructure.redaction import REDACT
-
-if TYPE_CHECKING:
-    from moot.desk import Moot
 
 M = TypeVar("M", bound=BaseModel)
 
@@ -38,8 +35,8 @@ def option(key: str, *names: str, told: Mapping[str, Any] | None = None, **more:
     return typer.Option(*names, help=say(key, **(told or {})), **more)
 
 
-def argument(key: str, **more: Any) -> Any:
-    return typer.Argument(help=say(key), **more)
+def argument(key: str, *, told: Mapping[str, Any] | None = None, **more: Any) -> Any:
+    return typer.Argument(help=say(key, **(told or {})), **more)
 
 
 Profile = Literal["default", "research", "tools", "presets", "none"]
@@ -123,32 +120,6 @@ def confirm(question: str, needs_yes: str, kept: str, *, code: int = 0) -> None:
     if not typer.confirm(question):
         typer.echo(say(kept))
         raise typer.Exit(code)
-
-
-async def name_share(desk: "Moot", text: str, *, as_json: bool = False) -> str:
-    """The symbol that what was typed means. Whoever sits at a terminal chooses where it may mean several."""
-    try:
-        return (await desk.market_data.market_data().symbol(text)).text
-    except InvalidInput as e:
-        candidates = e.details.get("candidates")
-        if not candidates or as_json or not somebody_is_there():
-            raise
-        if chosen := _choose([f"{one['symbol']}  {one['name']}" for one in candidates], text):
-            return str(candidates[chosen - 1]["symbol"])
-        raise
-
-
-def _choose(choices: Sequence[str], text: str) -> int:
-    """The number of the line that is chosen; 0 for none. What is asked is no part of what is answered."""
-    typer.echo(say("which.share", text=shorten(text)), err=True)
-    for number, choice in enumerate(choices, 1):
-        typer.echo(f"  {number}  {choice}", err=True)
-    while answer := str(typer.prompt(say("which.number"), default="", show_default=False, err=True)).strip():
-        number = int(answer) if answer.isdecimal() else 0
-        if 0 < number <= len(choices):
-            return number
-        typer.echo(say("init.not_a_choice", answer=answer), err=True)
-    return 0
 
 
 def somebody_is_there() -> bool:

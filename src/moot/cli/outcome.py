@@ -1,9 +1,9 @@
-"""How a command runs, and how it ends: 0 a result, 1 failed, 2 asked for something impossible."""
+"""How a command runs, asks back, and ends: 0 a result, 1 failed, 2 asked for something impossible."""
 
 import asyncio
 import os
 import sys
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import structlog
 import typer
 
+from moot.cli.options import somebody_is_there
 from moot.cli.printing import print_json
-from moot.cli.texts import SAY, environment_locale
+from moot.cli.texts import SAY, environment_locale, say
 from moot.shared.domain.errors import AppError, InvalidInput
-from moot.shared.domain.messages import LOCALES, Locale
+from moot.shared.domain.messages import LOCALES, Locale, shorten
 from moot.shared.infrastructure.logging import configure_logging
 from moot.shared.infrastructure.redaction import REDACT
 from moot.shared.infrastructure.settings import Settings, load_settings
@@ -54,6 +55,33 @@ def at_desk(settings: Settings, work: Work[T]) -> T:
             return await work(desk)
 
     return asyncio.run(run())
+
+
+async def name_share(desk: "Moot", text: str, *, as_json: bool = False) -> str:
+    """The symbol that what was typed means. Whoever sits at a terminal chooses where it may mean several."""
+    try:
+        return (await desk.market_data.market_data().symbol(text)).text
+    except InvalidInput as e:
+        candidates = e.details.get("candidates")
+        if not candidates or as_json or not somebody_is_there():
+            raise
+        chosen = _choose(text, [f"{one['symbol']}  {one['name']}" for one in candidates])
+        if not chosen:
+            raise
+        return str(candidates[chosen - 1]["symbol"])
+
+
+def _choose(text: str, choices: Sequence[str]) -> int:
+    """The number of the line that is chosen; 0 for none. What is asked is no part of what is answered."""
+    typer.echo(say("which.share", text=shorten(text)), err=True)
+    for number, choice in enumerate(choices, 1):
+        typer.echo(f"  {number}  {choice}", err=True)
+    while answer := str(typer.prompt(say("which.number"), default="", show_default=False, err=True)).strip():
+        number = int(answer) if answer.isdecimal() else 0
+        if 0 < number <= len(choices):
+            return number
+        typer.echo(say("init.not_a_choice", answer=answer), err=True)
+    return 0
 
 
 @contextmanager

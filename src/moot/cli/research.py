@@ -9,17 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from rich.console import Console, Group, RenderableType
 
-from moot.cli.options import (
-    DAY,
-    AsJson,
-    argument,
-    complete_experts,
-    list_typed,
-    name_share,
-    number_or_text,
-    option,
-)
-from moot.cli.outcome import at_desk, command, error_body, log_file
+from moot.cli.options import DAY, AsJson, argument, complete_experts, list_typed, number_or_text, option
+from moot.cli.outcome import at_desk, command, error_body, log_file, name_share
 from moot.cli.printing import Prose, amount, count_up, field, line_field, price, print_json, print_table, tell
 from moot.cli.research_view import (
     describe_ruling,

@@ -87,7 +87,9 @@ class MarketDataContainer:
         return self._market_data
 
     def database(self) -> DatabaseTool:
-        return DatabaseTool(self._database, self._store, self._sources[Market.DEMO])
+        """Of several exchanges, the days are those of the one where they end first: nothing shows too early."""
+        first = next(iter(self._list_reachable()), Market.DEMO)
+        return DatabaseTool(self._database, self._store, self._sources[Market.DEMO], market=first)
 
     def trading_states(self) -> TradingStates:
         return TradingStates(self._market_data, trading_calendar)

@@ -1,4 +1,4 @@
-"""SQL over the desk's market data, the lake and the demo market alike, as known at a moment.
+"""SQL over the desk's market data as known at a moment: the lake, or the demo market where that is asked for.
 
 `DatabaseTool` answers whatever SELECT runs; whether anybody may ask it is for the rules to say: `SqlDoor` asks them.
 """
@@ -23,13 +23,14 @@ from moot.shared.domain.clock import Clock
 from moot.shared.domain.facts import Company
 from moot.shared.domain.messages import Locale, Message
 from moot.shared.domain.moments import FIRST_DAY, Moment, freeze
-from moot.shared.domain.symbol import Market, Symbol
+from moot.shared.domain.symbol import TIME_ZONES, Market, Symbol
 from moot.shared.domain.validation import Strict, refuse, validate
 from moot.shared.infrastructure.frames import Table
 
 DATABASE = "database"
 MOST_ROWS = 1_000
 LONGEST = 100_000
+ASKS_FOR_DEMO = re.compile(r"\bdemo\b", re.IGNORECASE)
 NO_TEXT = re.compile("[\x00\ud800-\udfff]")
 
 TABLES: dict[str, list[str]] = {
@@ -38,7 +39,8 @@ TABLES: dict[str, list[str]] = {
 
 DATABASE_TOOL: dict[str, Any] = {
     "name": DATABASE,
-    "description": "Runs one SELECT (DuckDB SQL) over market data as known at the session's moment. Tables: "
+    "description": "Runs one SELECT (DuckDB SQL) over market data as known at the session's moment. Companies of the "
+    "demo market are there where the statement names it (900001.DEMO). Tables: "
     + "; ".join(f"{name}({', '.join(columns)})" for name, columns in TABLES.items()),
     "parameters": {
         "type": "object",
@@ -97,6 +99,10 @@ ReadRows = Callable[[Dataset[Any]], Awaitable[Sequence[BaseModel]]]
 class SqlTables(Protocol):
     """The lake, as SQL sees it."""
 
+    @property
+    def empty(self) -> bool:
+        """Whether nothing is kept."""
+
     async def answer(
         self, sql: str, read: ReadRows, *, as_of: datetime, most: int, workspace: str
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
@@ -109,18 +115,22 @@ class SqlTables(Protocol):
 
 @dataclass
 class DatabaseTool:
-    """`kept` is the lake, whose companies are read here; `demo` is read here altogether."""
+    """`kept` is the lake, whose companies are read here; `demo` is read here altogether, where a statement says DEMO
+    or nothing else is there. Days end as on the exchange of `market`."""
 
     lake: SqlTables
     kept: MarketDataProvider
     demo: MarketDataProvider
     most_rows: int = MOST_ROWS
+    market: Market = Market.CN
 
     async def query(self, sql: str, *, as_of: datetime, workspace: str) -> QueryResult:
         began = time.perf_counter()
         names, rows = await self.lake.answer(
             sql,
-            lambda dataset: self._rows(dataset, as_of),
+            lambda dataset: self._rows(
+                dataset, as_of, demo=self.lake.empty or bool(ASKS_FOR_DEMO.search(sql))
+            ),
             as_of=as_of,
             most=self.most_rows,
             workspace=workspace,
@@ -134,15 +144,15 @@ class DatabaseTool:
             took_ms=round((time.perf_counter() - began) * 1000, 1),
         )
 
-    async def _rows(self, dataset: Dataset[Any], as_of: datetime) -> Sequence[BaseModel]:
-        invented = await self.demo.read(COMPANIES, Market.DEMO.value)
+    async def _rows(self, dataset: Dataset[Any], as_of: datetime, *, demo: bool) -> Sequence[BaseModel]:
+        invented = await self.demo.read(COMPANIES, Market.DEMO.value) if demo else []
         if dataset is COMPANIES:
             kept = [c for market in Market for c in await self.kept.read(COMPANIES, market.value)]
             return _list_at([*kept, *invented], as_of)
         end = as_of.astimezone(UTC).date() + timedelta(days=1)
-        demo = [company.symbol for company in invented]
+        subjects = [company.symbol for company in invented] if dataset.by_symbol else [Market.DEMO.value]
         facts: dict[tuple[Any, ...], BaseModel] = {}  # news about a market comes with every symbol of it
-        for subject in demo if dataset.by_symbol else [Market.DEMO.value]:
+        for subject in subjects if demo else ():
             for fact in await self.demo.read(dataset, subject, FIRST_DAY, end):
                 facts[tuple(getattr(fact, name, None) for name in ("symbol", *dataset.key))] = fact
             await asyncio.sleep(0)  # the demo market is worked out on the spot: let others run in between
@@ -178,7 +188,7 @@ class Statement(Strict):
 class SqlQuestion(Statement):
     as_of: Moment | None = Field(
         default=None,
-        description="what was known then: a day (its end, in UTC) or a moment with zone; default: now",
+        description="what was known then: a day (its end on the exchange) or a moment with zone; default: now",
     )
 
 
@@ -211,8 +221,8 @@ class SqlDoor:
     ) -> QueryResult:
         """Raises `InvalidInput` for what cannot be run, and what `ToolRules` raises."""
         asked = question if isinstance(question, SqlQuestion) else validate(SqlQuestion, question)
-        now = self.clock.now().astimezone(UTC)
-        as_of = freeze(asked.as_of, now, now.date(), lambda day: datetime.combine(day, time_of_day.max, UTC))
+        now = self.clock.now().astimezone(zone := TIME_ZONES[self.tool.market])
+        as_of = freeze(asked.as_of, now, now.date(), lambda day: datetime.combine(day, time_of_day.max, zone))
         context = {"locale": locale, "as_of": as_of.isoformat(), "open_breakers": []}
         args, notice = await self.rules.allow(
             DATABASE, {"sql": asked.sql}, context, requester=requester, workspace=workspace

@@ -1,4 +1,4 @@
-"""A list of companies, made searchable: by code, name, former name, English name and pinyin initials.
+"""A list of companies, made searchable: by code, name, former name, English name and pinyin.
 
 In a sentence they are known by the part of a name that only one of them has and by nickname as well.
 """
@@ -19,7 +19,7 @@ from moot.modules.market_data.domain.spelling import (
     bare_name,
     fold,
     half_width,
-    initials,
+    read_aloud,
     read_code,
     simplify,
 )
@@ -33,12 +33,13 @@ class How(StrEnum):
     NAME = "name"
     ENGLISH_NAME = "english_name"
     PINYIN = "pinyin"
+    PINYIN_IN_FULL = "pinyin_in_full"
     FORMER_NAME = "former_name"
 
 
 _ORDER = {how: place for place, how in enumerate(How)}
 _FROM_THE_START = {How.CODE, How.PINYIN}  # a part from the middle of these says nothing
-_SHORTEST_PART = 2
+_SHORTEST_PART = dict.fromkeys(How, 2) | {How.PINYIN_IN_FULL: 4}
 
 
 @dataclass(frozen=True)
@@ -97,7 +98,7 @@ class CompanyIndex:
 
 
 def _tells(part: str, how: How, key: str) -> bool:
-    return len(part) >= _SHORTEST_PART and (how not in _FROM_THE_START or key.startswith(part))
+    return len(part) >= _SHORTEST_PART[how] and (how not in _FROM_THE_START or key.startswith(part))
 
 
 def _keys(company: Company) -> Iterator[tuple[How, str]]:
@@ -106,12 +107,14 @@ def _keys(company: Company) -> Iterator[tuple[How, str]]:
     former = {
         key for alias in company.aliases for key in (read_code(alias), fold(alias), bare_name(alias)) if key
     }
-    pinyin = fold(company.pinyin or initials(bare_name(company.name)))
+    sounds = read_aloud(bare_name(company.name))
+    pinyin = company.pinyin or "".join(sound[0] for sound in sounds)
     keys = {
         How.CODE: {code, _digits(code)},
         How.NAME: {fold(company.name), bare_name(company.name), *map(fold, nicknames().get(code, ()))},
         How.ENGLISH_NAME: {fold(company.name_en)},
-        How.PINYIN: {pinyin},
+        How.PINYIN: {fold(pinyin)},
+        How.PINYIN_IN_FULL: {fold("".join(sounds))},
         How.FORMER_NAME: former,
     }
     return ((how, key) for how, texts in keys.items() for key in sorted(texts) if key)

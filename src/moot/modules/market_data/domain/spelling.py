@@ -3,7 +3,6 @@
 import re
 import tomllib
 import unicodedata
-from bisect import bisect_right
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,6 @@ from typing import Any
 from moot.shared.domain.symbol import SPELLINGS, Market
 
 _US = re.compile(r"((US|NASDAQ|NYSE)[.:])?(?P<code>[A-Z]{1,5}([./-][A-Z])?)(\.US)?")
-_LETTERS = "abcdefghjklmnopqrstwxyz"
-_FIRSTS = (
-    *(0xB0A1, 0xB0C5, 0xB2C1, 0xB4EE, 0xB6EA, 0xB7A2, 0xB8C1, 0xB9FE, 0xBBF7, 0xBFA6, 0xC0AC, 0xC2E8),
-    *(0xC4C3, 0xC5B6, 0xC5BE, 0xC6DA, 0xC8BB, 0xC8F6, 0xCBFA, 0xCDDA, 0xCEF4, 0xD1B9, 0xD4D1),
-)
-_LAST = 0xD7F9
 
 
 def half_width(text: str) -> str:
@@ -87,21 +80,33 @@ def find_unsupported(text: str) -> str | None:
 
 def initials(name: str) -> str:
     """Pinyin initials in small print: 贵州茅台 is gzmt; empty if a character's reading is not known."""
-    for word, letters in _table()["pinyin"]["words"].items():
-        name = name.replace(word, letters)
-    known = [_initial(character) for character in name if character.isalnum()]
-    return "".join(letter for letter in known if letter) if all(known) else ""
+    return "".join(sound[0] for sound in read_aloud(name))
 
 
-def _initial(character: str) -> str | None:
-    """The common characters of GB 2312 stand in the order of their pinyin: a character's place gives its letter."""
-    if character.isascii():
-        return character.lower()
-    place = int.from_bytes(character.encode("gb2312", "ignore"), "big")
-    if _FIRSTS[0] <= place <= _LAST:
-        return _LETTERS[bisect_right(_FIRSTS, place) - 1]
-    rare = _table()["pinyin"]["characters"]
-    return next((letter for letter, row in rare.items() if character in row), None)
+def read_aloud(name: str) -> list[str]:
+    """The same in full: gui, zhou, mao, tai."""
+    words = _table()["pinyin"]["words"]
+    sounds: list[str | None] = []
+    for part in _pattern(f"({'|'.join(words)})").split(name):
+        sounds += words[part].split() if part in words else map(_sound, filter(str.isalnum, part))
+    return [sound for sound in sounds if sound] if all(sounds) else []
+
+
+def _sound(character: str) -> str | None:
+    return character.lower() if character.isascii() else _sounds().get(character)
+
+
+@cache
+def _sounds() -> dict[str, str]:
+    """Of each character that a name may have: the common ones sound like the one before, until a syllable begins."""
+    table, sounds, sound = _table()["pinyin"], dict[str, str](), ""
+    begins = {word[-1]: word[:-1] for word in table["first"].split()}
+    for place in range(0xB0A1, 0xD7FA):
+        character = place.to_bytes(2, "big").decode("gb2312", "ignore")
+        sounds[character] = sound = begins.get(character, sound)
+    for sound, characters in re.findall(r"([a-z]+)(\S+)", table["rare"]):
+        sounds |= dict.fromkeys(characters, sound)
+    return sounds
 
 
 @cache

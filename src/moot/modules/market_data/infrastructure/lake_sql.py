@@ -174,6 +174,10 @@ class LakeDatabase:
     def __init__(self, folder: Path, children: Children) -> None:
         self._folder, self.children = folder, children
 
+    @property
+    def empty(self) -> bool:
+        return not any(self._folder.glob(f"*/*{lake.SUFFIX}"))
+
     async def answer(
         self, sql: str, read: ReadRows, *, as_of: datetime, most: int, workspace: str
     ) -> tuple[list[str], list[tuple[Any, ...]]]:
