@@ -109,6 +109,8 @@ class History:
             "url": f"made-up://{subject}/{known.timestamp()}",
         }
         about |= {"event_time": min(at(day, 15.0), known), "available_at": known, "source": "history"} | fixed
+        if dataset is VALUATIONS:
+            about |= {"close": 10.0, "total_mv": self.chance.uniform(1e9, 2e9), "shares": None}
         if dataset is UNLOCKS:
             about["unlock_date"] = day + timedelta(days=self.chance.randint(-5, 90))
         hints = hints_of(dataset.model)
