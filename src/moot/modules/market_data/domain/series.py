@@ -23,6 +23,11 @@ class SeriesDoNotMeet(Conflict):
     kind = ErrorKind.DATA
 
 
+def ex_step(before: DailyBar, bar: DailyBar) -> float:
+    """By how much the factor moves: where rights go ex, the reference price is not the close before."""
+    return before.close / bar.pre_close
+
+
 def find_earlier(
     bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, start: date
 ) -> Range | None:

@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
+from moot.modules.market_data.domain.series import ex_step
 from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import rows
@@ -287,7 +288,7 @@ def _add_factors(bars: Iterable[DailyBar], told: Iterable[Row]) -> Iterator[Dail
             symbol, factor, before = place[0], 1.0, None
         bar = good.get(place)
         if bar is not None and before is not None:
-            factor *= before.close / bar.pre_close
+            factor *= ex_step(before, bar)
         before = bar
         if bar is not None:
             yield bar.model_copy(update={"adj_factor": factor})
