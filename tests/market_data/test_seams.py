@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.domain.provider import Range
-from moot.modules.market_data.domain.series import SeriesDoNotMeet
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.files import read_import
+from moot.shared.domain.errors import Conflict
 from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market, Symbol
@@ -90,7 +90,7 @@ async def test_pieces_on_any_base_in_any_order_make_the_whole(
         for piece in waiting:
             try:
                 keep(lake, piece)
-            except SeriesDoNotMeet:
+            except Conflict:
                 refused.append(piece)
         assert len(refused) < len(waiting)
         waiting = refused
@@ -171,7 +171,7 @@ async def test_what_cannot_be_brought_to_one_base_is_refused_by_name_and_costs_n
     lake = Lake(tmp_path)
     kept, told, words = REFUSED[case]()
     keep(lake, kept)
-    with pytest.raises(SeriesDoNotMeet) as caught:
+    with pytest.raises(Conflict) as caught:
         keep(lake, told)
     for locale in LOCALES:
         said = caught.value.in_locale(locale)

@@ -22,7 +22,7 @@ from moot.modules.market_data.domain.provider import (
     Range,
     Refusal,
 )
-from moot.modules.market_data.domain.series import TOLERANCE, ex_step
+from moot.modules.market_data.domain.seams import TOLERANCE, ex_step
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable

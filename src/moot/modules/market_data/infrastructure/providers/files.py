@@ -21,7 +21,7 @@ from pydantic import BaseModel, ValidationError
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, REPORTS, VALUATIONS, Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, screen
-from moot.modules.market_data.domain.series import ex_step
+from moot.modules.market_data.domain.seams import ex_step
 from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import rows
