@@ -1,5 +1,6 @@
 """Can the data be trusted? Each kind of oddity is found on its day, and sound data get no remark."""
 
+from dataclasses import replace
 from datetime import date, timedelta
 
 import pytest
@@ -46,6 +47,14 @@ def test_each_oddity_is_found_on_its_day(changes, kind, day):
     assert (remark.kind, remark.day) == (kind, day)
     for locale in LOCALES:
         assert remark.text.in_locale(locale).startswith(day.isoformat())
+
+
+def test_a_suspension_nobody_told_is_said_once_and_is_no_gap():
+    still = {"volume": 0, "amount": 0.0, "suspended": True}
+    case = a_case(bars=dict.fromkeys(DAYS[2:5], still), without=[DAYS[6]])
+    (remark,) = examine(replace(case, inferred=frozenset(DAYS[2:5])))
+    assert (remark.kind, remark.day) == ("suspended", DAYS[2])
+    assert str(remark.text).startswith("2026-06-24 to 2026-06-26: no bars of 3 sessions")
 
 
 def test_an_ex_right_day_told_by_price_and_factor_alike_is_sound():

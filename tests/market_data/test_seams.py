@@ -8,20 +8,26 @@ import polars as pl
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from pydantic import SecretStr
 
 from moot.modules.market_data.application.market_data import MarketData
+from moot.modules.market_data.application.upkeep import MarketDataUpkeep
+from moot.modules.market_data.container import MarketDataContainer, Sources
 from moot.modules.market_data.domain.facts import BARS
 from moot.modules.market_data.domain.provider import Range
-from moot.modules.market_data.domain.series import SeriesDoNotMeet
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
 from moot.modules.market_data.infrastructure.lake import Lake
 from moot.modules.market_data.infrastructure.providers.files import read_import
+from moot.shared.domain.errors import Conflict
 from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import LOCALES
 from moot.shared.domain.symbol import Market, Symbol
+from tests.fakes.call_record import Record
+from tests.fakes.clock import FixedClock
 from tests.fakes.market_data import a_bar
 
 DATA = Path(os.environ.get("MOOT_TEST_DATA", Path(__file__).parents[3] / "shared" / "data"))
+GOLDEN = DATA / "indicator_golden" / "stk_factor_2024.csv.gz"
 PRICES = DATA / "ashare_daily" / "daily_valuation_40.csv.gz"
 CODE = "600519.SH"
 LATER = datetime(2026, 6, 30, 12, tzinfo=UTC)
@@ -90,7 +96,7 @@ async def test_pieces_on_any_base_in_any_order_make_the_whole(
         for piece in waiting:
             try:
                 keep(lake, piece)
-            except SeriesDoNotMeet:
+            except Conflict:
                 refused.append(piece)
         assert len(refused) < len(waiting)
         waiting = refused
@@ -171,7 +177,7 @@ async def test_what_cannot_be_brought_to_one_base_is_refused_by_name_and_costs_n
     lake = Lake(tmp_path)
     kept, told, words = REFUSED[case]()
     keep(lake, kept)
-    with pytest.raises(SeriesDoNotMeet) as caught:
+    with pytest.raises(Conflict) as caught:
         keep(lake, told)
     for locale in LOCALES:
         said = caught.value.in_locale(locale)
@@ -187,27 +193,100 @@ async def test_what_replaces_all_that_is_kept_may_correct_it(tmp_path: Path) -> 
     assert list(await lake.read(BARS, CODE)) == a_series()
 
 
+def importing(home: Path) -> MarketDataUpkeep:
+    nowhere = Sources(SecretStr(""), "")
+    return MarketDataContainer(
+        FixedClock(LATER), demo_seed=1, lake=home, sources=nowhere, calls=Record()
+    ).upkeep()
+
+
+HEADER = "ts_code,trade_date,open,high,low,close,pre_close,vol,amount\n"
+
+
+def write(path: Path, *lines: tuple[str, date, float, float]) -> Path:
+    rows = [f"{code},{day},{c},{c},{c},{c},{pre},100,{100 * c}" for code, day, pre, c in lines]
+    path.write_text(HEADER + "\n".join(rows))
+    return path
+
+
+async def test_an_import_refuses_the_share_that_does_not_meet_and_takes_the_others(tmp_path: Path) -> None:
+    desk, other = importing(tmp_path / "lake"), "000001.SZ"
+    one = write(tmp_path / "1.csv", (CODE, DAYS[0], 10, 10), (other, DAYS[0], 5, 5))
+    two = write(
+        tmp_path / "2.csv", (CODE, DAYS[0], 10, 11), (CODE, DAYS[1], 11, 11), (other, DAYS[1], 2.5, 2.5)
+    )
+    tail = write(tmp_path / "3.csv", (CODE, DAYS[5], 11, 11), (other, DAYS[2], 2.5, 2.5))
+    await desk.bring_in(write(tmp_path / "0.csv", (CODE, date(2023, 12, 29), 10, 10)), None)
+    for file, refused in ((one, 0), (two, 1), (tail, 1)):
+        (done,) = (await desk.bring_in(file, None))[0]
+        assert (done.rows, len(done.refused)) == ((1, 1) if refused else (2, 0))
+    found = await Lake(tmp_path / "lake").read(BARS, other)
+    assert [(bar.trade_date, bar.adj_factor) for bar in found] == [(DAYS[0], 1), (DAYS[1], 2), (DAYS[2], 2)]
+
+
+async def test_a_share_suspended_over_new_year_is_no_gap_between_files_of_several(tmp_path: Path) -> None:
+    """The other shares of a file tell how far it reaches; for a month, a silent one is taken to be suspended."""
+    desk, other = importing(tmp_path / "lake"), "000001.SZ"
+    days = trading_calendar(Market.CN).sessions(date(2023, 12, 1), date(2024, 1, 31))
+    old, new = ([day for day in days if day.year == year] for year in (2023, 2024))
+    for name, own, all_days, pre in (("old", old[:-4], old, 10), ("new", new[3:], new, 5)):
+        lines = [
+            (CODE, day, pre if day == own[0] else 5 if pre == 5 else 10, 5 if pre == 5 else 10) for day in own
+        ]
+        await desk.bring_in(
+            write(tmp_path / f"{name}.csv", *lines, *((other, d, 3, 3) for d in all_days)), None
+        )
+    bars = await MarketData({Market.CN: Lake(tmp_path / "lake")}, trading_calendar).daily_bars(
+        Symbol.parse(CODE), days[0], days[-1], as_of=LATER
+    )
+    assert [bar.trade_date for bar in bars] == days
+    assert [bar.trade_date for bar in bars if bar.suspended] == [*old[-4:], *new[:3]]
+    assert {bar.close for bar in bars} == {5.0}
+
+
 @pytest.mark.skipif(not PRICES.exists(), reason="real prices are in ../shared/data only")
 async def test_yearly_files_of_real_shares_equal_one_file_to_the_cent(tmp_path: Path) -> None:
     symbols = ["600519.SH", "000002.SZ", "000425.SZ", "300059.SZ", "688981.SH"]
     real = pl.read_csv(PRICES, infer_schema=False).filter(pl.col("ts_code").is_in(symbols))
-    year = pl.col("date").str.slice(0, 4)
-    files = {"whole": real, **{y: real.filter(year == y) for y in ("2020", "2021", "2022")}}
-    bars = {}
+    years = ("2020", "2021", "2022")
+    files = {"whole": real} | {y: real.filter(pl.col("date").str.starts_with(y)) for y in years}
     for name, frame in files.items():
-        path = tmp_path / f"{name}.csv"
-        frame.write_csv(path)
-        bars[name] = read_import(path)[0][BARS]
-    there = sorted({bar.symbol for bar in bars["whole"]})
-    assert there == sorted(symbols)
-    for number, order in enumerate([["whole"], ["2020", "2021", "2022"], ["2022", "2021", "2020"]]):
-        lake = Lake(tmp_path / str(number))
-        for symbol in there:
-            for name in order:
-                piece = [bar for bar in bars[name] if bar.symbol == symbol]
-                span = (piece[0].trade_date, piece[-1].trade_date)
-                lake.store(BARS, symbol, piece, covered=span, at=LATER)
-            closes = await read_adjusted(lake, symbol)
-            expected = await read_adjusted(Lake(tmp_path / "0"), symbol)
-            assert closes == pytest.approx(expected, abs=1e-9)
-            assert len(closes) >= 600
+        frame.write_csv(tmp_path / f"{name}.csv")
+    found = []
+    for number, order in enumerate([("whole",), years, years[::-1]]):
+        desk = importing(tmp_path / str(number))
+        for name in order:
+            await desk.bring_in(tmp_path / f"{name}.csv", None)
+        found.append(
+            {symbol: await read_adjusted(Lake(tmp_path / str(number)), symbol) for symbol in symbols}
+        )
+    for symbol in symbols:
+        assert len(found[0][symbol]) >= 600
+        assert found[1][symbol] == pytest.approx(found[0][symbol], abs=1e-9)
+        assert found[2][symbol] == pytest.approx(found[0][symbol], abs=1e-9)
+
+
+@pytest.mark.skipif(not GOLDEN.exists(), reason="Tushare's real factors are in ../shared/data only")
+async def test_a_file_and_tushare_equal_the_file_alone_to_the_cent(tmp_path: Path) -> None:
+    """Every real ex-right day of a year, whether one, the other or the seam between them tells it."""
+    real = pl.read_csv(GOLDEN, infer_schema=False)
+    theirs = {
+        (s, date.fromisoformat(d)): float(f) for s, d, f in real["ts_code", "trade_date", "adj_factor"].rows()
+    }
+    real.select(HEADER.strip().split(",")).write_csv(tmp_path / "year.csv")
+    bars = read_import(tmp_path / "year.csv")[0][BARS]
+    for symbol in ("000001.SZ", "000333.SZ", "000425.SZ", "000568.SZ"):
+        own = [bar for bar in bars if bar.symbol == symbol]
+        told = [
+            bar.model_copy(update={"adj_factor": theirs[symbol, bar.trade_date], "source": "tushare"})
+            for bar in own
+        ]
+        ex = next(n for n in range(1, len(own)) if own[n].pre_close != own[n - 1].close)
+        expected = [bar.close * bar.adj_factor / own[-1].adj_factor for bar in own]
+        for number, pieces in enumerate(
+            [(own[:ex], told[ex:]), (told[ex:], own[:ex]), (told[: ex + 9], own[ex - 9 :]), (own[:50], told)]
+        ):
+            lake = Lake(tmp_path / f"{number}")
+            for piece in pieces:
+                lake.store(BARS, symbol, piece, covered=None, at=LATER)
+            assert await read_adjusted(lake, symbol) == pytest.approx(expected, abs=0.01)

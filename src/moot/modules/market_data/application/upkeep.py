@@ -5,7 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from moot.modules.market_data.domain.provider import (
     fill,
     screen,
 )
+from moot.modules.market_data.domain.seams import TOLERANCE, ex_step
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
 from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
@@ -31,7 +32,6 @@ from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
-TOLERANCE = 0.005
 SHARES_MAY_CHANGE = 3.0
 SAMPLE = timedelta(days=60)
 SILENCE = timedelta(days=30)
@@ -49,27 +49,37 @@ class Remark:
 
 @dataclass(frozen=True)
 class Case:
-    """What is examined: raw bars and valuations of one company, oldest first."""
+    """What is examined: raw bars and valuations of one company, oldest first; `inferred` are bars no source told."""
 
     company: Company
     bars: Sequence[DailyBar]
     valuations: Sequence[DailyValuation]
     calendar: TradingCalendar
+    inferred: frozenset[date] = frozenset()
 
 
 def examine(case: Case) -> list[Remark]:
-    """Every remark, oldest first. A gap may be a suspension: sources differ in whether they show those."""
-    checks: list[Callable[[Case], Iterable[Remark]]] = [gaps, moves, units, factors, shares]
+    """Every remark, oldest first."""
+    checks: list[Callable[[Case], Iterable[Remark]]] = [gaps, suspensions, moves, units, factors, shares]
     return sorted((remark for check in checks for remark in check(case)), key=lambda remark: remark.day)
 
 
 def gaps(case: Case) -> Iterator[Remark]:
+    """Sessions of which nothing is known: no source was asked for them, and no file reaches there."""
     if not case.bars:
         return
     there = {bar.trade_date for bar in case.bars}
     for day in case.calendar.sessions(case.bars[0].trade_date, case.bars[-1].trade_date):
         if day not in there:
             yield _remark("gap", day)
+
+
+def suspensions(case: Case) -> Iterator[Remark]:
+    """Sessions without a bar of which a source was asked: said once for all that follow each other."""
+    for inferred, bars in groupby(case.bars, key=lambda bar: bar.trade_date in case.inferred):
+        if inferred:
+            days = [bar.trade_date for bar in bars]
+            yield _remark("suspended", days[0], until=days[-1].isoformat(), count=len(days))
 
 
 def moves(case: Case) -> Iterator[Remark]:
@@ -98,7 +108,7 @@ def factors(case: Case) -> Iterator[Remark]:
     for before, bar in pairwise(case.bars):
         if case.calendar.next_session(before.trade_date) != bar.trade_date:
             continue  # what happened in between is not known
-        by_price = before.close / bar.pre_close
+        by_price = ex_step(before, bar)
         by_factor = bar.adj_factor / before.adj_factor
         if abs(by_price / by_factor - 1) > TOLERANCE:
             yield _remark("factor", bar.trade_date, by_price=by_price, by_factor=by_factor)
@@ -255,11 +265,14 @@ class MarketDataUpkeep:
         symbol, now = Symbol.parse(company.symbol), self.syncing.clock.now()
         today = symbol.local_date(now)
         start = today - HISTORY
+        bars = await self.market_data.daily_bars(symbol, start, today, as_of=now, adjusted=False)
+        told = await self.sources[symbol.market].read(facts.BARS, symbol.text, start, today)
         case = Case(
             company,
-            await self.market_data.daily_bars(symbol, start, today, as_of=now, adjusted=False),
+            bars,
             await self.market_data.daily_valuations(symbol, start, today, as_of=now),
             self.calendar_of(symbol.market),
+            frozenset(bar.trade_date for bar in bars) - {bar.trade_date for bar in told},
         )
         sources = self.syncing.providers.get(symbol.market, {})
         return examine(case) + await disagreements(symbol, sources, today)

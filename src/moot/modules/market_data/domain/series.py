@@ -1,82 +1,60 @@
 """A series of daily bars made whole: days without a bar while the exchange traded, ST by the name of the day."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import UTC, date
+from itertools import zip_longest
 
 from moot.modules.market_data.domain.provider import A_DAY, Range
 from moot.modules.market_data.domain.spelling import tells_trouble
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
-from moot.shared.domain.errors import Conflict, ErrorKind
 from moot.shared.domain.facts import Company, DailyBar, SpecialTreatment
-from moot.shared.domain.symbol import TIME_ZONES
-
-TOLERANCE = 0.005
-"""How far two sources may differ in a close or a step of the factor: rounding, no more."""
-STARTS_ANEW = "files"
-"""Whose factors begin at 1 in each file; every other source counts from the listing on."""
-
-
-class SeriesDoNotMeet(Conflict):
-    """Two series of one share cannot be brought to one base; what is kept stays as it was."""
-
-    code = "SERIES_DO_NOT_MEET"
-    kind = ErrorKind.DATA
+from moot.shared.domain.symbol import TIME_ZONES, Market
 
 
 def find_earlier(
     bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, start: date
 ) -> Range | None:
     """The known days before `start`, where the last close stands, if the series does not begin with its own."""
-    for first, last in covered:
-        if first < start <= last:
-            days = calendar.within(start, bars[0].trade_date - A_DAY if bars else last)
-            return (first, start - A_DAY) if days else None
-    return None
+    first, last = next((known for known in covered if known[0] < start <= known[1]), (start, start))
+    silent = calendar.within(start, bars[0].trade_date - A_DAY if bars else last)
+    return (first, start - A_DAY) if first < start and silent else None
 
 
 def make_whole(
     bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, company: Company | None
 ) -> list[DailyBar]:
     """With a suspended bar for every known session that has none, up to delisting; and with ST told by the name."""
-    ended = company.delist_date if company and company.delist_date else date.max
-    whole = sorted((*bars, *_find_suspended(bars, covered, calendar, ended)), key=lambda bar: bar.trade_date)
-    if company is None:
-        return whole
+    ended = (company and company.delist_date) or date.max
+    whole: list[DailyBar] = []
+    for bar, following in zip_longest(bars, bars[1:]):
+        after, until = (
+            bar.trade_date + A_DAY,
+            min(following.trade_date if following else ended, ended) - A_DAY,
+        )
+        known = ((max(first, after), min(last, until)) for first, last in covered)
+        silent = (day for span in known for day in calendar.within(*span))
+        whole += [bar, *(_suspend(bar, day, calendar.market) for day in silent)]
     return [
-        bar if bar.is_st or not was_st(company, bar.trade_date) else bar.model_copy(update={"is_st": True})
+        bar.model_copy(update={"is_st": True}) if company and was_st(company, bar.trade_date) else bar
         for bar in whole
     ]
 
 
-def _find_suspended(
-    bars: Sequence[DailyBar], covered: Sequence[Range], calendar: TradingCalendar, ended: date
-) -> Iterator[DailyBar]:
-    ends = [*(bar.trade_date for bar in bars[1:]), date.max]
-    for bar, following in zip(bars, ends, strict=False):
-        for first, last in covered:
-            after, until = max(first, bar.trade_date + A_DAY), min(last, following - A_DAY, ended - A_DAY)
-            yield from (_suspend(bar, day, calendar) for day in calendar.within(after, until))
-
-
-def _suspend(bar: DailyBar, day: date, calendar: TradingCalendar) -> DailyBar:
+def _suspend(bar: DailyBar, day: date, market: Market) -> DailyBar:
     """The last close again, known when the bars of that session came out."""
-    zone, later = TIME_ZONES[calendar.market], day - bar.trade_date
+    later, zone = day - bar.trade_date, TIME_ZONES[market]
+    moments = {name: getattr(bar, name).astimezone(zone) + later for name in ("event_time", "available_at")}
+    times = {name: moment.astimezone(UTC) for name, moment in moments.items()}
     prices = dict.fromkeys(("open", "high", "low", "close", "pre_close"), bar.close)
-    times = {
-        name: (getattr(bar, name).astimezone(zone) + later).astimezone(UTC)
-        for name in ("event_time", "available_at")
-    }
     still = {"trade_date": day, "volume": 0, "amount": 0.0, "suspended": True}
-    return bar.model_copy(update={**prices, **times, **still})
+    return bar.model_copy(update={**times, **prices, **still})
 
 
 def was_st(company: Company, on: date) -> bool:
     """By what it was called on that day, or by the spells a source tells of."""
-    names = [
-        known.name for known in sorted(company.names, key=lambda known: known.start) if known.start <= on
-    ]
+    called = max((known for known in company.names if known.start <= on), key=lambda n: n.start, default=None)
     spells = any(spell.start <= on < (spell.end or date.max) for spell in company.st_history)
-    return spells or bool(names and tells_trouble(names[-1]))
+    return spells or (called is not None and tells_trouble(called.name))
 
 
 def date_spell(company: Company, kept: tuple[SpecialTreatment, ...], on: date) -> Company:
@@ -86,10 +64,10 @@ def date_spell(company: Company, kept: tuple[SpecialTreatment, ...], on: date) -
     """
     if company.names or company.st_history not in ((), kept):
         return company
-    troubled, lasting = tells_trouble(company.name), bool(kept) and kept[-1].end is None
+    troubled, last = tells_trouble(company.name), kept[-1] if kept else None
     spells = kept
-    if troubled and not lasting:
+    if troubled and (last is None or last.end):
         spells = (*kept, SpecialTreatment(start=on))
-    elif lasting and not troubled:
-        spells = (*kept[:-1], SpecialTreatment(start=kept[-1].start, end=on))
-    return company if spells == company.st_history else company.model_copy(update={"st_history": spells})
+    elif last and not last.end and not troubled:
+        spells = (*kept[:-1], SpecialTreatment(start=last.start, end=on))
+    return company.model_copy(update={"st_history": spells})

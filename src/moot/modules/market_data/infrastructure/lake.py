@@ -22,11 +22,11 @@ from pydantic import AwareDatetime, BaseModel, TypeAdapter
 
 from moot.modules.market_data.domain.facts import BARS, COMPANIES, DATASETS, Dataset
 from moot.modules.market_data.domain.provider import A_DAY, Batch, Coverage, Range
+from moot.modules.market_data.domain.seams import CountGap, Point, find_scales
 from moot.modules.market_data.domain.series import date_spell
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar
 from moot.modules.market_data.infrastructure.calendars import trading_calendar
-from moot.modules.market_data.infrastructure.seams import join_bars
 from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, SpecialTreatment
 from moot.shared.domain.messages import Message
@@ -103,7 +103,7 @@ class Lake:
                 kept, ranges = frame_in(path, dataset), [*ranges, *coverage_of(path).ranges]
             if dataset is BARS:
                 calendar = trading_calendar(_market_of(subject))
-                frame = join_bars(kept, frame, partial(_count_gap, calendar, ranges))
+                frame = _join_bars(path.stem, kept, frame, partial(_count_gap, calendar, ranges))
             elif dataset is COMPANIES:
                 frame = _date_spells(kept, facts, at.astimezone(TIME_ZONES[_market_of(subject)]).date())
             frame = pl.concat([kept, frame]).unique(dataset.key, keep="last")
@@ -149,6 +149,17 @@ def _facts(dataset: Dataset[M], path: Path, where: pl.Expr | None, end: date = d
     frame = frame_in(path, dataset, where)
     with guard_reading(path):
         return Batch(facts_of(dataset.model, frame), covered=covered)
+
+
+def _join_bars(symbol: str, kept: pl.DataFrame, told: pl.DataFrame, count_gap: CountGap) -> pl.DataFrame:
+    """What is told over what is kept, with factors on one base."""
+    frame = pl.concat([kept, told]).unique(BARS.key, keep="last").sort(BARS.day)
+    ours, theirs = (
+        {day: Point(*row) for day, *row in each.select(BARS.day, *Point._fields).iter_rows()}
+        for each in (kept, told)
+    )
+    scales = find_scales(symbol, ours, theirs, count_gap)
+    return frame.with_columns(pl.col("adj_factor") * pl.Series(scales, dtype=pl.Float64))
 
 
 def _date_spells(kept: pl.DataFrame, companies: Sequence[Any], on: date) -> pl.DataFrame:

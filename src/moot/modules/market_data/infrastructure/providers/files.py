@@ -24,6 +24,7 @@ from moot.modules.market_data.domain.facts import (
     Dataset,
 )
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
+from moot.modules.market_data.domain.seams import ex_step
 from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import rows
@@ -186,7 +187,7 @@ def _add_factors(bars: Iterable[DailyBar], told: Iterable[Row]) -> Iterator[Dail
             symbol, factor, before = place[0], 1.0, None
         bar = good.get(place)
         if bar is not None and before is not None:
-            factor *= before.close / bar.pre_close
+            factor *= ex_step(before, bar)
         before = bar
         if bar is not None:
             yield bar.model_copy(update={"adj_factor": factor})
