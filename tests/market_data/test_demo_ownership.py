@@ -53,15 +53,13 @@ class TestDaily:
             rows, shares = await demo_market().read(FLOWS, symbol), shares_of(listing)
             pairs = list(zip(rows, listing.bars, strict=True))
             assert all(abs(row.net_inflow) <= 0.36 * bar.amount + 0.01 for row, bar in pairs)
-            assert all((row.northbound_percent is None) == bar.is_st for row, bar in pairs)
             moved = [
                 (r.net_inflow / b.amount, b.close / b.pre_close - 1) for r, b in pairs if not b.suspended
             ]
             assert correlation(*zip(*moved, strict=True)) > 0.2
             for row in rows:
-                if row.northbound_percent is not None:
-                    held = row.northbound_percent / 100 * shares[row.trade_date]
-                    assert row.northbound_shares == pytest.approx(held, rel=1e-3)
+                held = row.northbound_percent / 100 * shares[row.trade_date]
+                assert row.northbound_shares == pytest.approx(held, rel=1e-3)
 
     async def test_both_are_known_the_next_morning_and_nobody_lends_under_special_treatment(self) -> None:
         for dataset in (MARGIN, FLOWS):

@@ -38,25 +38,23 @@ def list_altman_ratios(now: Statement, market_value: float | None) -> Ratios:
     """All of total assets, but for what all shares are worth on the market, or in the books, to the liabilities."""
     lines = _read(now)
     assets, owed = lines["total_assets"], lines["total_liabilities"]
-    return _tell(
-        {
-            "working_capital": _per(lines["current_assets"] - lines["current_liabilities"], assets),
-            "retained": _per(lines["retained_earnings"], assets),
-            "ebit": _per(lines["profit_before_tax"] + lines["interest_expense"], assets),
-            "market_to_liabilities": _per(nan if market_value is None else market_value, owed),
-            "book_to_liabilities": _per(lines["equity"], owed),
-            "sales": _per(lines["revenue"], assets),
-        }
-    )
+    ratios = {
+        "working_capital": _per(lines["current_assets"] - lines["current_liabilities"], assets),
+        "retained": _per(lines["retained_earnings"], assets),
+        "ebit": _per(lines["profit_before_tax"] + lines["interest_expense"], assets),
+        "market_to_liabilities": _per(nan if market_value is None else market_value, owed),
+        "book_to_liabilities": _per(lines["equity"], owed),
+        "sales": _per(lines["revenue"], assets),
+    }
+    return _tell(ratios)
 
 
 def list_beneish_ratios(now: Statement, before: Statement) -> Ratios:
     """Each is this year's to last year's, or the other way round, such that more is worse; accruals are of assets."""
     this, last = _read(now), _read(before)
-    of_both = [_beneish_levels(lines) for lines in (this, last)]
-    grown = {name: _per(level, of_both[1][name]) for name, level in of_both[0].items()}
-    for name in ("gross_margin", "depreciation"):
-        grown[name] = _per(1.0, grown[name])
+    levels, levels_before = _beneish_levels(this), _beneish_levels(last)
+    grown = {name: _per(level, levels_before[name]) for name, level in levels.items()}
+    grown |= {name: _per(1.0, grown[name]) for name in ("gross_margin", "depreciation")}
     return _tell(
         {**grown, "accruals": _per(this["net_profit"] - this["operating_cash"], this["total_assets"])}
     )
@@ -64,7 +62,6 @@ def list_beneish_ratios(now: Statement, before: Statement) -> Ratios:
 
 def _beneish_levels(lines: Mapping[str, float]) -> dict[str, float]:
     sold, assets, worn = lines["revenue"], lines["total_assets"], lines["depreciation"]
-    long_debt = lines["long_debt"] + lines["bonds"]
     return {
         "receivables": _per(lines["receivables"], sold),
         "gross_margin": _per(sold - lines["cost_of_sales"], sold),
@@ -72,25 +69,24 @@ def _beneish_levels(lines: Mapping[str, float]) -> dict[str, float]:
         "sales": sold,
         "depreciation": _per(worn, worn + lines["fixed_assets"]),
         "expenses": _per(lines["selling_expense"] + lines["admin_expense"], sold),
-        "leverage": _per(lines["current_liabilities"] + long_debt, assets),
+        "leverage": _per(lines["current_liabilities"] + lines["long_debt"] + lines["bonds"], assets),
     }
 
 
 def list_piotroski_ratios(now: Statement, before: Statement) -> Ratios:
     """Flows are of the assets at the start of the year."""
     lines, opening = _read(now), _read(before)["total_assets"]
-    sold, long_debt = lines["revenue"], lines["long_debt"] + lines["bonds"]
-    return _tell(
-        {
-            "return": _per(lines["net_profit"], opening),
-            "cash_return": _per(lines["operating_cash"], opening),
-            "leverage": _per(long_debt, (opening + lines["total_assets"]) / 2),
-            "current_ratio": _per(lines["current_assets"], lines["current_liabilities"]),
-            "gross_margin": _per(sold - lines["cost_of_sales"], sold),
-            "turnover": _per(sold, opening),
-            "shares": lines["shares"],
-        }
-    )
+    sold, assets = lines["revenue"], (opening + lines["total_assets"]) / 2
+    ratios = {
+        "return": _per(lines["net_profit"], opening),
+        "cash_return": _per(lines["operating_cash"], opening),
+        "leverage": _per(lines["long_debt"] + lines["bonds"], assets),
+        "current_ratio": _per(lines["current_assets"], lines["current_liabilities"]),
+        "gross_margin": _per(sold - lines["cost_of_sales"], sold),
+        "turnover": _per(sold, opening),
+        "shares": lines["shares"],
+    }
+    return _tell(ratios)
 
 
 def list_piotroski_signals(
