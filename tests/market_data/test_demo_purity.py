@@ -2,13 +2,23 @@
 
 from collections.abc import Sequence
 from datetime import UTC, date, datetime, timedelta
+from typing import Any
 
-from moot.modules.market_data.domain.facts import BARS, REPORTS, VALUATIONS
+import pytest
+
+from moot.modules.market_data.domain.facts import (
+    BARS,
+    COMPANIES,
+    DATASETS,
+    REPORTS,
+    VALUATIONS,
+    Dataset,
+)
 from moot.modules.market_data.infrastructure.demo.market import trading_days
 from moot.modules.market_data.infrastructure.demo.provider import DemoMarket
 from moot.shared.domain.facts import Fact
 from tests.fakes.clock import FixedClock
-from tests.market_data.demo import EVER, Snapshot, all_news, demo_market, snapshot
+from tests.market_data.demo import EVER, NOW, Snapshot, all_news, demo_market, snapshot
 
 EARLIER = datetime(2022, 9, 8, 20, tzinfo=UTC)  # already the 9th in Shanghai
 MIDNIGHT_THEN = datetime(2022, 9, 8, 16, tzinfo=UTC)
@@ -23,6 +33,17 @@ async def test_a_later_clock_never_changes_what_was_public_before(demo: Snapshot
         assert before.reports == public_then(listing.reports)
     assert then.macro == public_then(demo.macro)
     assert then.news == public_then(demo.news)
+
+
+@pytest.mark.parametrize("dataset", [d for d in DATASETS.values() if d is not COMPANIES], ids=str)
+async def test_every_dataset_is_a_beginning_of_what_it_is_later(dataset: Dataset[Any]) -> None:
+    for subject in ("900003.DEMO", "900007.DEMO", "920104.DEMO") if dataset.by_symbol else ("DEMO",):
+        before, after = [await demo_market(now=now).read(dataset, subject) for now in (EARLIER, NOW)]
+        assert list(before) == public_then(after)
+        assert len(after) > len(before) or dataset is not BARS or subject == "900007.DEMO"
+        assert [getattr(f, dataset.day) for f in after] == sorted(getattr(f, dataset.day) for f in after)
+        keys = {tuple(getattr(fact, name) for name in dataset.key) for fact in after}
+        assert len(keys) == len(after)
 
 
 async def test_range_and_order_of_reads_do_not_matter(demo: Snapshot) -> None:

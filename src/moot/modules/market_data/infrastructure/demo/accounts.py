@@ -219,10 +219,7 @@ def _report(firm: Firm, s: Statement, drift: float) -> FinancialReport:
     if firm.industry.working_capital:
         figures |= _business_figures(firm, firm.industry.working_capital, s, drift)
     return FinancialReport(
-        symbol=firm.symbol,
-        period_end=s.period_end,
-        announced_on=s.announced_on,
-        **market.told(market.moment(s.period_end, 15), market.moment(s.announced_on, 18)),
+        **market.filed(firm.symbol, s.period_end, s.announced_on),
         profit_dedt=round(s.net_profit - s.one_off, 2),
         **{name: None if value is None else round(value, 4) for name, value in figures.items()},
     )

@@ -66,6 +66,12 @@ def told(happened: datetime, known: datetime) -> dict[str, Any]:
     return {"event_time": happened, "available_at": known, "source": SOURCE}
 
 
+def filed(symbol: str, period_end: date, announced_on: date) -> dict[str, Any]:
+    """What everything has that is about a period and told on the evening of a day."""
+    times = told(moment(period_end, 15), moment(announced_on, 18))
+    return {"symbol": symbol, "period_end": period_end, "announced_on": announced_on, **times}
+
+
 Knots = tuple[tuple[float, float], ...]
 """(year, value) points of a line; flat before the first and after the last."""
 

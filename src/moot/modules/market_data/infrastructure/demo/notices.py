@@ -20,62 +20,41 @@ TEN_THOUSAND = 10_000
 
 
 def list_notices(share: Share) -> list[EarningsNotice]:
-    statements = share.accounts.statements
-    years = zip(statements[4:], statements, strict=False)
-    return [notice for now, before in years for notice in _notices(share, now, before)]
+    """Each on a day that is due and before the report; nobody tells before the share is listed, or after."""
+    statements, found = share.accounts.statements, []
+    for now, before in zip(statements[4:], statements, strict=False):
+        for said, (first, last), pick in _say(share, now, before):
+            due = now.period_end + timedelta(days=first + int(pick * (last - first + 1)))
+            day = min(due, now.announced_on - timedelta(days=1))
+            if share.firm.listed_on(day) and day > now.period_end:
+                found.append(EarningsNotice(**said, **market.filed(share.firm.symbol, now.period_end, day)))
+    return found
 
 
-def _notices(share: Share, now: books.Statement, before: books.Statement) -> Iterator[EarningsNotice]:
-    key = (share.seed, share.firm.symbol, "notice", now.period_end)
-    day, express_day, chance, *bounds = noise.uniforms(5, *key).tolist()
-    told = _range(now.net_profit, *bounds)
-    if now.net_profit < 0 or abs(_change(now.net_profit, before)) >= LARGE:
-        says = phrases().forecast[tell_outcome(now.net_profit, before.net_profit)]
-        yield from _tell(
-            share, now, before, told, FORECAST_DAYS[now.period_end.month], day, kind="forecast", says=says
-        )
+def _say(
+    share: Share, now: books.Statement, before: books.Statement
+) -> Iterator[tuple[dict[str, Any], tuple[int, int], float]]:
+    """What is said, between which days after the period's end, and which of them is picked."""
+    profit, key = now.net_profit, (share.seed, share.firm.symbol, "notice", now.period_end)
+    day, express_day, chance, width, place = noise.uniforms(5, *key).tolist()
+    if profit < 0 or abs(_change(profit, before)) >= LARGE:
+        whole = (WIDTH[0] + width * (WIDTH[1] - WIDTH[0])) * abs(profit)
+        low = floor((profit - place * whole) / TEN_THOUSAND) * TEN_THOUSAND
+        high = ceil((profit + (1 - place) * whole) / TEN_THOUSAND) * TEN_THOUSAND
+        says = phrases().forecast[tell_outcome(profit, before.net_profit)]
+        told = {"kind": "forecast", "says": says, **_range(low, high, before)}
+        yield told, FORECAST_DAYS[now.period_end.month], day
     if now.period_end.month == 12 and chance < EXPRESS_CHANCE:
-        exact, figures = round(now.net_profit, 2), {"revenue": round(now.revenue, 2)}
-        figures["eps"] = round(now.net_profit / now.shares, 4)
-        yield from _tell(
-            share, now, before, (exact, exact), EXPRESS_DAYS, express_day, kind="express", **figures
-        )
+        figures = {"revenue": round(now.revenue, 2), "eps": round(profit / now.shares, 4)}
+        told = {"kind": "express", **figures, **_range(profit, profit, before)}
+        yield told, EXPRESS_DAYS, express_day
 
 
-def _range(profit: float, width: float, place: float) -> tuple[float, float]:
-    """Ten thousands around the profit, which lies somewhere between."""
-    narrow, wide = WIDTH
-    whole = (narrow + width * (wide - narrow)) * abs(profit)
-    low, high = profit - place * whole, profit + (1 - place) * whole
-    return floor(low / TEN_THOUSAND) * TEN_THOUSAND, ceil(high / TEN_THOUSAND) * TEN_THOUSAND
+def _range(low: float, high: float, before: books.Statement) -> dict[str, float]:
+    changes = {"change_low": _change(low, before), "change_high": _change(high, before)}
+    figures = {"net_profit_low": low, "net_profit_high": high, **changes}
+    return {name: round(value, 2) for name, value in figures.items()}
 
 
 def _change(profit: float, before: books.Statement) -> float:
     return 100 * (profit - before.net_profit) / abs(before.net_profit)
-
-
-def _tell(
-    share: Share,
-    now: books.Statement,
-    before: books.Statement,
-    profit: tuple[float, float],
-    due: tuple[int, int],
-    pick: float,
-    **said: Any,
-) -> Iterator[EarningsNotice]:
-    """On a day that is due and before the report; nobody tells before the share is listed, or after."""
-    first, last = due
-    after = timedelta(days=first + int(pick * (last - first + 1)))
-    announced = min(now.period_end + after, now.announced_on - timedelta(days=1))
-    if share.firm.listed_on(announced) and announced > now.period_end:
-        yield EarningsNotice(
-            symbol=share.firm.symbol,
-            period_end=now.period_end,
-            announced_on=announced,
-            net_profit_low=profit[0],
-            net_profit_high=profit[1],
-            change_low=round(_change(profit[0], before), 2),
-            change_high=round(_change(profit[1], before), 2),
-            **said,
-            **market.told(market.moment(announced, 16), market.moment(announced, 18)),
-        )

@@ -3,6 +3,7 @@
 All of it follows the price: a rise makes holders fewer, loans larger, pledges smaller and insiders sell.
 """
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import date, timedelta
 from math import exp, sqrt
@@ -13,7 +14,7 @@ import numpy as np
 from moot.modules.market_data.infrastructure.demo import accounts as books
 from moot.modules.market_data.infrastructure.demo import market, noise
 from moot.modules.market_data.infrastructure.demo.noise import Array
-from moot.modules.market_data.infrastructure.demo.prices import TRADING_DAYS_A_YEAR, Share
+from moot.modules.market_data.infrastructure.demo.prices import LOT, TRADING_DAYS_A_YEAR, Share
 from moot.shared.domain.facts import FlowDay, HolderCount, HolderTrade, MarginDay, Pledge, Unlock
 
 PACE = 0.05  # of the way to what is wanted, a day
@@ -58,15 +59,7 @@ def _mood(share: Share, name: str) -> Array:
     return noise.wander(noise.normals(len(share.days), share.seed, share.firm.symbol, name), 0.99)
 
 
-def _next_morning(share: Share, columns: dict[str, list[Any]]) -> Iterator[dict[str, Any]]:
-    for day, *values in zip(share.days, *columns.values(), strict=True):
-        times = market.told(market.moment(day, 15), market.moment(day + timedelta(days=1), 9))
-        yield {
-            "symbol": share.firm.symbol,
-            "trade_date": day,
-            **times,
-            **dict(zip(columns, values, strict=True)),
-        }
+NEXT_MORNING = timedelta(days=1), 9
 
 
 def list_margin(share: Share) -> list[MarginDay]:
@@ -80,29 +73,23 @@ def list_margin(share: Share) -> list[MarginDay]:
         "financing_bought": np.round(bought, 2).tolist(),
         "short_balance": np.round(LENT_SHARES * np.exp(0.5 * _mood(share, "short")) * value, 2).tolist(),
     }
-    rows = zip(_next_morning(share, columns), share.special.tolist(), strict=True)
+    rows = zip(share.list_daily(columns, *NEXT_MORNING), share.special.tolist(), strict=True)
     return [MarginDay(**row) for row, special in rows if not special]
 
 
 def list_flows(share: Share) -> list[FlowDay]:
-    """Large orders lean the way the price went. Hong Kong may not hold what is under special treatment."""
+    """Large orders lean the way the price went."""
     tape, count, key = share.tape, len(share.days), (share.seed, share.firm.symbol)
     lean = 2.5 * np.log(tape["close"] / tape["pre_close"]) + 0.06 * noise.normals(count, *key, "large orders")
     base = _between(*NORTHBOUND, noise.uniforms(1, *key, "northbound")[0])
     wanted = base * np.exp(0.4 * _mood(share, "northbound"))
     percent = _follow(wanted, 100 * PART_OF_TRADING * tape["volume"] / share.shares)
-    held = [
-        (None, None) if special else (round(part / 100 * shares), round(part, 4))
-        for part, shares, special in zip(
-            percent.tolist(), share.shares.tolist(), share.special.tolist(), strict=True
-        )
-    ]
     columns = {
         "net_inflow": np.round(np.clip(lean, -0.35, 0.35) * share.amounts, 2).tolist(),
-        "northbound_shares": [shares for shares, _ in held],
-        "northbound_percent": [part for _, part in held],
+        "northbound_shares": np.rint(percent / 100 * share.shares).tolist(),
+        "northbound_percent": np.round(percent, 4).tolist(),
     }
-    return [FlowDay(**row) for row in _next_morning(share, columns)]
+    return [FlowDay(**row) for row in share.list_daily(columns, *NEXT_MORNING)]
 
 
 def list_pledges(share: Share) -> list[Pledge]:
@@ -126,80 +113,74 @@ def list_pledges(share: Share) -> list[Pledge]:
 
 def list_holder_counts(share: Share) -> list[HolderCount]:
     """As of the end of a quarter, told with its report."""
-    stretch, days = _stretch(share), np.array(share.days, dtype="datetime64[D]")
-    statements = [s for s in share.accounts.statements if share.firm.listed_on(s.period_end)]
-    found = []
-    for s in statements:
-        n = int(np.searchsorted(days, np.datetime64(s.period_end), side="right")) - 1
-        if n < 0:
-            continue
-        (mood,) = noise.normals(1, share.seed, share.firm.symbol, "holders", s.period_end).tolist()
-        found.append(
-            HolderCount(
-                symbol=share.firm.symbol,
-                period_end=s.period_end,
-                announced_on=s.announced_on,
-                holders=int(4 * sqrt(share.shares[n]) * exp(-0.6 * stretch[n] + 0.05 * mood)),
-                **market.told(market.moment(s.period_end, 15), market.moment(s.announced_on, 18)),
-            )
-        )
+    key, stretch, found = (share.seed, share.firm.symbol, "holders"), _stretch(share), []
+    for s in share.accounts.statements:
+        n = bisect_right(share.days, s.period_end) - 1
+        if n >= 0 and share.firm.listed_on(s.period_end):
+            mood = -0.6 * stretch[n] + 0.05 * noise.normals(1, *key, s.period_end)[0]
+            told = market.filed(share.firm.symbol, s.period_end, s.announced_on)
+            found.append(HolderCount(holders=int(4 * sqrt(share.shares[n]) * exp(mood)), **told))
     return found
 
 
 def list_unlocks(share: Share) -> list[Unlock]:
     """What the prospectus locked, known with it, and what is granted to those who work there, told days before."""
-    listed = share.firm.company.list_date
     found = []
-    if listed.year >= market.FIRST_YEAR:
-        for years, percent, holder in LOCKED:
-            free = date(listed.year + years, listed.month, min(listed.day, 28))
-            found.append(_unlock(share, free, listed - books.PROSPECTUS_LEAD, percent, holder))
-    for year in range(max(market.FIRST_TRADING_DAY.year, listed.year + 1), share.until.year + 1):
+    for free, announced, percent, holder in sorted((*_list_locked(share), *_list_granted(share))):
+        known = [s.shares for s in share.accounts.statements if s.period_end <= announced]
+        shares = known[-1] if known else share.accounts.first_shares
+        told = market.told(market.moment(free, 9), market.moment(announced, 18))
+        told |= {
+            "symbol": share.firm.symbol,
+            "unlock_date": free,
+            "announced_on": announced,
+            "holder": holder,
+        }
+        found.append(Unlock(shares=round(percent / 100 * shares), percent=percent, **told))
+    return found
+
+
+Locked = tuple[date, date, float, str]
+"""The day it ends, the day it is told on, per cent of the shares, whose."""
+
+
+def _list_locked(share: Share) -> Iterator[Locked]:
+    listed = share.firm.company.list_date
+    for years, percent, holder in LOCKED if listed.year >= market.FIRST_YEAR else ():
+        free = date(listed.year + years, listed.month, min(listed.day, 28))
+        yield free, listed - books.PROSPECTUS_LEAD, percent, holder
+
+
+def _list_granted(share: Share) -> Iterator[Locked]:
+    first = max(market.FIRST_TRADING_DAY.year, share.firm.company.list_date.year + 1)
+    for year in range(first, share.until.year + 1):
         day, size = noise.uniforms(2, share.seed, share.firm.symbol, "grants", year).tolist()
         free = date(year, 1, 1) + timedelta(days=int(_between(*GRANT_DAYS, day)))
         if share.firm.industry.working_capital and share.firm.listed_on(free):
-            percent = round(_between(*GRANTED, size), 2)
-            found.append(_unlock(share, free, free - GRANT_NOTICE, percent, "股权激励对象"))
-    return sorted(found, key=lambda unlock: unlock.unlock_date)
-
-
-def _unlock(share: Share, free: date, announced: date, percent: float, holder: str) -> Unlock:
-    known = [s.shares for s in share.accounts.statements if s.period_end <= announced]
-    return Unlock(
-        symbol=share.firm.symbol,
-        unlock_date=free,
-        announced_on=announced,
-        shares=float(round(percent / 100 * (known[-1] if known else share.accounts.first_shares))),
-        percent=percent,
-        holder=holder,
-        **market.told(market.moment(free, 9), market.moment(announced, 18)),
-    )
+            yield free, free - GRANT_NOTICE, round(_between(*GRANTED, size), 2), "股权激励对象"
 
 
 def list_holder_trades(share: Share) -> list[HolderTrade]:
     """Told on the evening after the last of the days on which they traded."""
-    stretch, holders = _stretch(share), market.list_holders()
-    periods = market.months(share.until)
+    stretch, holders, periods = _stretch(share), market.list_holders(), market.months(share.until)
     picks = noise.uniforms(5 * len(periods), share.seed, share.firm.symbol, "holder trades").reshape(-1, 5)
     found = []
     for month, (chance, when, side, who, size) in zip(periods, picks.tolist(), strict=True):
         n = share.number.get(month + timedelta(days=int(when * 28)), 0)
-        volume = int(share.tape["volume"][n - TRADE_DAYS : n].sum()) if n > TRADE_DAYS else 0
+        days = slice(max(n - TRADE_DAYS, 0), n)
+        volume, amount = int(share.tape["volume"][days].sum()), float(share.amounts[days].sum())
         name, kind, most = holders[int(who * len(holders))]
-        shares = int(volume * most * (0.2 + 0.8 * size)) // 100 * 100
-        if chance < TRADE_CHANCE and shares:
-            amount = float(share.amounts[n - TRADE_DAYS : n].sum())
-            found.append(
-                HolderTrade(
-                    symbol=share.firm.symbol,
-                    announced_on=share.days[n],
-                    holder=name,
-                    kind=kind,
-                    direction="sell" if side < 0.5 + stretch[n - 1] else "buy",
-                    shares=shares,
-                    percent=round(100 * shares / int(share.shares[n - 1]), 4),
-                    average_price=round(amount / volume, 2),
-                    **market.told(market.moment(share.days[n - 1], 15), market.moment(share.days[n], 18)),
-                )
-            )
+        shares = int(volume * most * (0.2 + 0.8 * size)) // LOT * LOT
+        if chance < TRADE_CHANCE and n > TRADE_DAYS and shares:
+            direction = "sell" if side < 0.5 + stretch[n - 1] else "buy"
+            percent, price = round(100 * shares / int(share.shares[n - 1]), 4), round(amount / volume, 2)
+            told = market.told(market.moment(share.days[n - 1], 15), market.moment(share.days[n], 18))
+            told |= {"symbol": share.firm.symbol, "announced_on": share.days[n], "holder": name, "kind": kind}
+            traded: dict[str, Any] = {
+                "direction": direction,
+                "shares": shares,
+                "percent": percent,
+                "average_price": price,
+            }
+            found.append(HolderTrade(**told, **traded))
     return found

@@ -76,7 +76,7 @@ class Share:
             "suspended": self.halted.tolist(),
             "is_st": self.special.tolist(),
         }
-        return [DailyBar(**row) for row in self._daily_rows(columns)]
+        return [DailyBar(**row) for row in self.list_daily(columns)]
 
     @cached_property
     def valuations(self) -> list[DailyValuation]:
@@ -101,12 +101,14 @@ class Share:
         for name, ratio in ratios.items():
             ratio[:1] = np.nan
             columns[name] = [None if isnan(value) else value for value in np.round(ratio, 4).tolist()]
-        return [DailyValuation(**row) for row in self._daily_rows(columns)]
+        return [DailyValuation(**row) for row in self.list_daily(columns)]
 
-    def _daily_rows(self, columns: Mapping[str, Sequence[object]]) -> Iterator[dict[str, Any]]:
+    def list_daily(
+        self, columns: Mapping[str, Sequence[object]], later: timedelta = timedelta(), hour: int = 16
+    ) -> Iterator[dict[str, Any]]:
         """The columns as the fields of one fact a day, with its date and times."""
         for day, *values in zip(self.days, *columns.values(), strict=True):
-            times = market.told(market.moment(day, 15), market.moment(day, 16))
+            times = market.told(market.moment(day, 15), market.moment(day + later, hour))
             named = zip(columns, values, strict=True)
             yield {"symbol": self.firm.symbol, "trade_date": day, **times, **dict(named)}
 
