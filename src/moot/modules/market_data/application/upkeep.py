@@ -210,7 +210,8 @@ class MarketDataUpkeep:
                 self.syncing.store.store(dataset, subject, whole, covered=_span(new), at=now)
             symbols = tuple(groups) if dataset.by_symbol else ()
             done.append(Import(dataset.label, len(batch), symbols, batch.refused))
-        return done, guessed, self._next(next((symbol for one in done for symbol in one.symbols), None))
+        first = next((symbol for one in done for symbol in one.symbols), None)
+        return done, guessed, [SAY("import.more")] if facts.COMPANIES in found else self._next(first)
 
     async def _check_values(self, batch: Batch[DailyValuation]) -> Batch[DailyValuation]:
         """Market values against price times the shares that kept statements tell, where the file tells none."""
@@ -231,7 +232,7 @@ class MarketDataUpkeep:
     def _next(self, symbol: str | None) -> list[Message]:
         """What a person does after an import, to come to a verdict about one of its companies."""
         if symbol is None:
-            return [SAY("import.more")]
+            return []
         market, keeps = Symbol.parse(symbol).market.value, self.syncing.store.coverage
         if keeps(facts.COMPANIES, market) is None:
             return [SAY("import.directory")]
