@@ -4,7 +4,6 @@ import asyncio
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +22,6 @@ from moot.modules.market_data.domain.provider import (
 from moot.modules.market_data.domain.texts import SAY
 from moot.shared.domain.clock import Clock
 from moot.shared.domain.errors import Conflict
-from moot.shared.domain.facts import DailyValuation
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
@@ -68,37 +66,37 @@ class ImportService:
         first = next((symbol for one in done for symbol in one.symbols), None)
         return Imports(done, notes, self._advise(first) if first else None)
 
-    async def _keep(self, dataset: facts.Dataset[Any], told: Batch[Any]) -> Import:
+    async def _keep(self, dataset: facts.Dataset[Any], batch: Batch[Any]) -> Import:
         """A share that does not go with what is kept costs no other."""
-        batch = await self._check_values(told) if dataset is facts.VALUATIONS else told
-        groups, refused = _by_subject(dataset, batch), list(batch.refused)
-        for subject, new in list(groups.items()):
+        refused, symbols, rows = list(batch.refused), [], 0
+        for subject, told in _by_subject(dataset, batch).items():
+            new = await self._check_values(subject, told) if dataset is facts.VALUATIONS else Batch(told)
             kept = await self.lake.read(dataset, subject) if dataset in PARTIAL else []
             whole = merge(dataset, kept, new) if dataset in PARTIAL else new
+            refused += new.refused
             try:
                 self.store.store(dataset, subject, whole, covered=_span(new), at=self.clock.now())
             except Conflict as e:
                 refused.append(Refusal(subject, str(e), SAY("refused.row", who=subject, why=e.message)))
-                del groups[subject]
-        symbols = tuple(groups) if dataset.by_symbol else ()
-        return Import(dataset.label, sum(map(len, groups.values())), symbols, tuple(refused))
+            else:
+                symbols.append(subject)
+                rows += len(new)
+        return Import(dataset.label, rows, tuple(symbols) if dataset.by_symbol else (), tuple(refused))
 
-    async def _check_values(self, batch: Batch[DailyValuation]) -> Batch[DailyValuation]:
+    async def _check_values(self, symbol: str, days: Sequence[Any]) -> Batch[Any]:
         """Market values against price times the shares of the nearest statements kept, where the file tells none."""
-        told: dict[str, list[tuple[date, float]]] = {}
-        for symbol in {day.symbol for day in batch if not day.shares}:
-            kept = await self.lake.read(facts.STATEMENTS, symbol)
-            told[symbol] = [(each.period_end, each.shares) for each in kept if each.shares]
+        kept = await self.lake.read(facts.STATEMENTS, symbol)
+        told = [(each.period_end, each.shares) for each in kept if each.shares]
         good, odd = [], list[Refusal]()
-        for day in batch:
-            near = sorted(told.get(day.symbol, []), key=lambda each: abs(each[0] - day.trade_date))[:2]
+        for day in days:
+            near = [] if day.shares else sorted(told, key=lambda each: abs(each[0] - day.trade_date))[:2]
             rows = [{**dict(day), "shares": shares} for _, shares in near]
             checks = [screen(facts.VALUATIONS, [row], ("symbol", "trade_date")) for row in rows]
-            if not checks or any(checks):
-                good.append(day)
-            else:
+            if checks and not any(checks):
                 odd += checks[0].refused
-        return Batch(good, (*batch.refused, *odd))
+            else:
+                good.append(day)
+        return Batch(good, odd)
 
     def _advise(self, symbol: str) -> Message:
         """What is missing for a verdict about one of the companies, or how to ask for it."""

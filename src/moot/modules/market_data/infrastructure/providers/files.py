@@ -6,7 +6,7 @@ and name, and no good one is lost with it.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
@@ -198,9 +198,9 @@ class FilesProvider:
         if dataset is facts.COMPANIES:
             return Batch(found, found.refused)
         market = Symbol.parse(subject).market if dataset.by_symbol else Market(subject)
-        own: Callable[[Any], bool] = lambda f: not dataset.by_symbol or f.symbol == subject  # noqa: E731
+        mine = [fact for fact in found if not dataset.by_symbol or fact.symbol == subject]
         return Batch(
-            (f for f in found if own(f) and dataset.covers(getattr(f, dataset.day), start, end, market)),
+            (fact for fact in mine if dataset.covers(getattr(fact, dataset.day), start, end, market)),
             (r for r in found.refused if not dataset.by_symbol or r.row.startswith(f"symbol={subject},")),
         )
 
