@@ -321,10 +321,10 @@ async def test_rows_that_an_import_refuses_are_told_in_words(moot, home):
     told = seen.stdout + seen.stderr
     assert "Refusal(" not in told
     assert "None" not in told
-    assert "bars.csv, line 3: 600519.SH 2026-01-06: close is '-3.0'; allowed: a number above 0." in told
-    assert "bars.csv, line 4: 600519.SH 2026-01-07: open is missing." in told
+    assert "bars.csv, line 3, 600519.SH 2026-01-06: close is '-3.0'; allowed: a number above 0." in told
+    assert "bars.csv, line 4, 600519.SH 2026-01-07: open is missing." in told
     chinese = await moot("data", "import", str(home / "bars.csv"), LANG="zh_CN.UTF-8")
-    assert "bars.csv 第 3 行：600519.SH 2026-01-06：close 为“-3.0”，应为大于 0 的数字。" in chinese.stdout
+    assert "bars.csv 第 3 行、600519.SH 2026-01-06：close 为“-3.0”，应为大于 0 的数字。" in chinese.stdout
 
 
 async def test_a_defect_ends_in_a_sentence_without_what_the_program_held(moot, home, monkeypatch):

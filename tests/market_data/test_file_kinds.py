@@ -42,7 +42,7 @@ def test_lines_are_counted_over_blank_lines_and_quoted_breaks_and_extra_cells(tm
     assert [company.symbol for company in companies] == ["000001.SZ", "000004.SZ"]
     assert [str(refusal) for refusal in companies.refused] == [
         "mine.csv, line 5: 4 cells for 3 headers; a number with a comma in it needs quotation marks.",
-        "mine.csv, line 7: 000006.SZ: list_date is '19920230'; allowed: a day, for example 2024-01-02 or 20240102.",
+        "mine.csv, line 7, 000006.SZ: list_date is '19920230'; allowed: a day, for example 2024-01-02 or 20240102.",
     ]
 
 
@@ -208,7 +208,7 @@ def test_a_series_nobody_knows_needs_its_release(tmp_path):
     figures = read(tmp_path, "series,period,value\nhog_price,2024-01-31,14.1\n")[0][facts.MACRO]
     assert list(figures) == []
     assert [str(refusal) for refusal in figures.refused] == [
-        "mine.csv, line 2: hog_price 2024-01-31: the day on which it became known is missing"
+        "mine.csv, line 2, hog_price 2024-01-31: the day on which it became known is missing"
         " (published, announced_on, released)."
     ]
 
@@ -225,8 +225,8 @@ async def test_a_mapping_says_what_headers_do_not(tmp_path):
     bars = await FilesProvider(tmp_path).read(facts.INDEX_BARS, "CN", date(2024, 1, 3), date(2024, 1, 31))
     assert [(bar.name, bar.pre_close, bar.close) for bar in bars] == [("沪深300", 3.0, 3.5)]
     assert [str(refusal) for refusal in bars.refused] == [
-        "hs300.csv, line 2: 000300.SH 2024-01-02: pre_close is missing.",
-        "hs300.csv, line 4: 000300.SH 2024-01-04: open is 'x'; allowed: a number.",
+        "hs300.csv, line 2, 000300.SH 2024-01-02: pre_close is missing.",
+        "hs300.csv, line 4, 000300.SH 2024-01-04: open is 'x'; allowed: a number.",
     ]
 
 

@@ -20,9 +20,10 @@ from moot.cli.outcome import at_desk, command, name_share, on_desk
 from moot.cli.printing import Field, count_up, field, minute, print_json, print_table, tell
 from moot.cli.texts import SAY, environment_locale, say
 from moot.modules.market_data.application.directory import Match
+from moot.modules.market_data.application.imports import Import, Imports
 from moot.modules.market_data.application.sql import TABLES, QueryResult
 from moot.modules.market_data.application.sync import SyncEvent
-from moot.modules.market_data.application.upkeep import Holding, Import, Imports, Remark
+from moot.modules.market_data.application.upkeep import Holding, Remark
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
@@ -99,15 +100,15 @@ def bring_in(
         for path in (file, mapping):
             if path is not None and not path.is_file():  # nothing else runs here
                 raise InvalidInput(SAY("data.no_file", path=path))
-        return await desk.market_data.upkeep().bring_in(file, mapping)
+        return await desk.market_data.imports().bring_in(file, mapping)
 
-    imports, notes, next_steps = on_desk(work)
-    for note in notes:
+    imported = on_desk(work)
+    for note in imported.notes:
         typer.echo(_in_words(note))
-    for done in imports:
+    for done in imported.done:
         _show_import(done)
-    for step in next_steps:
-        typer.echo(_in_words(step))
+    if imported.next_step:
+        typer.echo(_in_words(imported.next_step))
 
 
 def _show_import(done: Import) -> None:

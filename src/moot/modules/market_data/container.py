@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from pydantic import SecretStr
 
 from moot.modules.market_data.application.directory import Directory
+from moot.modules.market_data.application.imports import ImportService
 from moot.modules.market_data.application.market_data import MarketData, TradingStates
 from moot.modules.market_data.application.sql import DatabaseTool
 from moot.modules.market_data.application.sync import BY_REQUEST, SyncedSource, SyncService
@@ -98,11 +99,12 @@ class MarketDataContainer:
         return self._market_data.directory
 
     def upkeep(self) -> MarketDataUpkeep:
+        return MarketDataUpkeep(self._market_data, self._syncing, self._sources, trading_calendar)
+
+    def imports(self) -> ImportService:
         from moot.modules.market_data.infrastructure.providers.files import read_import
 
-        return MarketDataUpkeep(
-            self._market_data, self._syncing, self._sources, trading_calendar, read_import, self._store
-        )
+        return ImportService(read_import, self._store, self._store, self.clock)
 
     async def close(self) -> None:
         if "_database" in self.__dict__:

@@ -1,41 +1,25 @@
-"""Keeping the lake: what to fetch, what is held, what was imported, and whether it can be trusted."""
+"""Keeping the lake: what to fetch, what is held, and whether it can be trusted."""
 
-import asyncio
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
 from itertools import groupby, pairwise
 from pathlib import Path
-from typing import Any
-
-from pydantic import BaseModel
 
 from moot.modules.market_data.application.market_data import MarketData
 from moot.modules.market_data.application.sync import SyncEvent, SyncService, SyncWatch
 from moot.modules.market_data.domain import facts
-from moot.modules.market_data.domain.provider import (
-    Batch,
-    Coverage,
-    IndexMembers,
-    MarketDataProvider,
-    Range,
-    Refusal,
-    fill,
-    screen,
-)
+from moot.modules.market_data.domain.provider import Coverage, IndexMembers, MarketDataProvider
 from moot.modules.market_data.domain.seams import TOLERANCE, ex_step
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.domain.trading_rules import TradingCalendar, price_limit
-from moot.shared.domain.errors import Conflict, InvalidInput, Unavailable
+from moot.shared.domain.errors import InvalidInput, Unavailable
 from moot.shared.domain.facts import Company, DailyBar, DailyValuation
 from moot.shared.domain.messages import Message
 from moot.shared.domain.symbol import Market, Symbol
 
 SHARES_MAY_CHANGE = 3.0
 SAMPLE = timedelta(days=60)
-SILENCE = timedelta(days=30)
-"""How long a share in a file of several may be silent at an end and count as suspended; longer, it may be cut off."""
 
 
 @dataclass(frozen=True)
@@ -148,7 +132,6 @@ INDEXES = {"csi300": "399300.SZ", "csi500": "399905.SZ"}
 
 Holding = tuple[Coverage, timedelta]
 """What is kept of a dataset, and how old it is."""
-ReadImport = Callable[[Path, Path | None], tuple[Mapping[facts.Dataset[Any], Batch[Any]], Sequence[Message]]]
 
 
 @dataclass(frozen=True)
@@ -164,30 +147,11 @@ class SyncPlan:
 
 
 @dataclass(frozen=True)
-class Import:
-    """What became of one kind of data in a file."""
-
-    name: Message
-    rows: int
-    symbols: tuple[str, ...]
-    refused: tuple[Refusal, ...]
-
-
-Imports = tuple[list[Import], Sequence[Message], Sequence[Message]]
-"""What was imported; what had to be guessed about the file, and what to do next, in words."""
-PARTIAL = (*facts.VERSIONED, facts.COMPANIES, facts.FLOWS)
-"""What people have in several files: a row that is kept already keeps what the new one does not tell."""
-BASICS = (facts.BARS, facts.VALUATIONS, facts.REPORTS)
-
-
-@dataclass(frozen=True)
 class MarketDataUpkeep:
     market_data: MarketData
     syncing: SyncService
     sources: Mapping[Market, MarketDataProvider]
     calendar_of: Callable[[Market], TradingCalendar]
-    read_import: ReadImport
-    lake: MarketDataProvider
 
     async def plan(
         self, texts: Sequence[str], universe: str | None, start: date | None, end: date | None
@@ -209,55 +173,6 @@ class MarketDataUpkeep:
     async def holdings(self) -> list[Holding]:
         now = self.syncing.clock.now()
         return [(coverage, now - coverage.stored_at) for coverage in self.syncing.store.inventory()]
-
-    async def bring_in(self, file: Path, mapping: Path | None) -> Imports:
-        """Read a file a user has and keep it; rows that make no sense are refused by name."""
-        now, done = self.syncing.clock.now(), []
-        found, guessed = await asyncio.to_thread(self.read_import, file, mapping)
-        for dataset, told in found.items():
-            batch = await self._check_values(told) if dataset is facts.VALUATIONS else told
-            groups, refused, span = _by_subject(dataset, batch), list(batch.refused), _span(batch)
-            for subject, new in list(groups.items()):
-                kept = await self.lake.read(dataset, subject) if dataset in PARTIAL else []
-                whole = merge(dataset, kept, new) if dataset in PARTIAL else new
-                try:
-                    self.syncing.store.store(dataset, subject, whole, covered=_cover(new, span), at=now)
-                except Conflict as e:  # one share that does not go with what is kept costs no other
-                    refused.append(
-                        Refusal(subject, str(e), e.message if isinstance(e.message, Message) else None)
-                    )
-                    del groups[subject]
-            rows, symbols = sum(map(len, groups.values())), tuple(groups) if dataset.by_symbol else ()
-            done.append(Import(dataset.label, rows, symbols, tuple(refused)))
-        return done, guessed, self._next(next((symbol for one in done for symbol in one.symbols), None))
-
-    async def _check_values(self, batch: Batch[DailyValuation]) -> Batch[DailyValuation]:
-        """Market values against price times the shares that kept statements tell, where the file tells none."""
-        told: dict[str, list[tuple[date, float]]] = {}
-        for symbol in {day.symbol for day in batch if not day.shares}:
-            kept = await self.lake.read(facts.STATEMENTS, symbol)
-            told[symbol] = [(each.period_end, each.shares) for each in kept if each.shares]
-        good, odd = [], list[Refusal]()
-        for day in batch:
-            near = sorted(told.get(day.symbol, []), key=lambda each: abs(each[0] - day.trade_date))[:2]
-            checks = [screen(facts.VALUATIONS, [{**dict(day), "shares": shares}]) for _, shares in near]
-            if not checks or any(checks):
-                good.append(day)
-            else:
-                odd += checks[0].refused
-        return Batch(good, (*batch.refused, *odd))
-
-    def _next(self, symbol: str | None) -> list[Message]:
-        """What a person does after an import, to come to a verdict about one of its companies."""
-        if symbol is None:
-            return [SAY("import.more")]
-        market, keeps = Symbol.parse(symbol).market.value, self.syncing.store.coverage
-        if keeps(facts.COMPANIES, market) is None:
-            return [SAY("import.directory")]
-        if missing := [each.label for each in BASICS if keeps(each, symbol) is None]:
-            return [SAY("import.missing", symbol=symbol, missing=missing)]
-        bars = keeps(facts.BARS, symbol)
-        return [SAY("import.ready", symbol=symbol, day=bars.span[1] if bars else "")]
 
     async def examine(self, text: str) -> list[Remark]:
         """What is odd about the data of a company, and where its sources tell it differently."""
@@ -305,39 +220,3 @@ def _read_lines(universe: str) -> list[str]:
     if not file.is_file():
         raise InvalidInput(SAY("upkeep.universe_unknown", universe=universe))
     return [line for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
-
-
-def merge(dataset: facts.Dataset[Any], kept: Sequence[Any], new: Sequence[Any]) -> list[Any]:
-    """Both, oldest version first, each with what those before it told of the same and it does not."""
-    same = [part for part in dataset.key if part != "available_at"]
-    latest: dict[tuple[Any, ...], Any] = {}
-    whole = []
-    for fact in sorted([*kept, *new], key=lambda fact: str(getattr(fact, "available_at", ""))):
-        identity = tuple(getattr(fact, part) for part in same)
-        latest[identity] = fill(fact, latest.get(identity, fact))
-        whole.append(latest[identity])
-    return whole
-
-
-def _by_subject(dataset: facts.Dataset[Any], batch: Batch[Any]) -> dict[str, list[BaseModel]]:
-    """By symbol or market; figures and indexes without a symbol are those of China."""
-    groups = defaultdict[str, list[BaseModel]](list)
-    for fact in batch:
-        symbol = getattr(fact, "symbol", None)
-        market = Symbol.parse(symbol).market if symbol else Market.CN
-        groups[symbol if dataset.by_symbol and symbol else market.value].append(fact)
-    return groups
-
-
-def _span(imported: Sequence[BaseModel]) -> Range | None:
-    """What is imported by trading day is taken to be complete between its first and last."""
-    days = [day for fact in imported if (day := getattr(fact, "trade_date", None))]
-    return (min(days), max(days)) if days else None
-
-
-def _cover(kept: Sequence[BaseModel], file: Range | None) -> Range | None:
-    """A share is known from its first day to its last, and around as far as the file reaches, for a while."""
-    own = _span(kept)
-    if own is None or file is None:
-        return None
-    return max(file[0], own[0] - SILENCE), min(file[1], own[1] + SILENCE)

@@ -174,7 +174,7 @@ def screen(
     rows: Iterable[Mapping[str, Any]],
     key: tuple[str, ...] | None = None,
     *,
-    locate: Callable[[int], Message | str] = lambda _: "",
+    locate: Callable[[int], Message | None] = lambda _: None,
     merge: bool = False,
 ) -> Batch[M]:
     """The edge: rows from outside become facts here, by day and key, or are refused by name.
@@ -189,8 +189,9 @@ def screen(
         try:
             fact = dataset.model.model_validate(row)
         except ValidationError as e:
-            errors = e.errors()
-            refused.append(_refuse(row, key, "; ".join(map(_why, errors)), _explain(errors), locate(number)))
+            why = "; ".join(map(_why, e.errors()))
+            said = [_say(error) for error in e.errors() if error["loc"] not in TIMES] or [SAY("refused.when")]
+            refused.append(_refuse(row, key, why, said, locate(number)))
             continue
         identity = tuple(getattr(fact, part) for part in key)
         if identity not in facts:
@@ -213,10 +214,8 @@ def fill(fact: M, before: M) -> M:
 
 
 EMPTY = (None, "", ())
-ALLOWED = {
-    "float": "number",
-    "int": "number",
-    "finite": "number",
+NUMBERS = dict.fromkeys(("float", "int", "finite"), "number")
+ALLOWED = NUMBERS | {
     "greater_than": "above",
     "greater_than_equal": "at_least",
     "date": "day",
@@ -224,23 +223,13 @@ ALLOWED = {
 }
 """By the kind of pydantic's complaint, or how it begins: what would have been right."""
 TIMES = (("event_time",), ("available_at",))
-"""Worked out from the days of a row: where one is bad, they are missing too."""
+"""Worked out from the days of a row: where one is bad, they are missing too, and where none is told."""
 
 
-def _refuse(
-    row: Mapping[str, Any], key: tuple[str, ...], why: str, said: list[Message], where: Message | str
-) -> Refusal:
+def _refuse(row: Mapping[str, Any], key: Sequence[str], why: str, said: Any, where: Any) -> Refusal:
     name = ", ".join(f"{part}={row.get(part) or ''}" for part in key)
     who = " ".join(str(row[part]) for part in key if row.get(part) and part not in ("available_at", "url"))
-    text = (
-        SAY("refused.at", where=where, who=who, why=said) if where else SAY("refused.row", who=who, why=said)
-    )
-    return Refusal(name, why, text)
-
-
-def _explain(errors: Sequence[Mapping[str, Any]]) -> list[Message]:
-    """Where only the times are missing, the day is that they are worked out from."""
-    return [_say(error) for error in errors if error["loc"] not in TIMES] or [SAY("refused.when")]
+    return Refusal(name, why, SAY("refused.row", who=[where, who] if where else who, why=said))
 
 
 def _say(error: Mapping[str, Any]) -> Message:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ValidationError
 
-from moot.modules.market_data.domain.facts import BARS, DATASETS, INDEX_BARS, MACRO, VALUATIONS, Dataset
+from moot.modules.market_data.domain.facts import BARS, DATASETS, INDEX_BARS, MACRO, Dataset
 from moot.modules.market_data.domain.spelling import find_unsupported, read_code
 from moot.modules.market_data.domain.texts import SAY
 from moot.modules.market_data.infrastructure.providers import rows
@@ -22,39 +22,9 @@ from moot.modules.market_data.infrastructure.providers.file_tables import Table
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.messages import Message
 
-UNITS: dict[str, float] = {
-    "shares": 1.0,
-    "lots": 100.0,
-    "yuan": 1.0,
-    "dollars": 1.0,
-    "thousand": 1e3,
-    "ten_thousand": 1e4,
-    "million": 1e6,
-    "hundred_million": 1e8,
-    "percent": 1.0,
-    "fraction": 100.0,
-    "tenth": 0.1,
-}
-WORKED_OUT = {
-    "symbol",
-    "index",
-    "event_time",
-    "available_at",
-    "source",
-    "synthetic",
-    "aliases",
-    "st_history",
-    "names",
-}
-UNIT_RATIOS: dict[float, tuple[str, str]] = {
-    1.0: ("shares", "yuan"),
-    100.0: ("lots", "yuan"),
-    0.1: ("lots", "thousand"),
-    0.01: ("lots", "ten_thousand"),
-    1e-3: ("shares", "thousand"),
-    1e-4: ("shares", "ten_thousand"),
-}
-"""How many closes amount / volume is, by the units of volume and amount."""
+WORKED_OUT = {"symbol", "index", "event_time", "available_at", "source"}
+LISTS = {"synthetic", "aliases", "st_history", "names"}
+"""What no column tells."""
 RATIO_SLACK = 1.6
 DATES = {"period_end", "announced_on"}
 """A table with no more than these says nothing."""
@@ -81,7 +51,7 @@ class TableMapping(BaseModel, frozen=True, extra="forbid"):
     where: dict[str, tuple[str, ...]] = {}
 
     def scale(self, field: str) -> float:
-        return UNITS[self.units[field]] if field in self.units else 1.0
+        return float(headers()["scale"][self.units[field]]) if field in self.units else 1.0
 
     def theirs(self) -> set[str]:
         """Every column that is read."""
@@ -127,13 +97,13 @@ def _table_complaints(name: Any, body: Any) -> Iterator[tuple[str, Message]]:
 def complaints(dataset: Dataset[Any], table: TableMapping) -> Iterator[tuple[str, Message]]:
     """What keeps the mapping from being used, each with the word in the file that it is about."""
     spelled = {field for shape in _shapes(dataset) for field in headers()[shape]}
-    known = sorted({*dataset.model.model_fields, *spelled} - WORKED_OUT)
+    known = sorted({*dataset.model.model_fields, *spelled} - WORKED_OUT - LISTS)
     for field in (*table.columns, *table.given):
         if field not in known:
             yield field, SAY("files.field_unknown", field=field, dataset=dataset.name, known=known)
     for field, unit in table.units.items():
-        if unit not in UNITS:
-            yield unit, SAY("files.unit_unknown", unit=unit, field=field, known=list(UNITS))
+        if unit not in headers()["scale"]:
+            yield unit, SAY("files.unit_unknown", unit=unit, field=field, known=list(headers()["scale"]))
     missing = [field for field in headers()["needs"][dataset.name] if field not in table.columns]
     if missing:
         yield "columns", SAY("files.fields_missing", dataset=dataset.name, fields=missing)
@@ -158,64 +128,51 @@ def _wrong(path: Path, line: int | None, why: Message) -> InvalidInput:
 
 def guess(table: Table) -> dict[Dataset[Any], tuple[TableMapping, list[Message]]]:
     """The datasets the table could be, each with a mapping and what was assumed for it; empty if it is none."""
-    found: dict[Dataset[Any], tuple[TableMapping, list[Message]]] = {}
-    for dataset in DATASETS.values():
-        for shape in _shapes(dataset):
-            if dataset not in found and (made := _guess(dataset, shape, table)):
-                found[dataset] = made
-    return found
+    shapes = [(dataset, shape) for dataset in DATASETS.values() for shape in reversed(_shapes(dataset))]
+    return {dataset: made for dataset, shape in shapes if (made := _guess(dataset, shape, table))}
 
 
 def tell_ignored(table: Table, mappings: list[TableMapping]) -> list[Message]:
     """The columns that nothing is read from."""
     read = {name for mapping in mappings for name in (mapping.symbol, *mapping.theirs())}
     ignored = [name for name in table.columns if name not in read]
-    if len(ignored) > MOST_NAMED:
-        more = len(ignored) - MOST_NAMED
-        return [SAY("files.ignored_many", columns=ignored[:MOST_NAMED], more=more)]
-    return [SAY("files.ignored", columns=ignored)] if ignored else []
+    more, named = len(ignored[MOST_NAMED:]), ignored[:MOST_NAMED]
+    return (
+        [SAY("files.ignored_many" if more else "files.ignored", columns=named, more=more)] if ignored else []
+    )
 
 
 def _shapes(dataset: Dataset[Any]) -> list[str]:
-    special = headers()["shapes"]
-    return [
-        name
-        for name in (*DATASETS, *special)
-        if name in headers() and special.get(name, {}).get("dataset", name) == dataset.name
-    ]
+    kinds = {name: shape.get("dataset", name) for name, shape in headers()["shapes"].items()}
+    own = {dataset.name: dataset.name} if dataset.name in headers() else {}
+    return [name for name, kind in (own | kinds).items() if kind == dataset.name]
 
 
 def _guess(dataset: Dataset[Any], shape: str, table: Table) -> tuple[TableMapping, list[Message]] | None:
     known, special = headers(), headers()["shapes"].get(shape, {})
     columns = _find_columns(dataset, shape, table)
-    pairs = [
-        f"{ours} = {theirs if isinstance(theirs, str) else theirs[0]}" for ours, theirs in columns.items()
-    ]
+    pairs = [f"{ours} = {names if isinstance(names, str) else names[0]}" for ours, names in columns.items()]
     symbol = str(columns.pop("symbol", ""))
     needed = {*known["needs"][dataset.name], *special.get("needs", ())}
-    if (
-        not needed <= columns.keys()
-        or columns.keys() <= DATES
-        or not _is_about(dataset, symbol, columns, table)
-    ):
+    told = needed <= columns.keys() and not columns.keys() <= DATES
+    if not told or not _is_about(dataset, symbol, columns, table):
         return None
     stated = known["units"] | known["units"].get(shape, {})
     units = {ours: unit for ours, name in columns.items() if (unit := stated.get(str(name).lower()))}
     notes = [SAY("files.guessed_columns", dataset=dataset.label, columns=pairs)]
-    told = units if dataset is VALUATIONS else {}
-    estimated: Literal["estimated"] | None = None
+    amount: Literal["estimated"] | None = None
     if dataset is BARS and "amount" in columns:
-        units |= (told := _measure_units(table, columns))
+        units |= _measure_units(table, columns)
     elif dataset is BARS:
-        estimated = "estimated"
+        amount = "estimated"
         notes.append(SAY("files.guessed_amount"))
-    if told:
-        notes.append(SAY("files.guessed_units", units=[f"{field}: {unit}" for field, unit in told.items()]))
+    if units:
+        notes.append(SAY("files.guessed_units", units=[f"{field}: {unit}" for field, unit in units.items()]))
     where = {name: tuple(values) for name, values in known["where"].items() if name in table.columns}
     notes += [SAY("files.guessed_where", column=name, values=values) for name, values in where.items()]
     given = special.get("given", {})
     return TableMapping(
-        columns=columns, symbol=symbol, units=units, amount=estimated, given=given, where=where
+        columns=columns, symbol=symbol, units=units, amount=amount, given=given, where=where
     ), notes
 
 
@@ -239,11 +196,7 @@ def _is_about(dataset: Dataset[Any], symbol: str, columns: dict[str, Names], tab
     if not symbol or dataset not in (BARS, INDEX_BARS):
         return bool(symbol)
     codes = {str(row.get(symbol)).strip() for row in table.rows}
-    indexes = [
-        code
-        for code in codes
-        if INDEX.fullmatch(code) or (read_code(code) and find_unsupported(code) == "index")
-    ]
+    indexes = [c for c in codes if INDEX.fullmatch(c) or (read_code(c) and find_unsupported(c) == "index")]
     is_index = symbol.lower() in headers()["index_bars"]["symbol"] or len(indexes) * 2 > len(codes)
     return is_index == (dataset is INDEX_BARS)
 
@@ -256,9 +209,10 @@ def _measure_units(table: Table, columns: dict[str, Names]) -> dict[str, str]:
         if all(isinstance(number, float) and number > 0 for number in told):
             ratios.append(told[0] / told[1] / told[2])
     middle = median(ratios) if ratios else 0
-    for factor, (of_volume, of_amount) in UNIT_RATIOS.items():
-        if factor / RATIO_SLACK <= middle <= factor * RATIO_SLACK:
-            return {"volume": of_volume, "amount": of_amount}
+    scale = headers()["scale"]
+    for volume, amount in headers()["volume_and_amount"]:
+        if 1 / RATIO_SLACK <= middle / (scale[volume] / scale[amount]) <= RATIO_SLACK:
+            return {"volume": volume, "amount": amount}
     return {}
 
 

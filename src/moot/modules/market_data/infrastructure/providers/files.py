@@ -6,43 +6,22 @@ and name, and no good one is lost with it.
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from datetime import date, time
 from pathlib import Path
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
 
-from moot.modules.market_data.domain.facts import (
-    BARS,
-    COMPANIES,
-    DATASETS,
-    INDEX_BARS,
-    MACRO,
-    NEWS,
-    VERSIONED,
-    Dataset,
-)
+from moot.modules.market_data.domain import facts
+from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Refusal, screen
 from moot.modules.market_data.domain.seams import ex_step
 from moot.modules.market_data.domain.spelling import infer, market_of, read_code
 from moot.modules.market_data.domain.texts import SAY
-from moot.modules.market_data.infrastructure.providers import rows
-from moot.modules.market_data.infrastructure.providers.file_mapping import (
-    TableMapping,
-    complaints,
-    guess,
-    headers,
-    read_mapping,
-    tell_ignored,
-)
-from moot.modules.market_data.infrastructure.providers.file_tables import (
-    TYPES,
-    Row,
-    Table,
-    join_tables,
-    read_table,
-)
+from moot.modules.market_data.infrastructure.providers import file_mapping, file_tables, rows
+from moot.modules.market_data.infrastructure.providers.file_mapping import TableMapping
+from moot.modules.market_data.infrastructure.providers.file_tables import Row, Table
 from moot.shared.domain.errors import InvalidInput
 from moot.shared.domain.facts import DailyBar
 from moot.shared.domain.messages import Message
@@ -55,8 +34,8 @@ DECIMALS = 4
 TRADING = "trading"
 """A column that says the opposite of `suspended`, as Baostock's `tradestatus` does."""
 END_OF_DAY = time(23, 59, 59)
-MOMENTS = ("published",)
-"""Columns whose time of day matters, read as they are."""
+PUBLISHED = "published"
+"""A column whose time of day matters, read as it is."""
 NUMBER = "number"
 """Of the row in its table, as long as it is not a fact."""
 
@@ -66,7 +45,7 @@ def read_facts(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Ba
     told, refused = [], list(table.odd)
     for row in _rows(dataset, mapping, table):
         code = row.get("symbol", "")
-        market = Market.CN if dataset in (MACRO, INDEX_BARS) else market_of(code)
+        market = Market.CN if dataset in (facts.MACRO, facts.INDEX_BARS) else market_of(code)
         if market is None:
             said = SAY("refused.symbol", where=table.locate(row[NUMBER]), code=code)
             refused.append(Refusal(f"symbol={code}", "not a code", said))
@@ -75,19 +54,19 @@ def read_facts(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Ba
     numbers = [row.pop(NUMBER) for row in told]
     key = dataset.key if not dataset.by_symbol else ("symbol", *dataset.key)
     batch: Batch[Any] = screen(
-        dataset, told, key, locate=lambda n: table.locate(numbers[n]), merge=dataset in VERSIONED
+        dataset, told, key, locate=lambda n: table.locate(numbers[n]), merge=dataset in facts.VERSIONED
     )
-    facts: Iterable[Any] = batch
-    if dataset is BARS and "adj_factor" not in mapping.columns and mapping.adjusted is None:
-        facts = _add_factors(batch, told)
-    return Batch(facts, (*refused, *batch.refused))
+    good: Iterable[Any] = batch
+    if dataset is facts.BARS and "adj_factor" not in mapping.columns and mapping.adjusted is None:
+        good = _add_factors(batch, told)
+    return Batch(good, (*refused, *batch.refused))
 
 
 def _tell(dataset: Dataset[Any], source: rows.Source, row: Row) -> Row:
     """With its times; news without an address gets one that is the same whenever it is read again."""
-    if dataset is not NEWS:
-        return row if dataset is MACRO else source.tell(dataset, row)
-    published = row.pop("published", None)
+    if dataset is not facts.NEWS:
+        return row if dataset is facts.MACRO else source.tell(dataset, row)
+    published = row.pop(PUBLISHED, None)
     seen = source.read_moment(published) or source.moment(rows.read_day(published), END_OF_DAY)
     mark = hashlib.sha256(f"{row.get('symbol')} {published} {row.get('title')}".encode()).hexdigest()[:16]
     return {"url": f"files:{mark}", "kind": "announcement", **row, **rows.known_from(seen)}
@@ -95,7 +74,7 @@ def _tell(dataset: Dataset[Any], source: rows.Source, row: Row) -> Row:
 
 def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterable[Row]:
     only = mapping.symbol if mapping.symbol not in table.columns and market_of(mapping.symbol) else None
-    named = {*mapping.theirs(), *([] if only or dataset is MACRO else [mapping.symbol])}
+    named = {*mapping.theirs(), *([] if only or dataset is facts.MACRO else [mapping.symbol])}
     if missing := sorted(named - set(table.columns)):
         why = SAY("files.column_missing", file=table.file, columns=missing, there=table.columns)
         raise InvalidInput(why, field="file")
@@ -104,24 +83,24 @@ def _rows(dataset: Dataset[Any], mapping: TableMapping, table: Table) -> Iterabl
         if not all(str(raw.get(name) or any_of[0]) in any_of for name, any_of in mapping.where.items()):
             continue
         marked = {NUMBER: number, "source": SOURCE}
-        if dataset is MACRO:
+        if dataset is facts.MACRO:
             read += [row | marked for row in _figures(mapping, raw, table.file)]
             continue
         told = only or str(raw.get(mapping.symbol) or "").strip()
         code = read_code(told) or infer(told) or told
-        who = {"index": code, "name": code} if dataset is INDEX_BARS else {"symbol": code}
+        who = {"index": code, "name": code} if dataset is facts.INDEX_BARS else {"symbol": code}
         read.append({**who, **_read_row(dataset, mapping, raw), **marked})
-    return _bars(mapping, read, dataset) if dataset in (BARS, INDEX_BARS) else read
+    return _bars(mapping, read, dataset) if dataset in (facts.BARS, facts.INDEX_BARS) else read
 
 
 def _read_row(dataset: Dataset[Any], mapping: TableMapping, raw: Row) -> Row:
     cells = {ours: _cell(raw, theirs) for ours, theirs in mapping.columns.items()}
     scaled = {ours: (ours, mapping.scale(ours)) for ours in cells}
     row = {**mapping.given, **rows.read_columns(dataset, scaled, cells, mapping.date_format)}
-    for ours, words in headers()["words"].items():
+    for ours, words in file_mapping.headers()["words"].items():
         if ours in row:
             row[ours] = words.get(row[ours], row[ours])
-    return row | {ours: cells[ours] for ours in MOMENTS if ours in cells}
+    return row | ({PUBLISHED: cells[PUBLISHED]} if PUBLISHED in cells else {})
 
 
 def _cell(raw: Row, theirs: str | tuple[str, ...]) -> Any:
@@ -133,10 +112,8 @@ def _figures(mapping: TableMapping, raw: Row, file: str) -> Iterator[Row]:
     """A row has one figure and the name of its series, or a column for every series; blanks there are no figures."""
     columns = {ours: str(theirs) for ours, theirs in mapping.columns.items()}
     named = str(raw.get(columns.get("series", ""), "")).strip()
-    series = (
-        {named: columns["value"]} if named else {n: columns[n] for n in rows.MACRO_RELEASES if n in columns}
-    )
-    for name, column in series.items():
+    wide = {name: columns[name] for name in rows.MACRO_RELEASES if name in columns}
+    for name, column in ({named: columns["value"]} if named else wide).items():
         if rows.is_blank(raw.get(column)):
             continue
         url = f"{SOURCE}:{file}"
@@ -146,7 +123,7 @@ def _figures(mapping: TableMapping, raw: Row, file: str) -> Iterator[Row]:
         released = rows.read_day(raw.get(columns.get("released", "")))
         times = rows.known_from(rows.Source(SOURCE, Market.CN).moment(released))
         told = {ours: theirs for ours, theirs in columns.items() if ours != "released"}
-        yield {"url": url, "unit": "", **rows.read_columns(MACRO, told, raw), **times}
+        yield {"url": url, "unit": "", **rows.read_columns(facts.MACRO, told, raw), **times}
 
 
 def _bars(mapping: TableMapping, days: list[Row], dataset: Dataset[Any]) -> Iterator[Row]:
@@ -157,7 +134,7 @@ def _bars(mapping: TableMapping, days: list[Row], dataset: Dataset[Any]) -> Iter
         last = before if before.get(who) == row[who] else {}
         before = row
         full = _complete(mapping, row, last)
-        yield full if dataset is BARS else {k: v for k, v in full.items() if k != "adj_factor"}
+        yield full if dataset is facts.BARS else {k: v for k, v in full.items() if k != "adj_factor"}
 
 
 def _complete(mapping: TableMapping, row: Row, last: Row) -> Row:
@@ -209,7 +186,7 @@ class FilesProvider:
     def __init__(self, place: Path) -> None:
         mapping = place / MAPPING_NAME if place.is_dir() else place
         self._folder = mapping.parent
-        self._tables = read_mapping(mapping)
+        self._tables = file_mapping.read_mapping(mapping)
         self._read: dict[Dataset[Any], tuple[State, Batch[Any]]] = {}
 
     async def read(
@@ -219,12 +196,12 @@ class FilesProvider:
         if table is None:
             raise NotOffered(SAY("files.not_offered", dataset=dataset.label))
         found = await asyncio.to_thread(self._load, dataset, table)
-        if dataset is COMPANIES:
+        if dataset is facts.COMPANIES:
             return Batch(found, found.refused)
         market = Symbol.parse(subject).market if dataset.by_symbol else Market(subject)
-        own: Callable[[Any], bool] = lambda f: not dataset.by_symbol or f.symbol == subject  # noqa: E731
+        mine = [fact for fact in found if not dataset.by_symbol or fact.symbol == subject]
         return Batch(
-            (f for f in found if own(f) and dataset.covers(getattr(f, dataset.day), start, end, market)),
+            (fact for fact in mine if dataset.covers(getattr(fact, dataset.day), start, end, market)),
             (r for r in found.refused if not dataset.by_symbol or r.row.startswith(f"symbol={subject},")),
         )
 
@@ -237,7 +214,7 @@ class FilesProvider:
         state = tuple((path, path.stat().st_mtime_ns) for path in paths)
         kept = self._read.get(dataset)
         if kept is None or kept[0] != state:
-            table = join_tables(mapping.path, map(read_table, paths))
+            table = file_tables.join_tables(mapping.path, map(file_tables.read_table, paths))
             kept = self._read[dataset] = (state, read_facts(dataset, mapping, table))
         return kept[1]
 
@@ -248,29 +225,31 @@ Imported = tuple[dict[Dataset[Any], Batch[Any]], list[Message]]
 
 def read_import(path: Path, mapping: Path | None = None) -> Imported:
     """Everything in one file; without a mapping, its columns are told by their headers."""
-    if not path.name.endswith(TYPES):
-        raise InvalidInput(SAY("files.type_unknown", file=path.name, known=list(TYPES)), field="file")
-    table = read_table(path)
+    if not path.name.endswith(file_tables.TYPES):
+        raise InvalidInput(
+            SAY("files.type_unknown", file=path.name, known=list(file_tables.TYPES)), field="file"
+        )
+    table = file_tables.read_table(path)
     if mapping is None:
         return _by_headers(table)
-    tables = {d: t for d, t in read_mapping(mapping).items() if Path(t.path).name in ("", path.name)}
+    tables = {
+        d: t for d, t in file_mapping.read_mapping(mapping).items() if Path(t.path).name in ("", path.name)
+    }
     if not tables:
         raise InvalidInput(SAY("files.not_in_mapping", file=path.name, mapping=mapping.name), field="mapping")
     return {d: read_facts(d, each, table) for d, each in tables.items()}, []
 
 
 def _by_headers(table: Table) -> Imported:
-    guesses = guess(table)
+    guesses = file_mapping.guess(table)
     if not guesses:
-        known = [dataset.label for dataset in DATASETS.values()]
+        known = [dataset.label for dataset in facts.DATASETS.values()]
         why = SAY("files.headers_unknown", file=table.file, there=table.columns, known=known)
         raise InvalidInput(why, field="file")
     for dataset, (mapping, _) in guesses.items():
-        for _, complaint in complaints(dataset, mapping):
+        for _, complaint in file_mapping.complaints(dataset, mapping):
             raise InvalidInput(SAY("files.guess_incomplete", file=table.file, why=complaint), field="file")
-    notes = [note for _, told in guesses.values() for note in told]
-    ignored = tell_ignored(table, [mapping for mapping, _ in guesses.values()])
-    return {dataset: read_facts(dataset, made, table) for dataset, (made, _) in guesses.items()}, [
-        *notes,
-        *ignored,
-    ]
+    notes = {str(note): note for _, told in guesses.values() for note in told}
+    ignored = file_mapping.tell_ignored(table, [mapping for mapping, _ in guesses.values()])
+    read = {dataset: read_facts(dataset, mapping, table) for dataset, (mapping, _) in guesses.items()}
+    return read, [*notes.values(), *ignored]
