@@ -260,7 +260,7 @@ async def test_a_symbol_nobody_has_gives_empty_batches(stub, provider):
 )
 async def test_an_answer_without_data_is_not_taken_for_an_empty_one(stub, provider, answer):
     stub.broken = (200, answer)
-    with pytest.raises(Unavailable, match="cannot read the answer of stock_fhps_detail_em"):
+    with pytest.raises(Unavailable, match="cannot read the answer of RPT_SHAREBONUS_DET"):
         await provider.read(DIVIDENDS, KNOWN)
 
 

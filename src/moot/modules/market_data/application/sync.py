@@ -119,8 +119,10 @@ class SyncService:
                 errors.append((provider.name, e.message))
                 continue
             start, end = part[0], min(part[1], _complete_until(dataset, market, now))
-            covered = (start, end) if not dataset.whole and start <= end else None
-            at = now - FRESH_FOR if batch.partial else now  # what came in part is asked for again
+            whole, at = dataset.whole, now
+            if batch.partial:  # what came in part is asked for again
+                whole, at = True, now - FRESH_FOR
+            covered = (start, end) if not whole and start <= end else None
             await asyncio.to_thread(self.store.store, dataset, subject, list(batch), covered=covered, at=at)
             return SyncEvent(
                 dataset, subject, "fetched", provider.name, len(batch), batch.refused, tuple(errors)
