@@ -335,7 +335,7 @@ class Company(BaseModel, frozen=True, extra="forbid"):
         return f"{self.name} {self.name_en}".strip()
 
     def name_in(self, locale: Locale) -> str:
-        return self.name if locale == "zh-CN" else self.name_en
+        return self.name if locale == "zh-CN" else self.name_en or self.name
 
     def industry_in(self, locale: Locale) -> str:
         return self.industry if locale == "zh-CN" else self.industry_en
