@@ -336,8 +336,13 @@ def _shenzhen(_path: str, query: dict[str, str]) -> bytes:
     }
     listed = [row | {"A股代码": f"0000{n}", "A股简称": f"第 {n}"} for n in range(11, 23)]
     gone = [{"证券代码": "3", "证券简称": "PT金田A", "上市日期": "1991-07-03", "终止上市日期": "2002-06-14"}]
+    renamed = [
+        {"变更日期": day, "证券代码": "12", "证券简称": "第 12", "变更前简称": before, "变更后简称": after}
+        for day, before, after in [("2021-05-06", "*ST 旧", "第 12"), ("2019-04-30", "老名", "*ST 旧")]
+    ]
     sheet = io.BytesIO()
-    pd.DataFrame(listed if query["CATALOGID"] == "1110" else gone).to_excel(sheet, index=False)
+    tables = {"1110": listed, "SSGSGMXX": renamed}
+    pd.DataFrame(tables.get(query["CATALOGID"], gone)).to_excel(sheet, index=False)
     return sheet.getvalue()
 
 

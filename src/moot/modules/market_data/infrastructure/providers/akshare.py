@@ -8,6 +8,7 @@ AKShare asks it.
 import importlib
 import json
 import os
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import date
 from functools import partial
@@ -26,6 +27,7 @@ from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     LISTINGS,
     MARKET_INDEXES,
     QUOTES,
+    RENAMED,
     SERIES,
     SINA,
     Listing,
@@ -45,6 +47,7 @@ F10_DATA_CENTRE = "https://datacenter.eastmoney.com/securities/api/data/v1/get"
 NOTHING_FOUND = 9201
 """The data centre's code for a question that is in order and has no answer."""
 FLOWS_URL = "https://push2his.eastmoney.com/api/qt/stock/fflow/daykline/get"
+NO_PAGE: Row = {"pages": 0, "data": []}
 REPORT_ROWS = 500
 """The most that a page of the data centre has."""
 A_PAGE = 100
@@ -60,7 +63,6 @@ class AkshareProvider(outside.LibrarySource):
     pace = outside.Pace(calls=1, per_seconds=0.3, concurrency=1)
     """Eastmoney shuts out who asks faster."""
     hosts: ClassVar = {SINA: outside.Pace(calls=1, per_seconds=0.5, concurrency=1)}
-
     lacks = (facts.MARGIN,)
 
     def __init__(self, *, next_session: NextSession = akshare_reports.next_weekday, **limits: Any) -> None:
@@ -101,11 +103,20 @@ class AkshareProvider(outside.LibrarySource):
         return Batch(found, refused, partial=bool(refused))
 
     async def _companies(self, *_: object) -> Batch[Row]:
-        return await self._in_part({str(listing): partial(self._listing, listing) for listing in LISTINGS})
+        """With former names as far as an exchange tells them, which is that of Shenzhen."""
+        renamed = defaultdict[str, list[Row]](list)
 
-    async def _listing(self, listing: Listing) -> list[Row]:
-        found = await self._table(listing.function, listing.params, host=listing.host)
-        return [row for raw in found if (row := akshare_rows.company(listing, raw))]
+        async def names() -> list[Row]:
+            for row in await self._table(RENAMED.function, RENAMED.params, RENAMED.host):
+                renamed[str(row.get("证券代码"))].append(row)
+            return []
+
+        async def listed(listing: Listing) -> list[Row]:
+            found = await self._table(listing.function, listing.params, listing.host)
+            return [row for raw in found if (row := akshare_rows.company(listing, raw, renamed))]
+
+        parts: dict[str, Part] = {str(listing): partial(listed, listing) for listing in LISTINGS}
+        return await self._in_part({str(RENAMED): names, **parts})
 
     async def _bars(self, symbol: str, start: date, end: date) -> list[Row]:
         quotes, days = await self._first_answer(QUOTES, symbol, start, end)
@@ -178,10 +189,7 @@ class AkshareProvider(outside.LibrarySource):
         while turned < page["pages"]:
             turned += 1
             read = partial(_report_page, report, symbol, newest, turned)
-            page = await self.ask(report.name, {"symbol": symbol, "page": turned}, read) or {
-                "pages": 0,
-                "data": [],
-            }
+            page = await self.ask(report.name, {"symbol": symbol, "page": turned}, read) or NO_PAGE
             found += page["data"]
         return found
 
@@ -235,10 +243,7 @@ class AkshareProvider(outside.LibrarySource):
         return found
 
     async def _table(
-        self,
-        function: str,
-        params: Mapping[str, Any] | None = None,
-        host: str = "",
+        self, function: str, params: Mapping[str, Any] | None = None, host: str = ""
     ) -> list[Row]:
         """The rows of an AKShare function, `None` for every missing value."""
         call = getattr(await outside.in_thread(self.library), function)
@@ -331,7 +336,7 @@ def _report_page(report: Report, symbol: str, newest: str, page: int) -> Row:
     }
     answer = json.loads(_get(url, params))
     if answer["result"] is None and answer["code"] == NOTHING_FOUND:
-        return {"pages": 0, "data": []}
+        return NO_PAGE
     return {name: answer["result"][name] for name in ("pages", "data")}
 
 

@@ -129,15 +129,32 @@ LISTINGS = (
 )
 
 
-def company(listing: Listing, row: Row) -> Row | None:
-    """A company of the list; B shares stand in the same lists and are left out."""
+RENAMED = Listing("stock_info_sz_change_name", {}, SHENZHEN, {"symbol": "简称变更"})
+
+
+def company(listing: Listing, row: Row, renamed: Mapping[str, list[Row]]) -> Row | None:
+    """A company of the list; B shares stand in the same lists and are left out. `renamed`: by code, oldest first."""
     told = AKSHARE.row(facts.COMPANIES, listing.columns, row)
     symbol = infer(told.get("symbol", ""))
     if symbol is None:
         return None
     name = re.sub(r"\s", "", told.get("name", ""))
     board = board_of(Symbol.parse(symbol)) or ""
-    return told | {"symbol": symbol, "name": name, "board": str(board), "pinyin": initials(name)}
+    more = _names(renamed.get(symbol[:6], []), told.get("list_date"), name)
+    return {**told, "symbol": symbol, "name": name, "board": str(board), "pinyin": initials(name), **more}
+
+
+def _names(changes: Sequence[Row], listed: Any, name: str) -> Row:
+    """Since when it was called what, and the names it has no longer."""
+    if not changes or not isinstance(listed, date):
+        return {}
+    since = [
+        (changes[0].get("变更前简称"), listed),
+        *((row.get("变更后简称"), row.get("变更日期")) for row in changes),
+    ]
+    names = [{"name": re.sub(r"\s", "", str(called)), "start": day} for called, day in since]
+    former = dict.fromkeys(each["name"] for each in names if each["name"] != name)
+    return {"names": names, "aliases": list(former)}
 
 
 def _series(name: str, function: str, column: str, page: str, dated: str = "月份") -> rows.Series:
