@@ -159,7 +159,13 @@ NORTHBOUND = [
     }
     for day, shares in [("2024-06-18", 8.6e7), ("2024-06-14", 8.5e7)]
 ]
+OF_THE_MARKET = "RPT_LICO_FN_CPD"
+EARNERS = [
+    {"SECURITY_CODE": code, "REPORTDATE": at("2023-12-31"), "PUBLISHNAME": industry, "BASIC_EPS": 1.0}
+    for code, industry in [(KNOWN, "酿酒行业"), ("000011", "房地产开发"), ("830001", None)]
+]
 REPORTS: dict[str, Rows] = {
+    OF_THE_MARKET: EARNERS,
     "RPT_F10_FINANCE_GINCOME": INCOME,
     "RPT_F10_FINANCE_GBALANCE": BALANCE,
     "RPT_F10_FINANCE_GCASHFLOW": CASHFLOW,

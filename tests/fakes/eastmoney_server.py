@@ -264,6 +264,8 @@ def _data_centre(query: dict[str, str]) -> dict[str, Any]:
     rows = _report(name, query.get("columns", ""), about)
     if rows is None:
         return NOTHING | {"message": "报表配置不存在", "code": 9501}
+    if name == eastmoney_reports.OF_THE_MARKET:
+        about = KNOWN if about == "(REPORTDATE='2023-12-31')" else ""
     if not rows or not {KNOWN, eastmoney_reports.BANK} & set(re.findall(r"\d{6}", about)):
         return NOTHING
     page, size = int(query.get("pageNumber", 1)), int(query.get("pageSize", 500))

@@ -214,6 +214,13 @@ async def test_companies_come_from_every_exchange_and_the_delisted_with_them(stu
     assert not [symbol for symbol in companies if symbol.startswith("9009")]
 
 
+@pytest.mark.parametrize(("end", "industry"), [(date(2024, 5, 1), "酿酒行业"), (date(2024, 4, 30), "")])
+async def test_the_industry_is_that_of_the_last_year_everybody_has_reported(stub, provider, end, industry):
+    companies = {company.symbol: company for company in await provider.read(COMPANIES, "CN", end=end)}
+    assert companies["600519.SH"].industry == industry
+    assert companies["000012.SZ"].industry == "J 金融业"  # of its exchange, where nobody else tells
+
+
 async def test_a_company_of_shenzhen_has_the_names_of_its_days(stub, provider):
     companies = {company.symbol: company for company in await provider.read(COMPANIES, "CN")}
     renamed = companies["000012.SZ"]

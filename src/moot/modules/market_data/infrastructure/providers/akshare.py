@@ -19,7 +19,7 @@ from moot.modules.market_data.domain import facts
 from moot.modules.market_data.domain.facts import Dataset
 from moot.modules.market_data.domain.provider import Batch, NotOffered, Range, Refusal
 from moot.modules.market_data.infrastructure.providers import akshare_reports, akshare_rows, outside, rows
-from moot.modules.market_data.infrastructure.providers.akshare_reports import NextSession, Report
+from moot.modules.market_data.infrastructure.providers.akshare_reports import EARNERS, NextSession, Report
 from moot.modules.market_data.infrastructure.providers.akshare_rows import (
     AKSHARE,
     INDEX_QUOTES,
@@ -102,21 +102,28 @@ class AkshareProvider(outside.LibrarySource):
             raise failed
         return Batch(found, refused, partial=bool(refused))
 
-    async def _companies(self, *_: object) -> Batch[Row]:
-        """With former names as far as an exchange tells them, which is that of Shenzhen."""
+    async def _companies(self, _: str, _start: date, end: date) -> Batch[Row]:
+        """With industries as Eastmoney calls them, and former names as far as the exchange of Shenzhen tells them."""
         renamed = defaultdict[str, list[Row]](list)
+        industries: dict[str, Any] = {}
 
         async def names() -> list[Row]:
             for row in await self._table(RENAMED.function, RENAMED.params, RENAMED.host):
                 renamed[str(row.get("证券代码"))].append(row)
             return []
 
+        async def earners() -> list[Row]:
+            found = await self._report(EARNERS, akshare_reports.last_full_year(end), "SECURITY_CODE")
+            industries.update({row["SECURITY_CODE"]: row["PUBLISHNAME"] for row in found})
+            return []
+
         async def listed(listing: Listing) -> list[Row]:
             found = await self._table(listing.function, listing.params, listing.host)
-            return [row for raw in found if (row := akshare_rows.company(listing, raw, renamed))]
+            told = (akshare_rows.company(listing, row, renamed, industries) for row in found)
+            return [row for row in told if row]
 
         parts: dict[str, Part] = {str(listing): partial(listed, listing) for listing in LISTINGS}
-        return await self._in_part({str(RENAMED): names, **parts})
+        return await self._in_part({str(RENAMED): names, EARNERS: earners, **parts})
 
     async def _bars(self, symbol: str, start: date, end: date) -> list[Row]:
         quotes, days = await self._first_answer(QUOTES, symbol, start, end)
@@ -176,20 +183,20 @@ class AkshareProvider(outside.LibrarySource):
     async def _read_reports(self, dataset: Dataset[Any], reports: Iterable[Report], symbol: str) -> list[Row]:
         found: list[Row] = []
         for report in reports:
-            raw = await self._report(report, symbol, str(report.columns[dataset.day]))
+            raw = await self._report(report.name, report.ask(symbol), str(report.columns[dataset.day]))
             told = (report.read(dataset, symbol, row, self._next_session) for row in raw)
             found += [row for row in told if row is not None]
         return found
 
-    async def _report(self, report: Report, symbol: str, newest: str) -> list[Row]:
-        """All pages, newest first."""
+    async def _report(self, name: str, about: str, newest: str) -> list[Row]:
+        """All pages of what a report of the data centre has about it, newest first."""
         found: list[Row] = []
         page: Row = {"pages": 1}
         turned = 0
         while turned < page["pages"]:
             turned += 1
-            read = partial(_report_page, report, symbol, newest, turned)
-            page = await self.ask(report.name, {"symbol": symbol, "page": turned}, read) or NO_PAGE
+            read = partial(_report_page, name, about, newest, turned)
+            page = await self.ask(name, {"filter": about, "page": turned}, read) or NO_PAGE
             found += page["data"]
         return found
 
@@ -316,21 +323,15 @@ def _notices_page(params: Mapping[str, Any]) -> Row:
     return page
 
 
-def _report_page(report: Report, symbol: str, newest: str, page: int) -> Row:
-    """The rows of a page, and how many pages there are. Reports of the company's file go by the symbol as we spell
-    it, the others by its code alone.
-    """
-    about, url = f'(SECURITY_CODE="{symbol.partition(".")[0]}")', DATA_CENTRE
-    if report.name.startswith("RPT_F10"):
-        about, url = f'(SECUCODE="{symbol}")', F10_DATA_CENTRE
+def _report_page(name: str, about: str, newest: str, page: int) -> Row:
+    """The rows of a page, and how many pages there are."""
+    url = F10_DATA_CENTRE if name.startswith(akshare_reports.FILE) else DATA_CENTRE
+    order = {"sortColumns": newest, "sortTypes": -1, "pageNumber": page, "pageSize": REPORT_ROWS}
     params = {
-        "reportName": report.name,
+        "reportName": name,
         "columns": "ALL",
-        "filter": about + report.narrowed,
-        "sortColumns": newest,
-        "sortTypes": -1,
-        "pageNumber": page,
-        "pageSize": REPORT_ROWS,
+        "filter": about,
+        **order,
         "source": "WEB",
         "client": "WEB",
     }

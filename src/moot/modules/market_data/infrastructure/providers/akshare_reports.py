@@ -26,6 +26,9 @@ DIRECTIONS = {"增持": "buy", "减持": "sell"}
 PROFIT_OF_OWNERS = "004"
 """Of the figures a forecast may be about."""
 
+FILE = "RPT_F10"
+EARNERS = "RPT_LICO_FN_CPD"
+"""Everybody who reported a year, with the industry."""
 FILED = "period_end=REPORT_DATE announced_on=NOTICE_DATE "
 PARTS: dict[str, rows.Columns] = {
     "INCOME": columns_of(
@@ -69,6 +72,12 @@ class Report:
     columns: rows.Columns
     row: Callable[[Row, Row, NextSession], Row | None] = corrected
     narrowed: str = ""
+
+    def ask(self, symbol: str) -> str:
+        """Reports of a company's file go by the symbol as we spell it, the others by its code alone."""
+        code = symbol.partition(".")[0]
+        about = f'SECUCODE="{symbol}"' if self.name.startswith(FILE) else f'SECURITY_CODE="{code}"'
+        return f"({about}){self.narrowed}"
 
     def read(self, dataset: Dataset[Any], symbol: str, raw: Row, next_session: NextSession) -> Row | None:
         told = rows.read_columns(dataset, self.columns, raw)
@@ -147,6 +156,12 @@ def _later(day: Any, next_session: NextSession, at: time) -> Row:
         "event_time": AKSHARE.moment(day, CLOSE),
         "available_at": AKSHARE.moment(next_session(day), at),
     }
+
+
+def last_full_year(day: date) -> str:
+    """The question for the one that everybody has reported by `day`."""
+    reported = day > rows.statutory_deadline(date(day.year - 1, 12, 31), Market.CN)
+    return f"(REPORTDATE='{day.year - (1 if reported else 2)}-12-31')"
 
 
 def next_weekday(day: date) -> date:

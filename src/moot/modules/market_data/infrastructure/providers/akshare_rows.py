@@ -132,8 +132,13 @@ LISTINGS = (
 RENAMED = Listing("stock_info_sz_change_name", {}, SHENZHEN, {"symbol": "简称变更"})
 
 
-def company(listing: Listing, row: Row, renamed: Mapping[str, list[Row]]) -> Row | None:
-    """A company of the list; B shares stand in the same lists and are left out. `renamed`: by code, oldest first."""
+def company(
+    listing: Listing, row: Row, renamed: Mapping[str, list[Row]], industries: Mapping[str, Any]
+) -> Row | None:
+    """A company of the list; B shares stand in the same lists and are left out.
+
+    `renamed`, oldest first, and `industries` are by code.
+    """
     told = AKSHARE.row(facts.COMPANIES, listing.columns, row)
     symbol = infer(told.get("symbol", ""))
     if symbol is None:
@@ -141,7 +146,16 @@ def company(listing: Listing, row: Row, renamed: Mapping[str, list[Row]]) -> Row
     name = re.sub(r"\s", "", told.get("name", ""))
     board = board_of(Symbol.parse(symbol)) or ""
     more = _names(renamed.get(symbol[:6], []), told.get("list_date"), name)
-    return {**told, "symbol": symbol, "name": name, "board": str(board), "pinyin": initials(name), **more}
+    industry = industries.get(symbol[:6]) or told["industry"]
+    return {
+        **told,
+        "symbol": symbol,
+        "name": name,
+        "board": str(board),
+        "pinyin": initials(name),
+        "industry": industry,
+        **more,
+    }
 
 
 def _names(changes: Sequence[Row], listed: Any, name: str) -> Row:
