@@ -107,9 +107,9 @@ def _forecast(code: str, what: str, notice: str, low: float, high: float) -> dic
 
 
 FORECASTS = [
+    _forecast("003", "每股收益", "2024-07-10", 0.33, 0.34),
     _forecast("004", "归属于上市公司股东的净利润", "2024-07-10", 4.1e8, 4.2e8),
     _forecast("004", "归属于上市公司股东的净利润", "2024-06-05", 4.0e8, 4.3e8),
-    _forecast("003", "每股收益", "2024-07-10", 0.33, 0.34),
 ]
 EXPRESS = [
     _filed("2023-12-31", "2024-01-20", "2024-02-02", PARENT_NETPROFIT=7.35e8, JLRTBZCL=17.2)

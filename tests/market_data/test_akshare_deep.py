@@ -88,7 +88,9 @@ async def test_a_bank_has_statements_of_its_own_kind(stub, provider):
 
 
 async def test_forecasts_and_express_reports_are_known_before_the_report(stub, provider):
-    express, first, second = await provider.read(facts.NOTICES, KNOWN)
+    notices = await provider.read(facts.NOTICES, KNOWN)
+    express, first, second = notices
+    assert notices.refused == ()
     assert (express.kind, express.net_profit_low, express.net_profit_high) == ("express", 7.35e8, 7.35e8)
     assert (express.change_low, express.revenue, express.eps) == (17.2, 1.49e9, 0.59)
     assert (express.announced_on, express.available_at) == (date(2024, 1, 20), evening(2024, 2, 2))

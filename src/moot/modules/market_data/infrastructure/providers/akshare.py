@@ -327,15 +327,8 @@ def _report_page(name: str, about: str, newest: str, page: int) -> Row:
     """The rows of a page, and how many pages there are."""
     url = F10_DATA_CENTRE if name.startswith(akshare_reports.FILE) else DATA_CENTRE
     order = {"sortColumns": newest, "sortTypes": -1, "pageNumber": page, "pageSize": REPORT_ROWS}
-    params = {
-        "reportName": name,
-        "columns": "ALL",
-        "filter": about,
-        **order,
-        "source": "WEB",
-        "client": "WEB",
-    }
-    answer = json.loads(_get(url, params))
+    asked = {"reportName": name, "columns": "ALL", "filter": about, "source": "WEB", "client": "WEB"}
+    answer = json.loads(_get(url, asked | order))
     if answer["result"] is None and answer["code"] == NOTHING_FOUND:
         return NO_PAGE
     return {name: answer["result"][name] for name in ("pages", "data")}
